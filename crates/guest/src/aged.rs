@@ -2,16 +2,14 @@
 //! heap, and what is left of the litter stays until the kernel has ended. No kernel knows of it.
 
 use crate::api::Api;
-use crate::fail;
 use crate::job::Job;
 use crate::litter::Litter;
-use crate::memory::{self, Resident};
+use crate::memory::{self, Resident, SetOnce};
+use crate::report;
 use crate::shape_blocks::ShapeThreads;
 use crate::sizes::Sizes;
 use core::cell::{Cell, OnceCell};
-use core::fmt::Arguments;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Needed of each byte of litter, at most: a heap with holes, and the harness's tables.
 const NEEDED: u64 = 3;
@@ -38,23 +36,14 @@ struct Littered {
     grown_bytes: Cell<u64>,
 }
 
-// SAFETY: the main thread makes the litter before it creates a thread that works; the first of
-// these alone writes `grown_bytes`, which is read when all have ended.
-unsafe impl Sync for AgedHeap {}
-
-static AGED: AtomicPtr<AgedHeap> = AtomicPtr::new(ptr::null_mut());
-
-fn aged() -> Option<&'static AgedHeap> {
-    // SAFETY: null, or set by `order` and never changed.
-    unsafe { AGED.load(Ordering::Acquire).as_ref() }
-}
+static AGED: SetOnce<AgedHeap> = SetOnce::unset();
 
 /// Reads the setting from the job: bytes and sizes of the litter, and how much of it stays.
 pub fn order(job: &Job<'_>, api: Api) {
     if job.get("litter.bytes").is_none() {
         return;
     }
-    let heap = memory::keep(AgedHeap {
+    AGED.set(AgedHeap {
         api,
         sizes: Sizes::parse(job.word("litter.sizes")),
         bytes: job.number("litter.bytes"),
@@ -62,23 +51,20 @@ pub fn order(job: &Job<'_>, api: Api) {
         seed: job.number("seed"),
         littered: OnceCell::new(),
     });
-    AGED.store(heap, Ordering::Release);
 }
 
 /// By the main thread, before it creates the threads that work from the start: so many.
 pub fn prepare(threads: usize) {
-    let Some(heap) = aged() else {
+    let Some(heap) = AGED.get() else {
         return;
     };
     let needed = NEEDED * heap.bytes;
     if let Some(available) = memory::available_bytes().filter(|available| needed > *available) {
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!(
-                "an aged heap needs about {} MiB, {} MiB are available",
-                needed >> 20,
-                available >> 20
-            ),
+            "an aged heap needs about {} MiB, {} MiB are available",
+            needed >> 20,
+            available >> 20
         );
     }
     heap.littered.get_or_init(|| Littered {
@@ -94,10 +80,13 @@ pub fn prepare(threads: usize) {
 /// By each thread that works, before the clock starts. Those that are there from the start litter
 /// the heap, all at once.
 pub fn come() {
-    let Some((heap, own)) = aged().and_then(|heap| Some((heap, heap.littered.get()?))) else {
+    let Some((heap, own)) = AGED
+        .get()
+        .and_then(|heap| Some((heap, heap.littered.get()?)))
+    else {
         return;
     };
-    let worker = own.come.fetch_add(1, Ordering::Relaxed);
+    let worker = own.come.fetch_add(1, Relaxed);
     if worker >= own.threads {
         return;
     }
@@ -111,8 +100,8 @@ pub fn come() {
 }
 
 /// By the main thread, after the clock: frees what is left of the litter, and reports it.
-pub fn sweep(say: impl Fn(&str, Arguments<'_>)) {
-    let Some(own) = aged().and_then(|heap| heap.littered.get()) else {
+pub fn sweep() {
+    let Some(own) = AGED.get().and_then(|heap| heap.littered.get()) else {
         return;
     };
     for (name, value) in [
@@ -120,14 +109,15 @@ pub fn sweep(say: impl Fn(&str, Arguments<'_>)) {
         ("litter_live_bytes", own.shape.live()),
         ("litter_resident_bytes", own.grown_bytes.get()),
     ] {
-        say("figure", format_args!("{name} {value}"));
+        report::say("figure", format_args!("{name} {value}"));
     }
     let thread = own.shape.thread(0);
     (0..own.threads).for_each(|worker| own.litter.sweep(worker, &thread));
     if own.shape.live() > 0 {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("{} bytes of litter were not freed", own.shape.live()),
+            "{} bytes of litter were not freed",
+            own.shape.live()
         );
     }
 }

@@ -1,10 +1,11 @@
 //! The malloc family as function pointers, resolved once: like the calls of a program compiled
 //! without a PLT, and an optimiser can neither delete nor fold them.
 
-use crate::fail;
 use crate::objects::Objects;
-use core::ffi::{CStr, c_void};
-use core::mem::transmute;
+use crate::report;
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt;
+use core::mem::{transmute, transmute_copy};
 use core::ptr;
 
 /// The functions whose owner is proved in every process, with the addresses that a program gets for
@@ -96,58 +97,67 @@ impl Api {
                 pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
             let own = delete != free;
             Api {
-                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(
-                    libc::malloc as *mut c_void,
-                ),
-                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(free),
-                calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(
-                    libc::calloc as *mut c_void,
-                ),
-                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(
-                    libc::realloc as *mut c_void,
-                ),
-                posix_memalign: transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
-                >(libc::posix_memalign as *mut c_void),
+                malloc: function(libc::malloc as *mut c_void),
+                free: function(free),
+                calloc: function(libc::calloc as *mut c_void),
+                realloc: function(libc::realloc as *mut c_void),
+                posix_memalign: function(libc::posix_memalign as *mut c_void),
                 // Functions that take fewer arguments ignore the rest.
-                free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
+                free_sized: function(
                     FREE_SIZED
                         .iter()
                         .find_map(|name| beside_free(name))
                         .unwrap_or(free),
                 ),
-                new: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(new),
-                delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(delete),
+                new: function(new),
+                delete: function(delete),
                 // As above. The C++ library's own function ignores the size, too.
-                delete_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
-                    beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete),
+                delete_sized: function(beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete)),
+                aligned: pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(
+                    |(new, delete)| AlignedOperators {
+                        new: function(new),
+                        delete: function(delete),
+                        delete_sized: beside_free(c"_ZdlPvmSt11align_val_t")
+                            .map(|delete| function(delete)),
+                    },
                 ),
-                aligned:
-                    pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(|(new, delete)| {
-                        AlignedOperators {
-                            new: transmute::<
-                                *mut c_void,
-                                unsafe extern "C" fn(usize, usize) -> *mut u8,
-                            >(new),
-                            delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
-                                delete,
-                            ),
-                            delete_sized:
-                                beside_free(c"_ZdlPvmSt11align_val_t").map(|delete| {
-                                    transmute::<
-                                        *mut c_void,
-                                        unsafe extern "C" fn(*mut u8, usize, usize),
-                                    >(delete)
-                                }),
-                        }
-                    }),
-                usable_size: beside_free(c"malloc_usable_size").map_or(unknown_size, |address| {
-                    transmute::<*mut c_void, unsafe extern "C" fn(*mut u8) -> usize>(address)
-                }),
+                usable_size: beside_free(c"malloc_usable_size")
+                    .map_or(unknown_size, |address| function(address)),
             }
         }
     }
+
+    /// A block of some bytes; ends the process if there is none.
+    #[inline(always)]
+    pub fn block(&self, size: usize) -> *mut u8 {
+        // SAFETY: an ordinary call.
+        let block = unsafe { (self.malloc)(size) };
+        if block.is_null() {
+            report::no_block("malloc", size);
+        }
+        block
+    }
+
+    /// As [`Api::block`], for a request that may be of no bytes, and then may have no block.
+    #[inline(always)]
+    pub fn allocate(&self, size: usize) -> *mut u8 {
+        // SAFETY: an ordinary call.
+        let block = unsafe { (self.malloc)(size) };
+        if block.is_null() && size > 0 {
+            report::no_block("malloc", size);
+        }
+        block
+    }
+}
+
+/// The function at an address.
+///
+/// # Safety
+/// `F` must be its type.
+unsafe fn function<F: Copy>(address: *mut c_void) -> F {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: of the same size; the caller guarantees the type.
+    unsafe { transmute_copy(&address) }
 }
 
 /// A function that makes blocks, and two that free them: without the size, and with it (and 0, as
@@ -197,12 +207,38 @@ impl Api {
             return ptr::null_mut();
         }
         if block.addr() % alignment != 0 {
-            fail::give_up(
+            fail!(
                 "wrong-result",
-                format_args!("posix_memalign({alignment}, {size}) returned {block:?}"),
+                "posix_memalign({alignment}, {size}) returned {block:?}"
             );
         }
         block
+    }
+
+    /// posix_memalign returned no block. If malloc has as much memory, the alignment was refused.
+    #[cold]
+    pub fn no_aligned(
+        &self,
+        alignment: usize,
+        size: usize,
+        error: c_int,
+        place: fmt::Arguments<'_>,
+    ) -> ! {
+        let why = match error {
+            0 => "returned 0 and no block",
+            libc::EINVAL => "returned EINVAL",
+            libc::ENOMEM => "returned ENOMEM",
+            _ => "failed",
+        };
+        // SAFETY: an ordinary call.
+        if unsafe { (self.malloc)(size + alignment) }.is_null() {
+            fail!("oom", "posix_memalign({alignment}, {size}) {why}{place}");
+        }
+        let more = size + alignment;
+        fail!(
+            "wrong-result",
+            "posix_memalign({alignment}, {size}) {why}, though malloc({more}) has memory{place}"
+        )
     }
 
     /// Frees a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
@@ -225,6 +261,21 @@ impl Api {
             }
         }
     }
+}
+
+/// A block does not have the alignment that every block must have.
+#[cold]
+pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
+    let is_of_dlmalloc = || beside_free(c"independent_comalloc").is_some();
+    let hint = if block.is_multiple_of(8) && is_of_dlmalloc() {
+        "; built for 8? it is a descendant of dlmalloc, and takes -DMALLOC_ALIGNMENT=16"
+    } else {
+        ""
+    };
+    fail!(
+        "wrong-result",
+        "{call} returned {block:#x}, which is not aligned to {alignment} bytes{hint}"
+    )
 }
 
 unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {

@@ -2,26 +2,28 @@
 
 use crate::aged;
 use crate::api::Api;
-use crate::check::sizes;
+use crate::check;
 use crate::counted;
 use crate::cpus::Cpus;
-use crate::fail;
 use crate::held;
 use crate::job::{Job, c_str};
 use crate::measured::{Moment, Span};
 use crate::memory::{self, HarnessTable, Resident};
 use crate::purge::PurgeCall;
+use crate::report;
 use crate::retained;
+use crate::sizes::Sizes;
 use crate::threads::{Body, Team, ThreadTime, Workers};
 use crate::timed_phases::{self, Lapse, Load};
 use crate::watched;
 use core::cell::Cell;
 use core::ffi::CStr;
-use core::fmt::Display;
+use core::fmt::{self, Display, Formatter};
+use core::ops::AddAssign;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
 /// Calls by function, and a sum over their requests.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct KernelWork {
     /// Calls of malloc.
     pub malloc: u64,
@@ -38,14 +40,42 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Sums up, worker by worker or round by round.
-    pub fn add(&mut self, more: &KernelWork) {
+    /// So many blocks of malloc, all of which are freed again.
+    pub fn pairs(blocks: u64, checksum: u64) -> KernelWork {
+        KernelWork {
+            malloc: blocks,
+            free: blocks,
+            checksum,
+            ..KernelWork::default()
+        }
+    }
+}
+
+impl AddAssign for KernelWork {
+    fn add_assign(&mut self, more: KernelWork) {
         self.malloc += more.malloc;
         self.free += more.free;
         self.calloc += more.calloc;
         self.realloc += more.realloc;
         self.posix_memalign += more.posix_memalign;
         self.checksum += more.checksum;
+    }
+}
+
+impl Display for KernelWork {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let KernelWork {
+            malloc,
+            free,
+            calloc,
+            realloc,
+            posix_memalign,
+            checksum,
+        } = self;
+        write!(
+            f,
+            "{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"
+        )
     }
 }
 
@@ -101,7 +131,7 @@ impl<'a> Bench<'a> {
             baseline_bytes: None,
             together,
         };
-        bench.say("purge", purge.word);
+        report::say("purge", purge.word);
         bench
     }
 
@@ -132,6 +162,11 @@ impl<'a> Bench<'a> {
         c_str(self.parameter(name), room)
     }
 
+    /// The sizes of the parameter `classes`.
+    pub fn sizes(&self) -> Sizes {
+        Sizes::parse(self.parameter("classes"))
+    }
+
     fn job_text(&self) -> &'a str {
         self.job.text()
     }
@@ -142,13 +177,11 @@ impl<'a> Bench<'a> {
         if let Some(available) = memory::available_bytes()
             && bytes > available / 2
         {
-            fail::give_up(
+            fail!(
                 "unsupported",
-                format_args!(
-                    "needs about {} MiB, more than half of the {} MiB that are available",
-                    bytes >> 20,
-                    available >> 20
-                ),
+                "needs about {} MiB, more than half of the {} MiB that are available",
+                bytes >> 20,
+                available >> 20
             );
         }
     }
@@ -166,7 +199,7 @@ impl<'a> Bench<'a> {
             watched::pause();
             let now = Resident::now();
             self.baseline_bytes = Some(now.rss);
-            retained::begin(now, |key, value| self.say(key, value));
+            retained::begin(now);
         }
     }
 
@@ -193,6 +226,26 @@ impl<'a> Bench<'a> {
         matches!(self.workers, Workers::Main)
     }
 
+    /// Runs the workers of one round to their end; returns when the clock started.
+    pub fn play<C: Sync>(&mut self, round: Round, context: &C, body: Body<C>) -> Moment {
+        self.play_beside(round, context, body, |_| ())
+    }
+
+    /// As [`Bench::play`]; once the clock has started, the main thread does something, too.
+    pub fn play_beside<C: Sync>(
+        &mut self,
+        round: Round,
+        context: &C,
+        body: Body<C>,
+        own: impl FnOnce(&Bench),
+    ) -> Moment {
+        let team = self.gather(context, body);
+        let began = team.release();
+        own(self);
+        self.join(round, team, &began);
+        began
+    }
+
     /// Gathers the workers of one round; each waits to be released.
     pub fn gather<'c, C: Sync>(&self, context: &'c C, body: Body<C>) -> Team<'c, C> {
         Team::gather(self.workers, context, body)
@@ -201,6 +254,13 @@ impl<'a> Bench<'a> {
     /// Waits for the workers and keeps their times.
     pub fn join<C: Sync>(&mut self, round: Round, team: Team<'_, C>, began: &Moment) {
         team.join(began, |index, time| self.thread_time(round, index, time));
+    }
+
+    /// Runs one round of a load with one timed lap.
+    pub fn lap<L: Load>(&mut self, round: Round, load: &L) -> Span {
+        let mut span = Span::default();
+        self.laps(round, 1, load, |_, lapse| span = lapse.span);
+        span
     }
 
     /// Runs one round of a load whose workers live through `laps` timed laps.
@@ -249,14 +309,20 @@ impl<'a> Bench<'a> {
     }
 
     /// Records the end of a round.
-    pub fn record(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
-        let Span {
-            wall_ns,
-            user_ns,
-            sys_ns,
-            minor_faults,
-        } = span;
-        let figures = [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops];
+    pub fn record(&self, round: Round, span: Span, ops: u64) {
+        self.record_purged(round, span, 0, ops);
+    }
+
+    /// As [`Bench::record`], with the part of the time that purging took.
+    pub fn record_purged(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
+        let figures = [
+            span.wall_ns,
+            purge_ns,
+            span.user_ns,
+            span.sys_ns,
+            span.minor_faults,
+            ops,
+        ];
         match &self.together {
             None => self.tell_round(round.cold, figures),
             Some(together) => {
@@ -268,7 +334,7 @@ impl<'a> Bench<'a> {
 
     fn tell_round(&self, cold: bool, figures: [u64; FIGURES]) {
         let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] = figures;
-        self.say(
+        report::say(
             if cold { "cold" } else { "iteration" },
             format_args!("{wall_ns} {purge_ns} {user_ns} {sys_ns} {minor_faults} {ops}"),
         );
@@ -277,59 +343,41 @@ impl<'a> Bench<'a> {
     /// Reports the work done over all rounds, and the work that the parameters prescribe.
     pub fn account(&self, done: &KernelWork, expected: &KernelWork) {
         for (name, work) in [("done", done), ("expected", expected)] {
-            let KernelWork {
-                malloc,
-                free,
-                calloc,
-                realloc,
-                posix_memalign,
-                checksum,
-            } = work;
-            self.say(
-                name,
-                format_args!("{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"),
-            );
+            report::say(name, work);
         }
     }
 
     /// The highest sum of requested sizes of live blocks.
     pub fn requested_peak(&self, bytes: u64) {
-        self.say("requested_peak_bytes", bytes);
+        report::say("requested_peak_bytes", bytes);
     }
 
     /// Reports a further figure of this workload; the name carries the unit.
     pub fn figure(&self, name: impl Display, value: f64) {
-        self.say("figure", format_args!("{name} {value}"));
+        report::say("figure", format_args!("{name} {value}"));
     }
 
     /// As [`Bench::figure`], for a word: a property of this machine, for instance.
     pub fn note(&self, name: &str, word: &str) {
-        self.say("note", format_args!("{name} {word}"));
+        report::say("note", format_args!("{name} {word}"));
     }
 
     /// Called after the last round: reports memory and thread times.
     pub(crate) fn finish(&self) {
-        sizes::report(|key, value| self.say(key, value));
-        aged::sweep(|key, value| self.say(key, value));
+        check::sizes::report();
+        aged::sweep();
         watched::pause();
         self.together
             .iter()
             .for_each(|together| self.tell_round(false, together.get()));
-        self.say("peak_rss_bytes", memory::peak_resident_bytes());
-        self.say("cpus", self.cpus);
-        self.say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
-        self.say("held_before_bytes", held::before_bytes());
-        retained::report(|key, value| self.say(key, value));
-        counted::report(|key, value| self.say(key, value));
+        report::say("peak_rss_bytes", memory::peak_resident_bytes());
+        report::say("cpus", self.cpus);
+        report::say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
+        report::say("held_before_bytes", held::before_bytes());
+        retained::report();
+        counted::report();
         for time in self.times.iter() {
-            self.say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));
-        }
-    }
-
-    /// Writes a line of the report that is no figure of a round.
-    pub fn say(&self, key: &str, value: impl Display) {
-        if self.page.say(format_args!("{key}={value}")).is_err() {
-            fail::give_up("error", format_args!("the report is full"));
+            report::say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));
         }
     }
 }
@@ -341,19 +389,14 @@ fn workers(job: &Job<'_>) -> Workers {
         return Workers::Threads(threads);
     }
     if threads > 1 {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("`param.thread=main` in a job of {threads} threads: it is for one"),
+            "`param.thread=main` in a job of {threads} threads: it is for one"
         );
     }
     Workers::Main
 }
 
 fn fail_without<T>(value: Option<T>, name: &str) -> T {
-    value.unwrap_or_else(|| {
-        fail::give_up(
-            "error",
-            format_args!("the job lacks a usable `param.{name}`"),
-        )
-    })
+    value.unwrap_or_else(|| fail!("error", "the job lacks a usable `param.{name}`"))
 }

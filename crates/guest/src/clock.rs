@@ -2,23 +2,19 @@
 //! page of code (the vDSO), found and called without the C library, and through system calls.
 
 use crate::elf::Image;
-use crate::fail;
 use crate::sys;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Monotonic wall time.
 pub fn now_ns() -> u64 {
-    let function = match READ.load(Ordering::Relaxed) {
+    let function = match READ.load(Relaxed) {
         unknown if unknown.is_null() => find(),
         known => known,
     };
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = ZERO;
     // SAFETY: a function kept by `find` has this signature; it writes into a local.
     unsafe { transmute::<*mut c_void, Read>(function)(libc::CLOCK_MONOTONIC, &mut time) };
     ns(time)
@@ -33,23 +29,18 @@ const SLACK_NS: u64 = 100_000;
 /// two readings of the clock: however long this thread waits for a CPU, it then does.
 pub fn must_agree() {
     let before = now_ns();
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = ZERO;
     // SAFETY: writes into a local.
     let error = unsafe { by_call(libc::CLOCK_MONOTONIC, &mut time) };
     let after = now_ns();
     if error == 0 && !lies_between(ns(time), before, after) {
         let s = |ns: u64| ns as f64 / 1e9;
-        fail::give_up(
+        fail!(
             "wrong-result",
-            format_args!(
-                "its clocks contradict each other: the kernel's call says {:.6} s, and its code in this process, which the library can write over, {:.6} s before and {:.6} s after it",
-                s(ns(time)),
-                s(before),
-                s(after)
-            ),
+            "its clocks contradict each other: the kernel's call says {:.6} s, and its code in this process, which the library can write over, {:.6} s before and {:.6} s after it",
+            s(ns(time)),
+            s(before),
+            s(after)
         );
     }
 }
@@ -60,14 +51,16 @@ fn lies_between(call: u64, before: u64, after: u64) -> bool {
 
 /// CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = ZERO;
     // SAFETY: writes into a local.
     unsafe { by_call(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     ns(time)
 }
+
+const ZERO: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
 
 fn ns(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -89,7 +82,7 @@ const NAME: &CStr = c"__kernel_clock_gettime";
 #[cold]
 fn find() -> *mut c_void {
     let function = kernels_own().unwrap_or(by_call as Read as *mut c_void);
-    READ.store(function, Ordering::Relaxed);
+    READ.store(function, Relaxed);
     function
 }
 
@@ -108,12 +101,7 @@ fn kernels_own() -> Option<*mut c_void> {
 
 unsafe extern "C" fn by_call(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     // SAFETY: the caller provides the place of the result.
-    unsafe {
-        sys::call(
-            libc::SYS_clock_gettime,
-            [clock as usize, time.addr(), 0, 0, 0, 0],
-        ) as c_int
-    }
+    unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, time.addr()]) as c_int }
 }
 
 #[cfg(test)]
@@ -123,17 +111,14 @@ mod tests {
     #[test]
     fn the_clock_is_the_kernels_own_and_goes_with_the_c_librarys() {
         let libc_ns = || {
-            let mut time = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
+            let mut time = ZERO;
             // SAFETY: writes into a local.
             unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
             ns(time)
         };
         let (before, now, after) = (libc_ns(), now_ns(), libc_ns());
         assert!((before..=after).contains(&now), "{before} {now} {after}");
-        assert!(kernels_own().is_some_and(|function| function == READ.load(Ordering::Relaxed)));
+        assert!(kernels_own().is_some_and(|function| function == READ.load(Relaxed)));
     }
 
     #[test]
@@ -152,10 +137,7 @@ mod tests {
 
     #[test]
     fn without_the_kernels_code_its_call_tells_the_same_time() {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = ZERO;
         let before = now_ns();
         // SAFETY: writes into a local.
         assert_eq!(unsafe { by_call(libc::CLOCK_MONOTONIC, &mut time) }, 0);

@@ -4,12 +4,12 @@
 //! measured.
 
 use crate::api::{Api, beside_free};
+use crate::report;
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
 use core::fmt::Arguments;
 use core::mem::transmute;
 use core::ptr;
-use heapmark_wire::Page;
 
 /// `aligned_alloc` and `memalign`: alignment, then size.
 type Aligned = unsafe extern "C" fn(usize, usize) -> *mut u8;
@@ -26,12 +26,12 @@ const STEPS: [usize; 8] = [100, 3000, 200 << 10, 3 << 20, 24 << 20, 5 << 20, 70_
 const HALF: usize = usize::MAX / 2 + 1;
 
 #[derive(Clone, Copy)]
-struct Block {
+struct CornerBlock {
     address: *mut u8,
     size: usize,
 }
 
-const NONE: Block = Block {
+const NONE: CornerBlock = CornerBlock {
     address: ptr::null_mut(),
     size: 0,
 };
@@ -55,12 +55,11 @@ pub const ALL: [&str; 8] = [
 
 struct CornerCheck<'a> {
     api: &'a Api,
-    page: &'a Page,
 }
 
 /// Runs one of [`ALL`].
-pub fn look(page: &Page, api: &Api, corner: &str) {
-    let look = CornerCheck { api, page };
+pub fn look(api: &Api, corner: &str) {
+    let look = CornerCheck { api };
     match corner {
         "posix_memalign" => look.aligned(corner, |alignment, size| {
             let mut block = ptr::null_mut();
@@ -81,7 +80,7 @@ pub fn look(page: &Page, api: &Api, corner: &str) {
 impl CornerCheck<'_> {
     fn tell(&self, finding: Arguments<'_>) {
         // If the report is full, enough has been reported.
-        _ = self.page.say(format_args!("finding={finding}"));
+        report::write(format_args!("finding={finding}"));
     }
 
     fn free(&self, block: *mut u8) {
@@ -126,7 +125,7 @@ impl CornerCheck<'_> {
                 }
                 // SAFETY: the block has that many bytes.
                 unsafe { address.write_bytes(index as u8 + 1, size) };
-                *block = Block { address, size };
+                *block = CornerBlock { address, size };
             }
             for (index, block) in blocks
                 .iter()
@@ -213,18 +212,18 @@ impl CornerCheck<'_> {
                 if address.is_null() {
                     return self.tell(format_args!("malloc({size}) returned no block"));
                 }
-                *block = Block {
+                *block = CornerBlock {
                     address,
                     // SAFETY: a live block.
                     size: unsafe { (self.api.usable_size)(address) },
                 };
             }
             let short = blocks.iter().find(|block| block.size < size);
-            let reaches = |one: &Block, other: &Block| {
+            let reaches = |one: &CornerBlock, other: &CornerBlock| {
                 let start = one.address.addr();
                 (start..start.saturating_add(one.size)).contains(&other.address.addr())
             };
-            let places = |index: usize, one: &Block| {
+            let places = |index: usize, one: &CornerBlock| {
                 blocks
                     .iter()
                     .enumerate()
@@ -265,7 +264,7 @@ impl CornerCheck<'_> {
                 ));
             }
             let kept = block.size.min(size);
-            block = Block { address, size };
+            block = CornerBlock { address, size };
             // SAFETY: the block has that many bytes, of which the first `kept` were filled.
             if !unsafe { filled(address, kept, step as u8) } {
                 return self.tell(format_args!(

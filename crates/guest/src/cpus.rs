@@ -2,8 +2,7 @@
 
 use crate::memory::{self, HarnessTable};
 use crate::scheduled;
-use crate::text::TextIn;
-use core::fmt::Write;
+use crate::text::c_str_in;
 
 /// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
 pub struct Cpus(HarnessTable<Cpu>);
@@ -75,14 +74,12 @@ impl Cpus {
 /// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.
 fn first_sibling(cpu: usize) -> Option<usize> {
     let mut room = [0; 96];
-    let mut path = TextIn::new(&mut room);
-    write!(
-        path,
-        "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-    )
-    .ok()?;
+    let path = c_str_in(
+        &mut room,
+        format_args!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"),
+    )?;
     let mut room = [0; 64];
-    let text = memory::read_file(path.c_str()?, &mut room)?;
+    let text = memory::read_file(path, &mut room)?;
     text.split(|c: char| !c.is_ascii_digit())
         .next()?
         .parse()

@@ -2,14 +2,14 @@
 //! blocks of many sizes are filled with a byte of their own, half are replaced, and all must keep
 //! their contents.
 
-use crate::api::Api;
-use crate::fail;
+use crate::api::{self, Api};
+use crate::report;
 use crate::rng::SplitMix;
 
 const BLOCKS: usize = 512;
 
 #[derive(Clone, Copy)]
-struct Block {
+struct FilledBlock {
     address: *mut u8,
     size: usize,
     fill: u8,
@@ -18,7 +18,7 @@ struct Block {
 /// Ends the process as `wrong-result` if blocks overlap, are misaligned, or lose their contents.
 pub fn run(api: &Api) {
     let mut random = SplitMix::new(0x5eed, 0);
-    let mut blocks = [Block {
+    let mut blocks = [FilledBlock {
         address: core::ptr::null_mut(),
         size: 0,
         fill: 0,
@@ -33,7 +33,7 @@ pub fn run(api: &Api) {
     blocks.iter().for_each(|block| release(api, block));
 }
 
-fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
+fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> FilledBlock {
     // Mostly small, one in 16 up to 64 KiB: exercises small size classes, medium ones and the page
     // level.
     let size = 1 + random.below(if index.is_multiple_of(16) {
@@ -44,32 +44,30 @@ fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
     // SAFETY: an ordinary call.
     let address = unsafe { (api.malloc)(size) };
     if address.is_null() {
-        fail::null("malloc", size);
+        report::no_block("malloc", size);
     }
     let alignment = if size >= 16 { 16 } else { 8 };
     if !(address as usize).is_multiple_of(alignment) {
-        fail::misaligned(format_args!("malloc({size})"), address as usize, alignment);
+        api::misaligned(format_args!("malloc({size})"), address as usize, alignment);
     }
     let fill = random.next() as u8;
     // SAFETY: the block has that many bytes.
     unsafe { address.write_bytes(fill, size) };
-    Block {
+    FilledBlock {
         address,
         size,
         fill,
     }
 }
 
-fn release(api: &Api, block: &Block) {
+fn release(api: &Api, block: &FilledBlock) {
     // SAFETY: a live block of that size.
     let bytes = unsafe { core::slice::from_raw_parts(block.address, block.size) };
     if let Some(at) = bytes.iter().position(|&byte| byte != block.fill) {
-        fail::give_up(
+        fail!(
             "wrong-result",
-            format_args!(
-                "byte {at} of a live block of {} bytes changed: blocks overlap or are written to",
-                block.size
-            ),
+            "byte {at} of a live block of {} bytes changed: blocks overlap or are written to",
+            block.size
         );
     }
     // SAFETY: a live block, released once.

@@ -3,10 +3,10 @@
 
 use crate::bench::Bench;
 use crate::clock::now_ns;
-use crate::fail;
 use crate::held;
 use crate::memory::{HarnessTable, Resident};
 use crate::published;
+use crate::report;
 use core::cell::Cell;
 use heapmark_wire::HeapPoint;
 
@@ -118,20 +118,18 @@ impl HeapPoints {
     }
 
     /// Writes the points to the report.
-    pub fn tell(&self, bench: &Bench) {
+    pub fn tell(&self) {
         for point in &self.taken[..self.count.get()] {
-            bench.say("point", point);
+            report::say("point", point);
         }
     }
 }
 
 fn not_all_found(heap: u64, live: u64) -> ! {
     let [heap, live] = [heap, live].map(|bytes| bytes >> 10);
-    fail::give_up(
+    fail!(
         "error",
-        format_args!(
-            "memory is measured wrongly here: of {live} KiB in live blocks {heap} KiB are found (a heap in a file of a disk, or swapped out)"
-        ),
+        "memory is measured wrongly here: of {live} KiB in live blocks {heap} KiB are found (a heap in a file of a disk, or swapped out)"
     )
 }
 

@@ -5,7 +5,7 @@ use crate::memory;
 use crate::objects::Objects;
 use crate::published;
 use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{Page, RangeKind};
 
 /// What the allocator held before the workload.
@@ -14,12 +14,12 @@ static BEFORE: AtomicU64 = AtomicU64::new(0);
 /// Called when the allocator has served its first block, and neither a thread nor a table of the
 /// harness's is there. Growth alone would be the less, the more an allocator takes at its start.
 pub fn before_the_workload(page: &Page) {
-    BEFORE.store(bytes(page, 0), Ordering::Relaxed);
+    BEFORE.store(bytes(page, 0), Relaxed);
 }
 
 /// What the allocator held before the workload.
 pub fn before_bytes() -> u64 {
-    BEFORE.load(Ordering::Relaxed)
+    BEFORE.load(Relaxed)
 }
 
 /// What the allocator holds now, if so many bytes that count as tables of the harness lie in a file.

@@ -1,6 +1,5 @@
 //! The job of this process: `key=value` lines that the host wrote.
 
-use crate::fail;
 use core::ffi::CStr;
 use heapmark_wire::pairs;
 
@@ -35,14 +34,14 @@ impl<'a> Job<'a> {
     /// workload files.
     pub fn word(&self, key: &str) -> &'a str {
         self.get(key)
-            .unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
+            .unwrap_or_else(|| fail!("error", "the job lacks `{key}`"))
     }
 
     /// As [`Job::word`], for a number.
     pub fn number(&self, key: &str) -> u64 {
         let word = self.word(key);
         word.parse()
-            .unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
+            .unwrap_or_else(|_| fail!("error", "`{key}={word}` is no number"))
     }
 
     /// The value of `key` as a C string in `room`.

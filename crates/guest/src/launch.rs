@@ -13,11 +13,13 @@
 //! or session; and all of them end when heapmark ends, in any way.
 
 use crate::clock::now_ns;
-use crate::fail;
+use crate::report;
 pub use crate::scheduled::set_slice;
+use crate::sys;
+use crate::text::number;
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use heapmark_wire::Launched;
 
 /// The command's process, while it runs.
@@ -34,41 +36,37 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed `argc` valid strings.
     let argument = |index: usize| unsafe { CStr::from_ptr(*argv.add(index)) };
     let separator = (3..count).find(|index| argument(*index) == c"--");
-    let file = argument(2).to_str().ok().and_then(|text| text.parse().ok());
+    let file = number(argument(2));
     let (Some(separator), Some(file)) = (separator.filter(|place| place + 1 < count), file) else {
-        return fail::usage();
+        return report::usage();
     };
+    // The place of an option's word, which that many words of its own follow.
     let mut options = 3;
-    let inherits = argument(options) == c"inherit";
-    options += usize::from(inherits);
-    let held = argument(options) == c"held";
-    options += usize::from(held);
-    let mut huge_pages = None;
-    if argument(options) == c"thp" {
-        huge_pages = Some(argument(options + 1));
-        options += 2;
-    }
-    let mut turns = None;
-    if argument(options) == c"turns" {
-        let number = |index| argument(index).to_str().ok()?.parse::<u64>().ok();
-        let numbers = number(options + 1).zip(number(options + 2));
-        let Some((cpu, slice_ns)) = numbers else {
-            return fail::usage();
-        };
-        turns = Some((cpu as usize, slice_ns));
-        options += 3;
-    }
-    let limit = match Limit::named(argument(options)) {
-        None => None,
-        Some(of) => {
-            let number = argument(options + 1).to_str().ok();
-            let Some(number) = number.and_then(|number| number.parse().ok()) else {
-                return fail::usage();
-            };
-            options += 2;
-            Some(of(number))
-        }
+    let mut option = |name: &CStr, words: usize| {
+        let place = options;
+        let is_given = argument(place) == name;
+        options += if is_given { 1 + words } else { 0 };
+        is_given.then_some(place)
     };
+    let inherits = option(c"inherit", 0).is_some();
+    let held = option(c"held", 0).is_some();
+    let huge_pages = option(c"thp", 1).map(|place| argument(place + 1));
+    let mut turns = None;
+    if let Some(place) = option(c"turns", 2) {
+        let numbers = number(argument(place + 1)).zip(number(argument(place + 2)));
+        let Some((cpu, slice_ns)) = numbers else {
+            return report::usage();
+        };
+        turns = Some((cpu, slice_ns));
+    }
+    let mut limits = LIMITS.iter();
+    let mut limit = None;
+    if let Some((place, of)) = limits.find_map(|(name, of)| Some((option(name, 1)?, of))) {
+        let Some(number) = number(argument(place + 1)) else {
+            return report::usage();
+        };
+        limit = Some(of(number));
+    }
     // SAFETY: the environment's strings are consecutive before the separator, the command's after
     // it, up to the null that ends `argv`; this process may change the array.
     let (environment, command) = unsafe {
@@ -104,7 +102,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
             }
             execute(parent, command, environment, inherits, file);
         }
-        COMMAND.store(child, Ordering::Relaxed);
+        COMMAND.store(child, Relaxed);
         libc::sigprocmask(libc::SIG_SETMASK, &masks.own, core::ptr::null_mut());
         let (mut status, mut usage) = (0, core::mem::zeroed());
         let waited = loop {
@@ -113,7 +111,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
                 waited => break waited,
             }
         };
-        COMMAND.store(0, Ordering::Relaxed);
+        COMMAND.store(0, Relaxed);
         (child, waited, (status, usage))
     };
     let wall_ns = now_ns() - start_ns;
@@ -166,18 +164,16 @@ enum Limit {
     Group(u64),
 }
 
-impl Limit {
-    /// What a word of the command line limits, given its number.
-    fn named(word: &CStr) -> Option<fn(u64) -> Limit> {
-        [
-            (c"data", Limit::Data as fn(u64) -> Limit),
-            (c"as", Limit::AddressSpace),
-            (c"group", Limit::Group),
-        ]
-        .into_iter()
-        .find_map(|(name, of)| (name == word).then_some(of))
-    }
+type LimitOf = fn(u64) -> Limit;
 
+/// What a word of the command line limits, given its number.
+const LIMITS: [(&CStr, LimitOf); 3] = [
+    (c"data", Limit::Data),
+    (c"as", Limit::AddressSpace),
+    (c"group", Limit::Group),
+];
+
+impl Limit {
     /// Puts this process under it; returns whether that worked.
     fn hold(self) -> bool {
         let (resource, bytes) = match self {
@@ -211,8 +207,8 @@ struct Masks {
 /// them to its whole group.
 fn end_with_heapmark() -> Masks {
     extern "C" fn end(_: c_int) {
-        ABANDONED.store(true, Ordering::Relaxed);
-        let command = COMMAND.load(Ordering::Relaxed);
+        ABANDONED.store(true, Relaxed);
+        let command = COMMAND.load(Relaxed);
         if command > 0 {
             // SAFETY: a plain system call on a child that is not yet waited for.
             unsafe { libc::kill(command, libc::SIGKILL) };
@@ -264,11 +260,7 @@ const PATIENCE_MS: u32 = 1000;
 pub fn sweep(grace_ms: u32) -> u64 {
     let mut ended = 0;
     for round in 0.. {
-        let grace_ms = if ABANDONED.load(Ordering::Relaxed) {
-            0
-        } else {
-            grace_ms
-        };
+        let grace_ms = if ABANDONED.load(Relaxed) { 0 } else { grace_ms };
         let mut status = 0;
         let still = loop {
             // SAFETY: writes into a local.
@@ -289,12 +281,7 @@ pub fn sweep(grace_ms: u32) -> u64 {
         if round >= grace_ms {
             end_children();
         }
-        let pause = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 1_000_000,
-        };
-        // SAFETY: reads a local.
-        unsafe { libc::nanosleep(&pause, core::ptr::null_mut()) };
+        sys::sleep_ms(1);
     }
     ended
 }

@@ -8,6 +8,9 @@
 
 #![no_std]
 
+#[macro_use]
+mod report;
+
 mod aged;
 pub mod api;
 pub mod bench;
@@ -18,7 +21,6 @@ pub mod counted;
 mod cpus;
 mod elf;
 mod exercise;
-mod fail;
 mod heap_points;
 mod held;
 mod job;
@@ -52,6 +54,7 @@ mod timed_phases;
 mod traced;
 mod version;
 mod watched;
+mod wrapped;
 
 use api::Api;
 use bench::Bench;
@@ -89,20 +92,20 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return kernels::late_free::process((2..argc).map(argument));
     }
     if argc != 2 {
-        return fail::usage();
+        return report::usage();
     }
     let Some(page) = memory::map_page(argument(1)) else {
-        return fail::no_page();
+        return report::no_page();
     };
-    fail::report_to(page);
+    report::to(page);
     let job = Job::new(page.job());
     watched::start(page, &job);
 
     page.enter(Phase::Prove);
     api::wake();
-    prove::report(page);
+    prove::report();
     if job.get("version.symbol").is_some() {
-        version::report(page, &job);
+        version::report(&job);
         page.enter(Phase::Done);
         return 0;
     }
@@ -120,14 +123,14 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         Api::resolve()
     };
     if let Some(corner) = job.get("corner") {
-        corners::look(page, &allocator, corner);
+        corners::look(&allocator, corner);
         page.enter(Phase::Done);
         // SAFETY: ends the process.
         unsafe { libc::_exit(0) }
     }
     served::start(&job);
     let Some(kernel) = kernels::find(job.word("kernel")) else {
-        fail::give_up("error", format_args!("no kernel {}", job.word("kernel")));
+        fail!("error", "no kernel {}", job.word("kernel"));
     };
     let check = job.is("check", "1");
     let sampled = kernel.memory == MemoryPoints::Sampled;
@@ -149,8 +152,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     scheduled::must_be_as_launched();
     // The checks that follow are in no series.
     page.enter(Phase::Verify);
-    latency::report(page, &job);
-    served::report(page, &job, &allocator);
+    latency::report(&job);
+    served::report(&job, &allocator);
     if job.is("exercise", "1") {
         exercise::run(&allocator);
     }

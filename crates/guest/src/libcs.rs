@@ -35,7 +35,7 @@ struct Mallinfo2 {
 }
 
 /// A line of the kernel's list of mappings.
-struct Mapping {
+struct LibraryMapping {
     start: usize,
     end: usize,
     executable: bool,
@@ -43,15 +43,15 @@ struct Mapping {
     inode: u64,
 }
 
-impl Mapping {
+impl LibraryMapping {
     /// `START-END rwxp OFFSET DEVICE INODE PATH`
-    fn parse(line: &str) -> Option<Mapping> {
+    fn parse(line: &str) -> Option<LibraryMapping> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let (access, offset, _device, inode) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
         let hex = |word| usize::from_str_radix(word, 16).ok();
-        Some(Mapping {
+        Some(LibraryMapping {
             start: hex(start)?,
             end: hex(end)?,
             executable: access.contains('x'),
@@ -69,13 +69,13 @@ fn each(mut look: impl FnMut(&Image)) {
         let image = unsafe { Image::at(start as *const u8) };
         image.filter(|image| image.soname().to_bytes().starts_with(b"libc.so"))
     };
-    let mut begun: Option<Mapping> = None;
+    let mut begun: Option<LibraryMapping> = None;
     let Some(maps) = sys::RawFile::open(c"/proc/self/maps") else {
         return;
     };
     // A line longer than those passed on is not a library's.
     maps.lines(|line| {
-        let Some(mapping) = Mapping::parse(line) else {
+        let Some(mapping) = LibraryMapping::parse(line) else {
             return;
         };
         if mapping.is_start_of_file {
@@ -91,7 +91,7 @@ fn each(mut look: impl FnMut(&Image)) {
 
 /// The address of the code of the object whose header may be at the start of this mapping; `None`
 /// if there is no header.
-fn code(begin: &Mapping) -> Option<usize> {
+fn code(begin: &LibraryMapping) -> Option<usize> {
     // SAFETY: the mapping is readable, and all reads lie within it, as is checked.
     unsafe {
         let header = &*(begin.start as *const libc::Elf64_Ehdr);

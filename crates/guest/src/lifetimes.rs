@@ -1,13 +1,12 @@
 //! Which sizes are asked for, and how long their blocks live: a table that the host computes from a
 //! workload's parameters or reads from a file.
 
-use crate::fail;
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 
 /// How long blocks of a row live.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+enum LifetimeUnit {
     /// So many births on average, as if each birth ended them with the same probability.
     Births,
     /// Until exactly so many bytes were allocated, their own ones included.
@@ -16,13 +15,13 @@ enum Unit {
 
 /// Sizes, their lifetimes, and how often each pair comes.
 pub struct Lifetimes {
-    unit: Unit,
-    rows: HarnessTable<Row>,
+    unit: LifetimeUnit,
+    rows: HarnessTable<LifetimeRow>,
 }
 
 /// Lifetimes are those of one thread, if all allocate alike.
 #[derive(Clone, Copy)]
-struct Row {
+struct LifetimeRow {
     size: u32,
     /// Births, or bytes that are allocated after the block itself.
     lifetime: f64,
@@ -46,15 +45,13 @@ impl Lifetimes {
     /// Reads `births` or `bytes`, then `SIZE:LIFETIME:WEIGHT:REMOTE,…`: lifetimes are those of a process
     /// of so many threads, `REMOTE` is in per cent.
     pub fn parse(text: &str, threads: usize) -> Lifetimes {
-        let fault = |what: &str| -> ! {
-            fail::give_up("error", format_args!("`{what}` is no row of lifetimes"))
-        };
+        let fault = |what: &str| -> ! { fail!("error", "`{what}` is no row of lifetimes") };
         let (unit, rows) = match text.split_once(' ') {
-            Some(("births", rows)) => (Unit::Births, rows),
-            Some(("bytes", rows)) => (Unit::Bytes, rows),
+            Some(("births", rows)) => (LifetimeUnit::Births, rows),
+            Some(("bytes", rows)) => (LifetimeUnit::Bytes, rows),
             _ => fault("a table without a unit"),
         };
-        let mut table = HarnessTable::<Row>::zeroed(rows.split(',').count());
+        let mut table = HarnessTable::<LifetimeRow>::zeroed(rows.split(',').count());
         let mut until = [0.0; 2];
         for (place, row) in table.iter_mut().zip(rows.split(',')) {
             let mut words = row.split(':').map(|word| word.parse::<f64>().ok());
@@ -65,13 +62,13 @@ impl Lifetimes {
                 fault(row)
             };
             let own = match unit {
-                Unit::Births => 0.0,
-                Unit::Bytes => size,
+                LifetimeUnit::Births => 0.0,
+                LifetimeUnit::Bytes => size,
             };
             let lifetime = (lifetime - own).max(0.0) / threads as f64;
             until[0] += weight;
             until[1] += weight * lifetime;
-            *place = Row {
+            *place = LifetimeRow {
                 // What no byte was asked for could not be told from what is not there.
                 size: (size as u32).max(1),
                 lifetime,
@@ -87,7 +84,7 @@ impl Lifetimes {
 
     /// Whether lifetimes are bytes, and not births.
     pub fn are_bytes(&self) -> bool {
-        self.unit == Unit::Bytes
+        self.unit == LifetimeUnit::Bytes
     }
 
     /// The largest size.
@@ -108,8 +105,8 @@ impl Lifetimes {
         }
         let [born_bytes, live, live_bytes] = sums;
         let per_birth = match self.unit {
-            Unit::Births => before[0],
-            Unit::Bytes => born_bytes,
+            LifetimeUnit::Births => before[0],
+            LifetimeUnit::Bytes => born_bytes,
         };
         [live / per_birth, live_bytes / per_birth]
     }
@@ -118,8 +115,8 @@ impl Lifetimes {
     pub fn birth(&self, random: &mut SplitMix) -> Drawn {
         let row = self.draw(random, 0);
         let left = match self.unit {
-            Unit::Births => 1.0 + random.exponential() * (row.lifetime - 0.5).max(0.0),
-            Unit::Bytes => row.lifetime,
+            LifetimeUnit::Births => 1.0 + random.exponential() * (row.lifetime - 0.5).max(0.0),
+            LifetimeUnit::Bytes => row.lifetime,
         };
         row.block(random, left, 0.0)
     }
@@ -129,11 +126,11 @@ impl Lifetimes {
         let row = self.draw(random, 1);
         let (left, age) = match self.unit {
             // How old it is says nothing on how long it will live.
-            Unit::Births => {
+            LifetimeUnit::Births => {
                 let mut part = || random.exponential() * row.lifetime;
                 (part(), part())
             }
-            Unit::Bytes => {
+            LifetimeUnit::Bytes => {
                 let left = random.unit() * row.lifetime;
                 (left, row.lifetime - left)
             }
@@ -141,7 +138,7 @@ impl Lifetimes {
         row.block(random, left, age)
     }
 
-    fn draw(&self, random: &mut SplitMix, weights: usize) -> Row {
+    fn draw(&self, random: &mut SplitMix, weights: usize) -> LifetimeRow {
         let all = self.rows[self.rows.len() - 1].until[weights];
         let ticket = random.unit() * all;
         let place = self
@@ -151,7 +148,7 @@ impl Lifetimes {
     }
 }
 
-impl Row {
+impl LifetimeRow {
     fn block(&self, random: &mut SplitMix, left: f64, age: f64) -> Drawn {
         Drawn {
             size: self.size,

@@ -7,7 +7,10 @@ use crate::shape_blocks::{BlockList, Blocks, ShapeThread, StampedBlock};
 use crate::sizes::Sizes;
 use crate::threads::Rendezvous;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 
 /// The volume is replaced so often.
 const TURNOVERS: u64 = 3;
@@ -35,10 +38,6 @@ pub struct Litter {
     stayed: HarnessTable<Padded<Cell<usize>>>,
     meeting: Rendezvous,
 }
-
-// SAFETY: each thread uses its own part of the tables; a batch belongs to the thread that
-// `has_come` says.
-unsafe impl Sync for Litter {}
 
 impl Litter {
     /// For so many threads; 0 % leaves the heap fresh.
@@ -86,7 +85,7 @@ impl Litter {
             volume += block.size() as u64;
             blocks.push(block);
         }
-        self.filled[worker].0.set(volume);
+        self.filled[worker].set(volume);
         let mut replaced = 0;
         while replaced < TURNOVERS * volume {
             let place = random.below(blocks.len() as u32) as usize;
@@ -112,12 +111,12 @@ impl Litter {
             let place = random.below(blocks.len() as u32) as usize;
             blocks.swap_free(thread, place);
         }
-        self.stayed[worker].0.set(stay);
+        self.stayed[worker].set(stay);
     }
 
     /// Bytes of all threads before any were freed.
     pub fn full_bytes(&self) -> u64 {
-        self.filled.iter().map(|Padded(bytes)| bytes.get()).sum()
+        self.filled.iter().map(|bytes| bytes.get()).sum()
     }
 
     /// Whether this is the first thread, returned once all have littered.
@@ -129,15 +128,15 @@ impl Litter {
     /// Frees what has stayed of a thread's.
     pub fn sweep(&self, worker: usize, thread: &ShapeThread) {
         let own = &self.blocks.all()[worker * self.room..];
-        let stayed = &own[..self.stayed[worker].0.replace(0)];
+        let stayed = &own[..self.stayed[worker].replace(0)];
         stayed.iter().for_each(|block| thread.free(block.get()));
     }
 
     /// Gives a batch to the next thread, unless that one has not freed the last one yet.
     fn hand_over(&self, worker: usize, thread: &ShapeThread, batch: &mut BlockList) {
         let next = (worker + 1) % self.has_come.len();
-        let has_come = &self.has_come[next].0;
-        if has_come.load(Ordering::Acquire) {
+        let has_come = &self.has_come[next];
+        if has_come.load(Acquire) {
             batch.clear(thread);
             return;
         }
@@ -146,15 +145,15 @@ impl Litter {
             place.set(block);
         }
         batch.forget();
-        has_come.store(true, Ordering::Release);
+        has_come.store(true, Release);
     }
 
     fn free_incoming(&self, worker: usize, thread: &ShapeThread) {
-        let has_come = &self.has_come[worker].0;
-        if has_come.load(Ordering::Acquire) {
+        let has_come = &self.has_come[worker];
+        if has_come.load(Acquire) {
             let places = &self.incoming.all()[worker * BATCH..][..BATCH];
             places.iter().for_each(|place| thread.free(place.get()));
-            has_come.store(false, Ordering::Release);
+            has_come.store(false, Release);
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::clock::{must_agree, now_ns};
 use crate::counted;
 use crate::sys;
-use core::ops::Add;
+use core::ops::AddAssign;
 
 /// The resources used up to one moment; the difference of two is a span.
 #[derive(Clone, Copy)]
@@ -28,15 +28,12 @@ pub struct Span {
     pub minor_faults: u64,
 }
 
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span {
-            wall_ns: self.wall_ns + other.wall_ns,
-            user_ns: self.user_ns + other.user_ns,
-            sys_ns: self.sys_ns + other.sys_ns,
-            minor_faults: self.minor_faults + other.minor_faults,
-        }
+impl AddAssign for Span {
+    fn add_assign(&mut self, more: Span) {
+        self.wall_ns += more.wall_ns;
+        self.user_ns += more.user_ns;
+        self.sys_ns += more.sys_ns;
+        self.minor_faults += more.minor_faults;
     }
 }
 
@@ -75,10 +72,7 @@ impl Moment {
         let usage = unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
             let who = libc::RUSAGE_SELF as usize;
-            sys::call(
-                libc::SYS_getrusage,
-                [who, (&raw mut usage).addr(), 0, 0, 0, 0],
-            );
+            sys::call(libc::SYS_getrusage, [who, (&raw mut usage).addr()]);
             usage
         };
         let ns =

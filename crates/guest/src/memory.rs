@@ -1,70 +1,51 @@
 //! Memory of the harness itself, always directly from the kernel, and the kernel's figures on this
 //! process's memory.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 use heapmark_wire::{Page, RangeKind};
 
-use crate::{fail, published, sys};
+use crate::{published, sys};
 
 /// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: what a
 /// library opens or forks later has no file of ours. `None` if the file is no shared page.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
-    // SAFETY: plain system calls on a path we own; the mapping is never removed, so `'static`
-    // holds, and zeroed memory is a valid page.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
-        let mut stat: libc::stat = core::mem::zeroed();
-        if fd < 0 || libc::fstat(fd, &mut stat) != 0 || (stat.st_size as usize) < size_of::<Page>()
-        {
-            return None;
-        }
-        let address = libc::mmap(
-            ptr::null_mut(),
-            size_of::<Page>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
-        libc::close(fd);
-        if let Some(inherited) = path
-            .to_str()
-            .ok()
-            .and_then(|path| path.strip_prefix("/proc/self/fd/")?.parse().ok())
-        {
-            libc::close(inherited);
-        }
-        if address == libc::MAP_FAILED {
-            None
-        } else {
-            Some(&*address.cast::<Page>())
-        }
+    let (address, bytes) = map(path, libc::O_RDWR, libc::PROT_READ | libc::PROT_WRITE)?;
+    let number = path.to_str().ok()?.strip_prefix("/proc/self/fd/");
+    if let Some(inherited) = number.and_then(|number| number.parse().ok()) {
+        // SAFETY: heapmark opened it for this process, which needs it no longer.
+        unsafe { libc::close(inherited) };
     }
+    // SAFETY: never unmapped, so `'static` holds, and zeroed memory is a valid page.
+    (bytes >= size_of::<Page>()).then(|| unsafe { &*address.cast::<Page>() })
 }
 
 /// Maps a file for reading, permanently; `None` if that fails or the file is empty.
 pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: plain system calls; the mapping is never removed, so `'static` holds.
+    let (address, bytes) = map(path, libc::O_RDONLY, libc::PROT_READ)?;
+    // SAFETY: never unmapped, so `'static` holds.
+    Some(unsafe { core::slice::from_raw_parts(address.cast(), bytes) })
+}
+
+/// Maps a whole file.
+fn map(path: &CStr, access: c_int, protection: c_int) -> Option<(*mut c_void, usize)> {
+    // SAFETY: plain system calls; a fresh mapping.
     unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let fd = libc::open(path.as_ptr(), access | libc::O_CLOEXEC);
         let mut stat: libc::stat = core::mem::zeroed();
         if fd < 0 || libc::fstat(fd, &mut stat) != 0 {
             return None;
         }
         let bytes = stat.st_size as usize;
-        let address = libc::mmap(
-            ptr::null_mut(),
-            bytes,
-            libc::PROT_READ,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
+        let address = libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd, 0);
         libc::close(fd);
-        (address != libc::MAP_FAILED).then(|| core::slice::from_raw_parts(address.cast(), bytes))
+        (address != libc::MAP_FAILED).then_some((address, bytes))
     }
 }
 
@@ -76,8 +57,23 @@ pub struct HarnessTable<T> {
     populated: bool,
 }
 
-// SAFETY: a table owns its entries, as a boxed slice would.
-unsafe impl<T: Sync> Sync for HarnessTable<T> {}
+// SAFETY: a table owns its entries, as a boxed slice would. Those that are not made to be shared belong
+// to one thread at a time: its users give each thread a part of its own, or hand parts over.
+unsafe impl<T> Sync for HarnessTable<T> {}
+
+/// What threads use one at a time, as the order of their work arranges.
+#[derive(Default)]
+pub struct InTurn<T>(pub T);
+
+// SAFETY: see above.
+unsafe impl<T> Sync for InTurn<T> {}
+
+impl<T> Deref for InTurn<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Puts a value into memory of the harness, where it stays until the process ends.
 pub fn keep<T>(value: T) -> *mut T {
@@ -86,6 +82,27 @@ pub fn keep<T>(value: T) -> *mut T {
     // SAFETY: room for one. Zeroed memory may be no valid `T`: it is written before it is read.
     unsafe { ptr::write(place, value) };
     place
+}
+
+/// What is set once and stays until the process ends.
+pub struct SetOnce<T>(AtomicPtr<T>);
+
+impl<T> SetOnce<T> {
+    /// Not yet set.
+    pub const fn unset() -> SetOnce<T> {
+        SetOnce(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Sets it.
+    pub fn set(&self, value: T) {
+        self.0.store(keep(value), Release);
+    }
+
+    /// What it was set to; what threads change of it is made to be shared.
+    pub fn get(&self) -> Option<&'static T> {
+        // SAFETY: null, or set once and never changed.
+        unsafe { self.0.load(Acquire).as_ref() }
+    }
 }
 
 impl<T> HarnessTable<T> {
@@ -148,15 +165,15 @@ impl<T> HarnessTable<T> {
                 published::harness_grows(table.resident_bytes() as i64);
                 table
             }
-            _ => fail::give_up(
-                "oom",
-                format_args!("no {bytes} bytes for a table of the harness"),
-            ),
+            _ => fail!("oom", "no {bytes} bytes for a table of the harness"),
         }
     }
-}
 
-impl<T> HarnessTable<T> {
+    /// The entries of one of many that have so many each.
+    pub fn part(&self, index: usize, each: usize) -> &[T] {
+        &self[index * each..][..each]
+    }
+
     /// The bytes known to be resident: for a reserved table only its user knows them.
     fn resident_bytes(&self) -> usize {
         if self.populated {
@@ -198,6 +215,13 @@ impl<T> DerefMut for HarnessTable<T> {
 #[repr(align(128))]
 #[derive(Default)]
 pub struct Padded<T>(pub T);
+
+impl<T> Deref for Padded<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Resident memory of this process, in bytes.
 #[derive(Clone, Copy, Default)]

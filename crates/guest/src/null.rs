@@ -7,15 +7,18 @@
 extern crate std;
 
 use crate::api::{AlignedOperators, Api};
-use crate::fail;
+use crate::report;
 use crate::threads::wait_until;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Returns the null allocator's functions; from now on it serves this process.
 pub fn serve() -> Api {
-    SERVES.store(true, Ordering::Relaxed);
+    SERVES.store(true, Relaxed);
     let aligned = AlignedOperators {
         new: new_aligned,
         delete: free_told,
@@ -123,7 +126,7 @@ unsafe fn aligned(alignment: usize, size: usize) -> *mut u8 {
 
 /// Whether it serves this process: then blocks overlap, and what is written into one does not stay.
 pub fn serves() -> bool {
-    SERVES.load(Ordering::Relaxed)
+    SERVES.load(Relaxed)
 }
 
 /// Gives a worker its window before the clock starts: some workloads measure microseconds, and
@@ -154,8 +157,8 @@ pub fn overlap(largest: usize, threads: usize) {
         SPARE.provide(threads);
         if largest > WINDOW_BYTES {
             let bytes = slot(largest);
-            LARGE.store(repeated(bytes), Ordering::Relaxed);
-            LARGE_BYTES.store(bytes, Ordering::Relaxed);
+            LARGE.store(repeated(bytes), Relaxed);
+            LARGE_BYTES.store(bytes, Relaxed);
         }
     }
 }
@@ -167,9 +170,9 @@ pub fn overlap(largest: usize, threads: usize) {
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
     if slot > WINDOW_BYTES {
-        let overlaps = slot <= LARGE_BYTES.load(Ordering::Relaxed);
+        let overlaps = slot <= LARGE_BYTES.load(Relaxed);
         return if overlaps {
-            LARGE.load(Ordering::Relaxed) as *mut u8
+            LARGE.load(Relaxed) as *mut u8
         } else {
             map(slot, size)
         };
@@ -206,7 +209,7 @@ fn repeated(bytes: usize) -> usize {
             });
         libc::close(file);
         if !is_there {
-            fail::null("the null allocator", bytes);
+            report::no_block("the null allocator", bytes);
         }
         start as usize
     }
@@ -269,9 +272,9 @@ impl Spare {
     }
 
     fn under_lock<T>(&self, act: impl FnOnce() -> T) -> T {
-        wait_until(|| !self.locked.swap(true, Ordering::Acquire));
+        wait_until(|| !self.locked.swap(true, Acquire));
         let result = act();
-        self.locked.store(false, Ordering::Release);
+        self.locked.store(false, Release);
         result
     }
 }
@@ -293,7 +296,7 @@ fn map(bytes: usize, size: usize) -> *mut u8 {
         )
     };
     if address == libc::MAP_FAILED {
-        fail::null("the null allocator", size);
+        report::no_block("the null allocator", size);
     }
     address.cast()
 }

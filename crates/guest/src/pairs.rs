@@ -5,9 +5,10 @@
 
 use crate::api::Api;
 use crate::clock::thread_cpu_ns;
-use crate::fail;
 use crate::launch::OutputFile;
+use crate::report;
 use crate::rng::SplitMix;
+use crate::text::number;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Write;
 
@@ -21,13 +22,8 @@ const ALIVE: usize = 64;
 pub unsafe fn main(argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed valid strings.
     let count = unsafe { CStr::from_ptr(*argv.add(2)) };
-    let Some(count) = count
-        .to_str()
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .filter(|count| *count > 0)
-    else {
-        return fail::usage();
+    let Some(count) = number(count).filter(|count| *count > 0) else {
+        return report::usage();
     };
     let alone = time(count, || {});
     // SAFETY: the thread does nothing and is waited for.

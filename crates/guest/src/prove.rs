@@ -3,13 +3,13 @@
 
 use crate::api;
 use crate::objects::Objects;
+use crate::report;
 use core::fmt;
 use core::mem::zeroed;
-use heapmark_wire::Page;
 
 /// Writes one `object=INDEX DEVICE INODE BUILD-ID PATH` line per loaded object and one
 /// `owner=FUNCTION INDEX` line per function that an object defines.
-pub fn report(page: &Page) {
+pub fn report() {
     let objects = Objects::loaded();
     for (index, object) in objects.all().iter().enumerate() {
         // SAFETY: fills a local; objects without a file (the vDSO) read as 0.
@@ -21,7 +21,7 @@ pub fn report(page: &Page) {
                 zeroed()
             }
         };
-        let _ = page.say(format_args!(
+        report::write(format_args!(
             "object={index} {} {} {} {}",
             stat.st_dev,
             stat.st_ino,
@@ -31,7 +31,7 @@ pub fn report(page: &Page) {
     }
     for (name, function) in api::family(&objects) {
         if let Some(index) = objects.owner(function) {
-            let _ = page.say(format_args!(
+            report::write(format_args!(
                 "owner={} {index}",
                 name.to_str().unwrap_or("?")
             ));

@@ -4,7 +4,10 @@
 
 use crate::sys::page_bytes;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{
+    AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 use heapmark_wire::{Known, Page, RangeKind};
 
 /// The shared page, if a series is wanted.
@@ -12,7 +15,7 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 
 /// From now on ranges are published in this page, the page itself first.
 pub fn start(page: &'static Page) {
-    PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
+    PAGE.store(ptr::from_ref(page).cast_mut(), Release);
     know(
         ptr::from_ref(page).addr(),
         size_of::<Page>(),
@@ -23,7 +26,7 @@ pub fn start(page: &'static Page) {
 /// The shared page, if a series is wanted.
 pub fn page() -> Option<&'static Page> {
     // SAFETY: null, or the page of this process, which is never unmapped.
-    unsafe { PAGE.load(Ordering::Acquire).as_ref() }
+    unsafe { PAGE.load(Acquire).as_ref() }
 }
 
 /// Whether memory over time is recorded in this process.

@@ -1,15 +1,15 @@
 //! The purge rule: returns all memory to the operating system, and counts the time (MM).
 
-use crate::api;
+use crate::api::AnyCall;
 use crate::job::Job;
 use crate::objects::Objects;
 use core::ffi::{CStr, c_void};
-use core::ptr;
+use core::mem::transmute;
 
 /// How the allocator of this process is asked to purge.
 #[derive(Clone, Copy)]
 pub struct PurgeCall {
-    address: *mut c_void,
+    call: Option<AnyCall>,
     args: [usize; 6],
     per_thread: bool,
     /// `called`, `configured` or `none`, as written in every record.
@@ -22,7 +22,7 @@ impl PurgeCall {
     /// about the allocator under test.
     pub fn from_job(job: &Job<'_>) -> PurgeCall {
         let none = PurgeCall {
-            address: ptr::null_mut(),
+            call: None,
             args: [0; 6],
             per_thread: false,
             word: "none",
@@ -41,8 +41,10 @@ impl PurgeCall {
                 else {
                     return none;
                 };
+                // SAFETY: on the supported ABIs a function ignores surplus integer arguments.
+                let function = unsafe { transmute::<*mut c_void, AnyCall>(address) };
                 let mut purge = PurgeCall {
-                    address,
+                    call: Some(function),
                     word: "called",
                     ..none
                 };
@@ -68,9 +70,10 @@ impl PurgeCall {
 
     /// Called once by the main thread.
     pub fn process(&self) {
-        if !self.address.is_null() {
+        if let Some(call) = self.call {
+            let [a, b, c, d, e, f] = self.args;
             // SAFETY: the catalogue guarantees symbol and arguments, the owner was checked.
-            unsafe { api::call(self.address, &self.args) };
+            unsafe { call(a, b, c, d, e, f) };
         }
     }
 

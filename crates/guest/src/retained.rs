@@ -2,13 +2,12 @@
 //! idle time.
 
 use crate::clock::now_ns;
-use crate::fail;
 use crate::job::Job;
 use crate::memory::Resident;
 use crate::published;
+use crate::report;
 use crate::sys;
-use core::fmt::Arguments;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Milliseconds after the last free at which the memory is read.
 const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
@@ -23,53 +22,49 @@ static IDLES: AtomicBool = AtomicBool::new(false);
 /// Reads the settings from the job.
 pub fn wanted(job: &Job<'_>, at_the_end: bool) -> bool {
     let wanted = job.is("memory", "1");
-    WANTED.store(wanted, Ordering::Relaxed);
-    AT_THE_END.store(wanted && at_the_end, Ordering::Relaxed);
-    IDLES.store(job.is("idles", "1"), Ordering::Relaxed);
+    WANTED.store(wanted, Relaxed);
+    AT_THE_END.store(wanted && at_the_end, Relaxed);
+    IDLES.store(job.is("idles", "1"), Relaxed);
     wanted
 }
 
 /// Whether the memory of this process is measured.
 pub fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+    WANTED.load(Relaxed)
 }
 
 /// Called just before the first operation.
-pub fn begin(now: Resident, say: impl Fn(&str, Arguments<'_>)) {
+pub fn begin(now: Resident) {
     if is_wanted() {
-        tell(&say, "begin", now);
+        tell("begin", now);
     }
 }
 
 /// Called after the kernel has ended: no block of it is live.
-pub fn report(say: impl Fn(&str, Arguments<'_>)) {
-    if !AT_THE_END.load(Ordering::Relaxed) {
+pub fn report() {
+    if !AT_THE_END.load(Relaxed) {
         return;
     }
     let live_bytes = published::live_bytes();
     if live_bytes > 0 {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("the workload has come to its end with {live_bytes} bytes not freed"),
+            "the workload has come to its end with {live_bytes} bytes not freed"
         );
     }
     let freed_ns = now_ns();
-    let idles = IDLES.load(Ordering::Relaxed);
+    let idles = IDLES.load(Relaxed);
     for after in AFTER_MS.into_iter().filter(|after| idles || *after == 0) {
         let until = freed_ns + after * 1_000_000;
         while let Some(rest) = until.checked_sub(now_ns()).filter(|rest| *rest > 0) {
             sys::sleep_ns(rest.min(500_000_000));
         }
-        tell(&say, after, Resident::now());
+        tell(after, Resident::now());
     }
 }
 
-fn tell(
-    say: &impl Fn(&str, Arguments<'_>),
-    when: impl core::fmt::Display,
-    Resident { rss, pss, huge, .. }: Resident,
-) {
-    say(
+fn tell(when: impl core::fmt::Display, Resident { rss, pss, huge, .. }: Resident) {
+    report::say(
         "resident",
         format_args!("{when} {rss} {pss} {huge} {}", published::harness_bytes()),
     );

@@ -29,6 +29,13 @@ impl SplitMix {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
+    /// Puts entries into random order.
+    pub fn shuffle(&mut self, entries: &mut [u32]) {
+        for last in (1..entries.len()).rev() {
+            entries.swap(last, self.below(last as u32 + 1) as usize);
+        }
+    }
+
     /// A uniform draw from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64

@@ -2,37 +2,34 @@
 //! processes of a run must have those of the launcher, which no allocator was loaded into: a library
 //! that raises its own priority would look fast, and one that pins itself slow.
 
-use crate::fail;
-use crate::memory;
+use crate::memory::SetOnce;
 use crate::sys;
 use core::ffi::c_int;
 use core::fmt;
-use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// How the launcher is scheduled; null if the kernel does not say.
-static LAUNCHED: AtomicPtr<Scheduling> = AtomicPtr::new(ptr::null_mut());
+/// How the launcher is scheduled; unset if the kernel does not say.
+static LAUNCHED: SetOnce<Scheduling> = SetOnce::unset();
 /// A kernel has pinned threads itself: which CPUs they have is no longer the library's doing.
 static PINNED: AtomicBool = AtomicBool::new(false);
 
 /// Called by the main thread before the first block.
 pub fn start() {
     if let Some(launched) = Scheduling::of_launcher() {
-        LAUNCHED.store(memory::keep(launched), Ordering::Release);
+        LAUNCHED.set(launched);
         must_be_as_launched();
     }
 }
 
 /// Called before a kernel pins a thread.
 pub fn pins() {
-    PINNED.store(true, Ordering::Relaxed);
+    PINNED.store(true, Relaxed);
 }
 
 /// Ends the process if the calling thread is not scheduled as the launcher is. Called by each
 /// thread that measures, before its work and after it.
 pub fn must_be_as_launched() {
-    // SAFETY: null, or kept until the process ends.
-    let Some(launched) = (unsafe { LAUNCHED.load(Ordering::Acquire).as_ref() }) else {
+    let Some(launched) = LAUNCHED.get() else {
         return;
     };
     let own = Scheduling::of(OWN);
@@ -48,21 +45,21 @@ fn changed(launched: &Scheduling, own: Option<Scheduling>) -> ! {
     const SO: &str =
         "a library that changes this cannot be compared with those that leave it as it is";
     match own {
-        None => fail::give_up(
+        None => fail!(
             "unsupported",
-            format_args!("{WHAT}: the kernel is kept from saying how; {SO}"),
+            "{WHAT}: the kernel is kept from saying how; {SO}"
         ),
-        Some(own) if own.rank != launched.rank => fail::give_up(
+        Some(own) if own.rank != launched.rank => fail!(
             "unsupported",
-            format_args!("{WHAT}: {} instead of {}; {SO}", own.rank, launched.rank),
+            "{WHAT}: {} instead of {}; {SO}",
+            own.rank,
+            launched.rank
         ),
-        Some(own) => fail::give_up(
+        Some(own) => fail!(
             "unsupported",
-            format_args!(
-                "{WHAT}: on other CPUs, {} instead of {}; {SO}",
-                own.cpus(),
-                launched.cpus()
-            ),
+            "{WHAT}: on other CPUs, {} instead of {}; {SO}",
+            own.cpus(),
+            launched.cpus()
         ),
     }
 }
@@ -76,14 +73,14 @@ struct Scheduling {
 impl Scheduling {
     fn of_launcher() -> Option<Scheduling> {
         // SAFETY: no pointers.
-        Scheduling::of(unsafe { sys::call(libc::SYS_getppid, [0; 6]) } as c_int)
+        Scheduling::of(unsafe { sys::call(libc::SYS_getppid, []) } as c_int)
     }
 
     /// Whether a thread is scheduled as the launcher, apart from the CPUs that a kernel gave it.
     fn is_as(&self, launched: &Scheduling) -> bool {
         // SAFETY: both sets are complete.
         let same_cpus = unsafe { libc::CPU_EQUAL(&self.cpus, &launched.cpus) };
-        self.rank == launched.rank && (same_cpus || PINNED.load(Ordering::Relaxed))
+        self.rank == launched.rank && (same_cpus || PINNED.load(Relaxed))
     }
 
     /// How many CPUs it may use.
@@ -115,7 +112,7 @@ struct Rank {
 impl Rank {
     /// `None` if the kernel does not say.
     fn of(thread: c_int) -> Option<Rank> {
-        let told = Attributes::of(thread)?;
+        let told = SchedulingAttributes::of(thread)?;
         Some(Rank {
             policy: told.policy,
             nice: told.nice,
@@ -127,16 +124,16 @@ impl Rank {
 /// Asks the kernel to let the calling thread, and what it starts, run for so long at a time while others wait for the
 /// CPU, from 0.1 to 100 ms. Returns whether it does: kernels before 6.12 know no such slices, nor do real-time policies.
 pub fn set_slice(ns: u64) -> bool {
-    let Some(mut wanted) = Attributes::of(OWN) else {
+    let Some(mut wanted) = SchedulingAttributes::of(OWN) else {
         return false;
     };
     wanted.runtime = ns;
     // SAFETY: reads a local.
     let error = unsafe {
         let place = (&raw const wanted).addr();
-        sys::call(libc::SYS_sched_setattr, [OWN as usize, place, 0, 0, 0, 0])
+        sys::call(libc::SYS_sched_setattr, [OWN as usize, place])
     };
-    error == 0 && Attributes::of(OWN).is_some_and(|told| told.runtime == ns)
+    error == 0 && SchedulingAttributes::of(OWN).is_some_and(|told| told.runtime == ns)
 }
 
 impl fmt::Display for Rank {
@@ -160,7 +157,7 @@ impl fmt::Display for Rank {
 /// `struct sched_attr` of the kernel's first version.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct SchedulingAttributes {
     size: u32,
     policy: u32,
     flags: u64,
@@ -171,17 +168,14 @@ struct Attributes {
     period: u64,
 }
 
-impl Attributes {
+impl SchedulingAttributes {
     /// `None` if the kernel does not say.
-    fn of(thread: c_int) -> Option<Attributes> {
-        let mut told = Attributes::default();
+    fn of(thread: c_int) -> Option<SchedulingAttributes> {
+        let mut told = SchedulingAttributes::default();
         // SAFETY: the kernel writes no more than this size into a local.
         let error = unsafe {
-            let (place, size) = ((&raw mut told).addr(), size_of::<Attributes>());
-            sys::call(
-                libc::SYS_sched_getattr,
-                [thread as usize, place, size, 0, 0, 0],
-            )
+            let (place, size) = ((&raw mut told).addr(), size_of::<SchedulingAttributes>());
+            sys::call(libc::SYS_sched_getattr, [thread as usize, place, size])
         };
         (error == 0).then_some(told)
     }
@@ -193,10 +187,7 @@ fn cpus_of(thread: c_int) -> Option<libc::cpu_set_t> {
     unsafe {
         let mut set: libc::cpu_set_t = core::mem::zeroed();
         let (place, size) = ((&raw mut set).addr(), size_of::<libc::cpu_set_t>());
-        let written = sys::call(
-            libc::SYS_sched_getaffinity,
-            [thread as usize, size, place, 0, 0, 0],
-        );
+        let written = sys::call(libc::SYS_sched_getaffinity, [thread as usize, size, place]);
         (written > 0).then_some(set)
     }
 }

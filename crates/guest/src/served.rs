@@ -5,12 +5,11 @@
 extern crate std;
 
 use crate::api::Api;
-use crate::fail;
 use crate::job::Job;
 use crate::libcs;
+use crate::report;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
-use heapmark_wire::Page;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// libc may hold this much that is no block of ours: threads, tables, a library's own data.
 const LEAST_BYTES: u64 = 64 << 10;
@@ -34,7 +33,7 @@ std::thread_local! {
 /// Called before the first block.
 pub fn start(job: &Job<'_>) {
     if job.get("wrapper").is_some() {
-        BEFORE.store(libcs::handed_out().unwrap_or(0), Ordering::Relaxed);
+        BEFORE.store(libcs::handed_out().unwrap_or(0), Relaxed);
     }
 }
 
@@ -46,14 +45,12 @@ pub fn look(live_bytes: impl FnOnce() -> u64) {
     if own < TOGETHER {
         return;
     }
-    let (before, next) = (BEFORE.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed));
-    let blocks = BLOCKS.fetch_add(TOGETHER, Ordering::Relaxed) + TOGETHER;
+    let (before, next) = (BEFORE.load(Relaxed), NEXT.load(Relaxed));
+    let blocks = BLOCKS.fetch_add(TOGETHER, Relaxed) + TOGETHER;
     let later = blocks + blocks / 2;
     if before < u64::MAX
         && blocks >= next
-        && NEXT
-            .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        && NEXT.compare_exchange(next, later, Relaxed, Relaxed).is_ok()
     {
         note(before, live_bytes);
     }
@@ -63,10 +60,7 @@ pub fn look(live_bytes: impl FnOnce() -> u64) {
 fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     let grown = libcs::handed_out().unwrap_or(0).saturating_sub(before);
     if grown >= LEAST_BYTES {
-        PERCENT.fetch_max(
-            (100 * grown / live_bytes().max(1)).min(100),
-            Ordering::Relaxed,
-        );
+        PERCENT.fetch_max((100 * grown / live_bytes().max(1)).min(100), Relaxed);
     }
 }
 
@@ -82,7 +76,7 @@ const PROBES: [(usize, usize); 6] = [
 
 /// Called after the kernel: probes blocks of all sizes and reports the result. Ends the process if
 /// libc serves and the row is not declared a wrapper.
-pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
+pub fn report(job: &Job<'_>, api: &Api) {
     let Some(wrapper) = job.get("wrapper") else {
         return;
     };
@@ -95,7 +89,7 @@ pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
             // SAFETY: an ordinary call.
             *block = unsafe { (api.malloc)(size) };
             if block.is_null() {
-                fail::null("malloc", size);
+                report::no_block("malloc", size);
             }
         }
         note(before.unwrap_or(0), || (size * count) as u64);
@@ -104,17 +98,14 @@ pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
             .iter()
             .for_each(|block| unsafe { (api.free)(*block) });
     }
-    let percent = PERCENT.load(Ordering::Relaxed);
+    let percent = PERCENT.load(Relaxed);
     if !is_told {
-        let _ = page.say(format_args!("note=who_serves libc does not tell"));
+        report::write(format_args!("note=who_serves libc does not tell"));
     } else if percent > MOST_PERCENT && wrapper == "refused" {
         let mend =
             "a wrapper is measured with --allow-forwarding, or with `wrapper = true` in its entry";
-        fail::give_up(
-            "not-loaded",
-            format_args!("libc served {percent} % of the bytes; {mend}"),
-        );
+        fail!("not-loaded", "libc served {percent} % of the bytes; {mend}");
     } else if percent > MOST_PERCENT {
-        let _ = page.say(format_args!("note=served libc serves {percent} %"));
+        report::write(format_args!("note=served libc serves {percent} %"));
     }
 }

@@ -1,8 +1,8 @@
 //! Blocks that say which they are, and what each thread did with them.
 
 use crate::api::Api;
-use crate::fail;
 use crate::memory::{HarnessTable, Padded};
+use crate::report;
 use crate::sys::page_bytes;
 use core::cell::Cell;
 
@@ -87,9 +87,6 @@ pub struct ShapeThreads {
     counts: HarnessTable<Padded<ShapeCounts>>,
 }
 
-// SAFETY: each thread changes its own counts.
-unsafe impl Sync for ShapeThreads {}
-
 impl ShapeThreads {
     /// For so many threads.
     pub fn new(api: Api, threads: usize) -> ShapeThreads {
@@ -103,7 +100,7 @@ impl ShapeThreads {
     pub fn thread(&self, index: usize) -> ShapeThread<'_> {
         ShapeThread {
             api: &self.api,
-            counts: &self.counts[index].0,
+            counts: &self.counts[index],
         }
     }
 
@@ -139,7 +136,7 @@ impl ShapeThreads {
 
     fn sum(&self, of: fn(&ShapeCounts) -> &Cell<u64>) -> u64 {
         let counts = self.counts.iter();
-        counts.map(|Padded(counts)| of(counts).get()).sum()
+        counts.map(|counts| of(counts).get()).sum()
     }
 }
 
@@ -163,7 +160,7 @@ impl ShapeThread<'_> {
     pub fn allocate_aligned(&self, alignment: usize, size: usize, stamp: u32) -> StampedBlock {
         let address = self.api.aligned_block(alignment, size);
         if address.is_null() {
-            fail::null("posix_memalign", size);
+            report::no_block("posix_memalign", size);
         }
         let block = self.counted(&self.counts.aligned, address, size, stamp);
         // SAFETY: just made.
@@ -189,7 +186,7 @@ impl ShapeThread<'_> {
         // SAFETY: an ordinary call.
         let address = unsafe { (self.api.malloc)(size) };
         if address.is_null() && size > 0 {
-            fail::null("malloc", size);
+            report::no_block("malloc", size);
         }
         self.counted(&self.counts.mallocs, address, size, stamp)
     }
@@ -212,9 +209,9 @@ impl ShapeThread<'_> {
         // SAFETY: live, as the kernel knows.
         if !unsafe { block.is_intact() } {
             let StampedBlock { size, stamp, .. } = block;
-            fail::give_up(
+            fail!(
                 "wrong-result",
-                format_args!("block {stamp} of {size} bytes does not hold what was written"),
+                "block {stamp} of {size} bytes does not hold what was written"
             );
         }
         self.release(block);
@@ -231,9 +228,6 @@ impl ShapeThread<'_> {
 
 /// A table of blocks that one thread at a time uses.
 pub struct Blocks(HarnessTable<Cell<StampedBlock>>);
-
-// SAFETY: one thread at a time uses an entry, as each kernel arranges.
-unsafe impl Sync for Blocks {}
 
 impl Blocks {
     /// Room for so many.

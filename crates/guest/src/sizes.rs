@@ -1,6 +1,5 @@
 //! Size distributions: classes with weights, computed by the host from the workload's parameters.
 
-use crate::fail;
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 
@@ -27,14 +26,14 @@ impl Sizes {
             let Some((size, until)) =
                 parsed.and_then(|(size, weight)| Some((size, sum.checked_add(weight)?)))
             else {
-                fail::give_up("error", format_args!("`{class}` is no SIZE:WEIGHT"));
+                fail!("error", "`{class}` is no SIZE:WEIGHT");
             };
             sum = until;
             sizes.sizes[index] = size;
             sizes.until[index] = until;
         }
         if sum == 0 {
-            fail::give_up("error", format_args!("a size distribution of weight 0"));
+            fail!("error", "a size distribution of weight 0");
         }
         sizes
     }
@@ -43,6 +42,16 @@ impl Sizes {
     pub fn draw(&self, random: &mut SplitMix) -> u32 {
         let ticket = random.below(self.until[self.until.len() - 1]);
         self.sizes[self.until.partition_point(|&until| until <= ticket)]
+    }
+
+    /// So many draws for each worker, whose stream follows from the seed; none is below the least.
+    pub fn table(&self, workers: usize, each: usize, seed: u64, least: u32) -> HarnessTable<u32> {
+        let mut drawn = HarnessTable::zeroed(workers * each);
+        for (worker, own) in drawn.chunks_mut(each.max(1)).enumerate() {
+            let mut random = SplitMix::new(seed, worker as u64);
+            own.fill_with(|| self.draw(&mut random).max(least));
+        }
+        drawn
     }
 
     /// The mean of all draws.
@@ -60,6 +69,11 @@ impl Sizes {
     pub fn largest(&self) -> u32 {
         self.sizes.iter().copied().max().unwrap_or(0)
     }
+}
+
+/// The bytes of blocks of these sizes.
+pub fn sum(sizes: &[u32]) -> u64 {
+    sizes.iter().map(|&size| u64::from(size)).sum()
 }
 
 #[cfg(test)]

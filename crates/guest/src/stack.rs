@@ -1,6 +1,5 @@
 //! Stacks of workers.
 
-use crate::fail;
 use crate::published::{forget, harness_grows, know, wanted};
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -62,7 +61,7 @@ impl Stack {
                 0,
             );
             if start == libc::MAP_FAILED || libc::mprotect(start, GUARD, libc::PROT_NONE) != 0 {
-                fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
+                fail!("oom", "no {bytes} bytes for a stack");
             }
             know(start.addr() + GUARD, bytes, RangeKind::Stack);
             let stack = Stack { start, bytes };

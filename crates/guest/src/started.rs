@@ -2,11 +2,10 @@
 //! inherit the environment. Each must find that its malloc is that of the kernel's own process.
 
 use crate::clock::now_ns;
-use crate::fail;
 use crate::launch;
 use crate::objects::Objects;
 use crate::sys;
-use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use heapmark_wire::Launched;
@@ -84,7 +83,7 @@ pub fn start(order: &StartOrder) -> c_int {
         )
     };
     if pid < 0 {
-        fail::give_up("error", format_args!("no process could be started"));
+        fail!("error", "no process could be started");
     }
     pid
 }
@@ -95,14 +94,10 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
     let order = becoming.order;
     // SAFETY: the kernel reads what outlives the calls: the memory is shared with `start`.
     unsafe {
-        let call = |number: c_long, args: [usize; 4]| {
-            let [a, b, c, d] = args;
-            sys::call(number, [a, b, c, d, 0, 0])
-        };
         if let Some((resource, bytes)) = order.limit {
             let mut usual: libc::rlimit = core::mem::zeroed();
             let room = (&raw mut usual).addr();
-            call(libc::SYS_prlimit64, [0, resource as usize, 0, room]);
+            sys::call(libc::SYS_prlimit64, [0, resource as usize, 0, room]);
             let limit = libc::rlimit {
                 rlim_cur: bytes,
                 ..usual
@@ -120,21 +115,21 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
             };
             let path = c"/dev/null".as_ptr().addr();
             let here = libc::AT_FDCWD as usize;
-            let null = call(libc::SYS_openat, [here, path, libc::O_RDWR as usize, 0]);
+            let null = sys::call(libc::SYS_openat, [here, path, libc::O_RDWR as usize]);
             let steps = [
-                call(libc::SYS_dup3, [null as usize, 1, 0, 0]),
-                call(libc::SYS_dup3, [null as usize, 2, 0, 0]),
-                call(
+                sys::call(libc::SYS_dup3, [null as usize, 1]),
+                sys::call(libc::SYS_dup3, [null as usize, 2]),
+                sys::call(
                     libc::SYS_setitimer,
-                    [libc::ITIMER_REAL as usize, (&raw const timer).addr(), 0, 0],
+                    [libc::ITIMER_REAL as usize, (&raw const timer).addr()],
                 ),
-                call(
+                sys::call(
                     libc::SYS_prlimit64,
-                    [0, libc::RLIMIT_CORE as usize, (&raw const none).addr(), 0],
+                    [0, libc::RLIMIT_CORE as usize, (&raw const none).addr()],
                 ),
-                call(
+                sys::call(
                     libc::SYS_prlimit64,
-                    [0, resource as usize, (&raw const limit).addr(), 0],
+                    [0, resource as usize, (&raw const limit).addr()],
                 ),
             ];
             if steps.iter().any(|done| *done < 0) {
@@ -143,15 +138,14 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
         }
         if order.traced {
             let me = libc::PTRACE_TRACEME as usize;
-            call(libc::SYS_ptrace, [me, 0, 0, 0]);
+            sys::call(libc::SYS_ptrace, [me]);
         }
-        call(
+        sys::call(
             libc::SYS_execve,
             [
                 c"/proc/self/exe".as_ptr().addr(),
                 becoming.argv.as_ptr().addr(),
                 becoming.environment.addr(),
-                0,
             ],
         );
     }
@@ -168,16 +162,13 @@ pub fn end_of(pid: i32, options: i32) -> Option<c_int> {
 /// Ends this process with the outcome of a process that it started, unless that did its work.
 pub fn must_have_worked(status: c_int, what: &str) {
     if libc::WIFSIGNALED(status) {
-        fail::give_up("crash", format_args!("{} {what}", libc::WTERMSIG(status)));
+        fail!("crash", "{} {what}", libc::WTERMSIG(status));
     }
     match libc::WEXITSTATUS(status) {
         0 => {}
-        OTHER_MALLOC => fail::give_up(
-            "not-loaded",
-            format_args!("the malloc of {what} is another library's"),
-        ),
-        NO_MEMORY => fail::give_up("oom", format_args!("malloc returned NULL to {what}")),
-        code => fail::give_up("exit", format_args!("{code} {what}")),
+        OTHER_MALLOC => fail!("not-loaded", "the malloc of {what} is another library's"),
+        NO_MEMORY => fail!("oom", "malloc returned NULL to {what}"),
+        code => fail!("exit", "{code} {what}"),
     }
 }
 

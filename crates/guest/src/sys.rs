@@ -3,14 +3,15 @@
 
 use core::arch::asm;
 use core::ffi::{CStr, c_long};
-use core::ptr;
 
-/// Makes a system call; an error is returned as its negative number.
+/// Makes a system call of up to six arguments; an error is returned as its negative number.
 ///
 /// # Safety
 /// The kernel may read and write whatever the arguments point to.
 #[inline(always)]
-pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
+pub unsafe fn call<const GIVEN: usize>(number: c_long, given: [usize; GIVEN]) -> isize {
+    let mut args = [0; 6];
+    args[..GIVEN].copy_from_slice(&given);
     let result;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the kernel preserves all registers but these three; the caller guarantees the rest.
@@ -49,14 +50,7 @@ impl RawFile {
         let file = unsafe {
             call(
                 libc::SYS_openat,
-                [
-                    libc::AT_FDCWD as usize,
-                    path.as_ptr().addr(),
-                    flags,
-                    0,
-                    0,
-                    0,
-                ],
+                [libc::AT_FDCWD as usize, path.as_ptr().addr(), flags],
             )
         };
         (file >= 0).then_some(RawFile(file as usize))
@@ -68,7 +62,7 @@ impl RawFile {
         unsafe {
             call(
                 libc::SYS_read,
-                [self.0, room.as_mut_ptr().addr(), room.len(), 0, 0, 0],
+                [self.0, room.as_mut_ptr().addr(), room.len()],
             )
         }
         .max(0) as usize
@@ -104,7 +98,7 @@ impl RawFile {
         unsafe {
             call(
                 libc::SYS_pread64,
-                [self.0, room.as_mut_ptr().addr(), bytes, at, 0, 0],
+                [self.0, room.as_mut_ptr().addr(), bytes, at],
             ) == bytes as isize
         }
     }
@@ -113,23 +107,37 @@ impl RawFile {
 impl Drop for RawFile {
     fn drop(&mut self) {
         // SAFETY: opened by `open`, and no longer used.
-        unsafe { call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
+        unsafe { call(libc::SYS_close, [self.0]) };
     }
 }
 
 /// Sleeps so long; a signal may end it earlier.
 pub fn sleep_ns(ns: u64) {
-    let time = libc::timespec {
+    let time = timespec(ns);
+    // SAFETY: the kernel reads a local.
+    unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr()]) };
+}
+
+/// Sleeps until the monotonic clock shows this, whatever signals come.
+pub fn sleep_until(ns: u64) {
+    let time = timespec(ns);
+    let until = (&raw const time).addr();
+    let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
+    // SAFETY: the kernel reads a local.
+    while unsafe {
+        call(
+            libc::SYS_clock_nanosleep,
+            [clock as usize, flags as usize, until],
+        )
+    } == -libc::EINTR as isize
+    {}
+}
+
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: the kernel reads a local.
-    unsafe {
-        call(
-            libc::SYS_nanosleep,
-            [(&raw const time).addr(), 0, 0, 0, 0, 0],
-        )
-    };
+    }
 }
 
 /// As [`sleep_ns`].
@@ -141,12 +149,7 @@ pub fn sleep_ms(ms: u64) {
 /// several can end at once.
 pub fn wake_punctually() {
     // SAFETY: no pointers.
-    unsafe {
-        call(
-            libc::SYS_prctl,
-            [libc::PR_SET_TIMERSLACK as usize, 1, 0, 0, 0, 0],
-        )
-    };
+    unsafe { call(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, 1]) };
 }
 
 /// Sleeps while the word has this value, or until woken; may return at any time.
@@ -161,20 +164,14 @@ pub fn wake(word: *mut u32, most: u32) {
 
 fn futex(word: *mut u32, operation: i32, value: u32) {
     let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
-    let no_limit = ptr::null::<libc::timespec>().addr();
-    // SAFETY: the kernel reads a word of the caller's.
-    unsafe {
-        call(
-            libc::SYS_futex,
-            [word.addr(), operation, value as usize, no_limit, 0, 0],
-        )
-    };
+    // SAFETY: the kernel reads a word of the caller's. No limit of time is given.
+    unsafe { call(libc::SYS_futex, [word.addr(), operation, value as usize]) };
 }
 
 /// Yields the CPU.
 pub fn give_way() {
     // SAFETY: no pointers.
-    unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+    unsafe { call(libc::SYS_sched_yield, []) };
 }
 
 /// Page size of this system: 4096, and on some ARM 16 or 64 KiB.

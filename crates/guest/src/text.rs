@@ -2,6 +2,18 @@
 
 use core::ffi::CStr;
 use core::fmt;
+use core::str::FromStr;
+
+/// The number that a word is; `None` if it is none.
+pub fn number<N: FromStr>(word: &CStr) -> Option<N> {
+    word.to_str().ok()?.parse().ok()
+}
+
+/// A formatted text as a C string in a zeroed buffer; `None` if it does not fit.
+pub fn c_str_in<'r>(room: &'r mut [u8], text: fmt::Arguments<'_>) -> Option<&'r CStr> {
+    fmt::Write::write_fmt(&mut TextIn::new(room), text).ok()?;
+    CStr::from_bytes_until_nul(room).ok()
+}
 
 /// Text in a zeroed buffer. What does not fit is an error.
 pub struct TextIn<'a> {

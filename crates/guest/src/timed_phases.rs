@@ -9,7 +9,7 @@ use crate::memory::{HarnessTable, Padded};
 use crate::null;
 use crate::threads::{Gate, Semaphore, Team, ThreadTime, Workers, make_ready};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 /// The work of each worker in each lap.
 pub trait Load: Sync {
@@ -112,7 +112,7 @@ fn together<L: Load>(
         let release = course.gates[lap].open();
         course.last_ended.wait();
         let usage = release.elapsed();
-        for (time, Padded(end)) in times.iter_mut().zip(course.ends.iter()) {
+        for (time, end) in times.iter_mut().zip(course.ends.iter()) {
             let LapEnd { at_ns, cpu_ns } = end.get();
             *time = ThreadTime {
                 wall_ns: at_ns.saturating_sub(release.wall_ns()),
@@ -141,9 +141,9 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
     for (lap, gate) in course.gates.iter().enumerate() {
         course.load.before(index, lap);
         gate.wait();
-        course.ends[index].0.set(timed(course.load, index, lap));
+        course.ends[index].set(timed(course.load, index, lap));
         // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
-        if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
+        if course.ended.fetch_add(1, AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();
         }
         course.go_on.wait();

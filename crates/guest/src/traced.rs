@@ -1,12 +1,11 @@
 //! What a started process asks of the kernel, call by call, and what it holds just before its end:
 //! the kernel stops it at each call (ptrace). Exact, and slow: no time of it means anything.
 
-use crate::fail;
 use crate::launch;
 use crate::memory::proc_kib;
 use crate::started::{self, StartOrder};
 use crate::sys;
-use crate::text::TextIn;
+use crate::text::{TextIn, c_str_in};
 use core::ffi::{CStr, c_int, c_long};
 use core::fmt::{self, Write};
 use heapmark_wire::Launched;
@@ -48,7 +47,7 @@ pub struct ProcessMemory {
 /// Called by a started process: its work is done.
 pub fn work_is_done() {
     // SAFETY: no kernel does anything.
-    unsafe { sys::call(WORK_IS_DONE, [0; 6]) };
+    unsafe { sys::call(WORK_IS_DONE, []) };
 }
 
 /// Runs a process to its end; `None` if the kernel does not let it be traced.
@@ -102,7 +101,7 @@ pub fn follow(order: &StartOrder) -> Option<Trace> {
 fn trace_call(request: libc::c_uint, pid: c_int, address: usize, data: usize) -> isize {
     let [request, pid] = [request as usize, pid as usize];
     // SAFETY: the requests made here write into locals that outlive the call, or nothing.
-    unsafe { sys::call(libc::SYS_ptrace, [request, pid, address, data, 0, 0]) }
+    unsafe { sys::call(libc::SYS_ptrace, [request, pid, address, data]) }
 }
 
 impl Trace {
@@ -135,9 +134,9 @@ impl Trace {
         let is_kernels = path.starts_with(b"/proc/") || path.starts_with(b"/sys/");
         if is_kernels && !self.files[..self.file_count].contains(&path) {
             if self.file_count == FILES {
-                fail::give_up(
+                fail!(
                     "error",
-                    format_args!("a started process opens more than {FILES} kernel files"),
+                    "a started process opens more than {FILES} kernel files"
                 );
             }
             self.files[self.file_count] = path;
@@ -195,12 +194,8 @@ fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
         };
         let [own, other] = [(&raw const local).addr(), (&raw const remote).addr()];
         // SAFETY: the kernel writes within the local.
-        let read = unsafe {
-            sys::call(
-                libc::SYS_process_vm_readv,
-                [pid as usize, own, 1, other, 1, 0],
-            )
-        };
+        let read =
+            unsafe { sys::call(libc::SYS_process_vm_readv, [pid as usize, own, 1, other, 1]) };
         if read <= 0 {
             break;
         }
@@ -217,19 +212,17 @@ fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
 impl ProcessMemory {
     /// Of another process; `None` if the kernel does not tell.
     fn of(pid: c_int) -> Option<ProcessMemory> {
-        let mut room = [0; 64];
-        let mut path = TextIn::new(&mut room);
-        write!(path, "/proc/{pid}/status").ok()?;
-        let mapped_bytes = proc_kib(path.c_str()?, "VmSize:")? << 10;
-        let mut room = [0; 64];
-        let mut path = TextIn::new(&mut room);
-        write!(path, "/proc/{pid}/smaps").ok()?;
+        let mut rooms = [[0; 64]; 2];
+        let [status, smaps] = &mut rooms;
+        let status = c_str_in(status, format_args!("/proc/{pid}/status"))?;
+        let mapped_bytes = proc_kib(status, "VmSize:")? << 10;
+        let smaps = c_str_in(smaps, format_args!("/proc/{pid}/smaps"))?;
         let mut memory = ProcessMemory {
             mapped_bytes,
             ..ProcessMemory::default()
         };
         let mut size = 0;
-        sys::RawFile::open(path.c_str()?)?.lines(|line| memory.take(line, &mut size));
+        sys::RawFile::open(smaps)?.lines(|line| memory.take(line, &mut size));
         (memory.mappings > 0).then_some(memory)
     }
 

@@ -3,13 +3,13 @@
 use crate::api;
 use crate::job::Job;
 use crate::objects::Objects;
+use crate::report;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
-use heapmark_wire::Page;
 
 /// Writes `version=…` if the library has the function that the job names and its answer makes
 /// sense.
-pub fn report(page: &Page, job: &Job<'_>) {
+pub fn report(job: &Job<'_>) {
     let mut name = [0u8; 128];
     let Some(symbol) = job.c_str("version.symbol", &mut name) else {
         return;
@@ -20,7 +20,7 @@ pub fn report(page: &Page, job: &Job<'_>) {
     }
     let said = match job.word("version.returns") {
         // SAFETY: the catalogue declares this as `int f(void)`.
-        "decimal" => return decimal(page, unsafe { api::call(address, &[0; 6]) } as u32),
+        "decimal" => return decimal(unsafe { api::call(address, &[0; 6]) } as u32),
         "mallctl" => mallctl(address),
         // SAFETY: the catalogue declares this as a function that returns a string and tolerates
         // null arguments.
@@ -29,7 +29,7 @@ pub fn report(page: &Page, job: &Job<'_>) {
     if !said.is_null() {
         // SAFETY: a C string of the library.
         let text = unsafe { CStr::from_ptr(said) };
-        let _ = page.say(format_args!("version={}", text.to_str().unwrap_or("?")));
+        report::write(format_args!("version={}", text.to_str().unwrap_or("?")));
     }
 }
 
@@ -54,10 +54,10 @@ fn mallctl(address: *mut c_void) -> *const c_char {
 }
 
 /// mimalloc's numbers: `225` is 2.2.5; `20502` and `30600` have two digits for minor and patch.
-fn decimal(page: &Page, number: u32) {
+fn decimal(number: u32) {
     let (major, minor, patch) = match number {
         0..1000 => (number / 100, number / 10 % 10, number % 10),
         _ => (number / 10_000, number / 100 % 100, number % 100),
     };
-    let _ = page.say(format_args!("version={major}.{minor}.{patch}"));
+    report::write(format_args!("version={major}.{minor}.{patch}"));
 }

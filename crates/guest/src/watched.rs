@@ -7,7 +7,6 @@
 //! that file as the operating system's own text; the host computes numbers from them afterwards.
 
 use crate::clock::now_ns;
-use crate::fail;
 use crate::job::Job;
 use crate::memory::HarnessTable;
 use crate::published::{self, page};
@@ -16,7 +15,10 @@ use crate::sys;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr,
+    Ordering::{Acquire, Release},
+};
 use heapmark_wire::{Known, Page};
 
 /// The file for points that this process takes itself.
@@ -53,20 +55,17 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
         .c_str("series", &mut path)
         .map_or(-1, |path| open(path, libc::O_WRONLY | libc::O_APPEND));
     if file < 0 {
-        fail::give_up(
-            "error",
-            format_args!("cannot open `{series}` for the series"),
-        );
+        fail!("error", "cannot open `{series}` for the series");
     }
     let mut room = core::mem::ManuallyDrop::new(HarnessTable::<u8>::zeroed(ROOM_BYTES));
-    ROOM.store(room.as_mut_ptr(), Ordering::Release);
-    POINTS.store(file, Ordering::Release);
+    ROOM.store(room.as_mut_ptr(), Release);
+    POINTS.store(file, Release);
 }
 
 /// Called outside measured phases: adds a point of this moment, in which nothing changes.
 pub fn pause() {
     let Some(page) = page() else { return };
-    if POINTS.load(Ordering::Acquire) >= 0 {
+    if POINTS.load(Acquire) >= 0 {
         return record();
     }
     // The first sample may have begun before this moment; the second one lies wholly after it.
@@ -80,16 +79,16 @@ pub fn pause() {
 /// wait.
 #[cold]
 pub fn record() {
-    let file = POINTS.load(Ordering::Acquire);
+    let file = POINTS.load(Acquire);
     let Some(page) = page().filter(|_| file >= 0) else {
         return;
     };
-    while ROOM_TAKEN.swap(true, Ordering::Acquire) {
+    while ROOM_TAKEN.swap(true, Acquire) {
         sys::give_way();
     }
     let live = || page.watched().live_bytes().unwrap_or(0);
     // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
-    let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
+    let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Acquire), ROOM_BYTES) };
     let mut point = SeriesPoint { file, room, len: 0 };
     point.line(format_args!(
         "@point {} {} {}",
@@ -105,7 +104,7 @@ pub fn record() {
     point.copy(c"/proc/self/statm");
     point.line(format_args!("@done"));
     point.flush();
-    ROOM_TAKEN.store(false, Ordering::Release);
+    ROOM_TAKEN.store(false, Release);
 }
 
 /// Text on its way to the file, which is written and not mapped: so it adds no memory to this
@@ -147,10 +146,7 @@ impl SeriesPoint<'_> {
             // SAFETY: writes an initialised buffer.
             let wrote = unsafe { libc::write(self.file, rest.as_ptr().cast(), rest.len()) };
             if wrote <= 0 {
-                fail::give_up(
-                    "error",
-                    format_args!("no room for another point of the series"),
-                );
+                fail!("error", "no room for another point of the series");
             }
             done += wrote as usize;
         }
@@ -177,9 +173,9 @@ fn open(path: &CStr, flags: i32) -> i32 {
 /// Where each worker publishes its requested bytes.
 pub fn ledgers(page: &Page, threads: usize) -> &[heapmark_wire::Ledger] {
     page.watched().open_ledgers(threads).unwrap_or_else(|| {
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("{threads} threads: memory over time is known of 1024 at most"),
+            "{threads} threads: memory over time is known of 1024 at most"
         )
     })
 }

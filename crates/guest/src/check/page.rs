@@ -3,7 +3,10 @@
 
 use crate::threads::wait_until;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Release},
+};
 
 /// Granules of a page.
 pub(super) const GRANULES: usize = 512;
@@ -13,7 +16,7 @@ pub(super) const GRANULES: usize = 512;
 pub(super) struct PageEntry {
     number: AtomicUsize,
     locked: AtomicBool,
-    page: UnsafeCell<Page>,
+    page: UnsafeCell<PageGranules>,
 }
 
 // SAFETY: the page is accessed only under its lock.
@@ -32,12 +35,9 @@ pub(super) enum EntryOwner {
 impl PageEntry {
     /// Looks up the owner; a free entry becomes this page's.
     pub fn claim(&self, number: usize) -> EntryOwner {
-        let mut found = self.number.load(Ordering::Acquire);
+        let mut found = self.number.load(Acquire);
         if found == 0 {
-            match self
-                .number
-                .compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match self.number.compare_exchange(0, number, AcqRel, Acquire) {
                 Ok(_) => return EntryOwner::Fresh,
                 Err(other) => found = other,
             }
@@ -51,16 +51,16 @@ impl PageEntry {
 
     /// The page's number; 0 if the entry is free.
     pub fn number(&self) -> usize {
-        self.number.load(Ordering::Acquire)
+        self.number.load(Acquire)
     }
 
     /// Locks the page and passes it to `act`.
-    pub fn with<T>(&self, act: impl FnOnce(&mut Page) -> T) -> T {
+    pub fn with<T>(&self, act: impl FnOnce(&mut PageGranules) -> T) -> T {
         // With more threads than CPUs, the thread that holds the lock may be waiting for a CPU.
-        wait_until(|| !self.locked.swap(true, Ordering::Acquire));
+        wait_until(|| !self.locked.swap(true, Acquire));
         // SAFETY: the lock makes this the only reference.
         let done = act(unsafe { &mut *self.page.get() });
-        self.locked.store(false, Ordering::Release);
+        self.locked.store(false, Release);
         done
     }
 }
@@ -68,7 +68,7 @@ impl PageEntry {
 /// All zero is a page without blocks.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct Page {
+pub(super) struct PageGranules {
     pub taken: Granules,
     start: Granules,
     /// For a block that starts here: by how many bytes its granules exceed the requested size, in
@@ -79,7 +79,7 @@ pub(super) struct Page {
 /// A bit for each granule of a page.
 type Granules = [u64; GRANULES / 64];
 
-impl Page {
+impl PageGranules {
     pub fn is_empty(&self) -> bool {
         self.taken.iter().all(|word| *word == 0)
     }

@@ -1,11 +1,10 @@
 //! The shadow of the address space: which granules are taken, where blocks start, what is live.
 
-use super::page::{EntryOwner, GRANULES, Page, PageEntry, span};
-use crate::fail;
+use super::page::{EntryOwner, GRANULES, PageEntry, PageGranules, span};
 use crate::memory::HarnessTable;
 use crate::published;
 use crate::sys;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::Held;
 
 /// The smallest page size of all systems. The shadow uses it on all: figures of two machines refer
@@ -70,10 +69,7 @@ impl Shadow {
                     let taken = &mut page.taken[granule % GRANULES / 64];
                     // Blocks of 0 bytes may share an address: they are never written.
                     if *taken & bits != 0 && size > 0 {
-                        fail::give_up(
-                            "wrong-result",
-                            format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
-                        );
+                        fail!("wrong-result", "{call} of {size} bytes returned {address:#x}, which overlaps a live block");
                     }
                     *taken |= bits;
                     granule = next.min(page_end);
@@ -123,9 +119,9 @@ impl Shadow {
                 EntryOwner::Other => index = (index + GROUP) % MOST_PAGES,
             }
         }
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("blocks are spread over more pages than the check can watch"),
+            "blocks are spread over more pages than the check can watch"
         )
     }
 
@@ -133,10 +129,10 @@ impl Shadow {
     fn touch(&self, index: usize) {
         let (start, bytes) = (index * size_of::<PageEntry>(), size_of::<PageEntry>());
         // The claim has written to the first one.
-        self.pages[index].with(Page::write_last);
+        self.pages[index].with(PageGranules::write_last);
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
-            if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            if self.touched[page / 64].fetch_or(bit, Relaxed) & bit == 0 {
                 published::harness_grows(self.page_bytes as i64);
             }
         }
@@ -153,11 +149,11 @@ impl Shadow {
         if let Some(held) = self.held {
             let live_bytes = self
                 .live_bytes
-                .fetch_add(bytes, Ordering::Relaxed)
+                .fetch_add(bytes, Relaxed)
                 .wrapping_add(bytes);
             let occupied_pages = self
                 .occupied_pages
-                .fetch_add(pages, Ordering::Relaxed)
+                .fetch_add(pages, Relaxed)
                 .wrapping_add(pages);
             held.set(live_bytes, occupied_pages << 12);
         }
@@ -181,7 +177,7 @@ impl Shadow {
         // Most of the table was never touched, and reading it would make it resident.
         let touched = |index: &usize| {
             let own_page = self.own_page(index * size_of::<PageEntry>());
-            self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
+            self.touched[own_page / 64].load(Relaxed) & 1 << (own_page % 64) != 0
         };
         (0..MOST_PAGES)
             .filter(touched)
@@ -230,8 +226,7 @@ mod tests {
         let file = sys::RawFile::open(c"/proc/self/pagemap").unwrap();
         assert!(file.fill_from(first * 8, &mut flags));
         for (own_page, flags) in flags.iter().enumerate() {
-            let counted =
-                shadow.touched[own_page / 64].load(Ordering::Relaxed) >> (own_page % 64) & 1;
+            let counted = shadow.touched[own_page / 64].load(Relaxed) >> (own_page % 64) & 1;
             assert_eq!(
                 counted == 1,
                 flags & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE,
@@ -247,7 +242,7 @@ mod tests {
             shadow
                 .touched
                 .iter()
-                .map(|bits| bits.load(Ordering::Relaxed).count_ones())
+                .map(|bits| bits.load(Relaxed).count_ones())
                 .sum()
         };
         for page_bytes in [4 << 10, 16 << 10, 64 << 10] {

@@ -2,10 +2,10 @@
 //! would.
 
 use crate::job::Job;
-use crate::memory::{self, HarnessTable};
-use core::fmt::{self, Arguments, Display, Formatter};
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::memory::{HarnessTable, SetOnce};
+use crate::report;
+use core::fmt::{self, Display, Formatter};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{BUCKETS, bucket_of};
 
 /// Sizes of so many neighbouring buckets are one class: 16 of each power of two.
@@ -14,73 +14,67 @@ const CLASSES: usize = BUCKETS / JOINED + 1;
 
 /// Of one class.
 #[derive(Default)]
-struct Requests {
+struct ClassCounts {
     count: AtomicU64,
     bytes: AtomicU64,
 }
 
-struct Counted {
-    requests: HarnessTable<Requests>,
+struct SizeCounts {
+    requests: HarnessTable<ClassCounts>,
     live_bytes: AtomicU64,
     most_live_bytes: AtomicU64,
 }
 
-static COUNTED: AtomicPtr<Counted> = AtomicPtr::new(ptr::null_mut());
-
-fn counted() -> Option<&'static Counted> {
-    // SAFETY: null, or set by `start` and never changed.
-    unsafe { COUNTED.load(Ordering::Acquire).as_ref() }
-}
+static COUNTED: SetOnce<SizeCounts> = SetOnce::unset();
 
 /// Counts from now on, if the job asks for it.
 pub fn start(job: &Job<'_>) {
     if !job.is("sizes", "1") {
         return;
     }
-    let counted = memory::keep(Counted {
+    COUNTED.set(SizeCounts {
         requests: HarnessTable::zeroed(CLASSES),
         live_bytes: AtomicU64::new(0),
         most_live_bytes: AtomicU64::new(0),
     });
-    COUNTED.store(counted, Ordering::Release);
 }
 
 /// A request that was served.
 pub(super) fn add(size: usize) {
-    let Some(counted) = counted() else {
+    let Some(counted) = COUNTED.get() else {
         return;
     };
     let size = size as u64;
     let class = &counted.requests[bucket_of(size) / JOINED];
-    class.count.fetch_add(1, Ordering::Relaxed);
-    class.bytes.fetch_add(size, Ordering::Relaxed);
-    let live = counted.live_bytes.fetch_add(size, Ordering::Relaxed) + size;
-    counted.most_live_bytes.fetch_max(live, Ordering::Relaxed);
+    class.count.fetch_add(1, Relaxed);
+    class.bytes.fetch_add(size, Relaxed);
+    let live = counted.live_bytes.fetch_add(size, Relaxed) + size;
+    counted.most_live_bytes.fetch_max(live, Relaxed);
 }
 
 /// A block that is no longer live.
 pub(super) fn remove(size: usize) {
-    if let Some(counted) = counted() {
-        counted.live_bytes.fetch_sub(size as u64, Ordering::Relaxed);
+    if let Some(counted) = COUNTED.get() {
+        counted.live_bytes.fetch_sub(size as u64, Relaxed);
     }
 }
 
 /// Writes what was counted to the report.
-pub fn report(say: impl Fn(&str, Arguments<'_>)) {
-    if let Some(counted) = counted() {
-        let most_live = counted.most_live_bytes.load(Ordering::Relaxed);
-        say("figure", format_args!("most_live_bytes {most_live}"));
-        say("note", format_args!("sizes {counted}"));
+pub fn report() {
+    if let Some(counted) = COUNTED.get() {
+        let most_live = counted.most_live_bytes.load(Relaxed);
+        report::say("figure", format_args!("most_live_bytes {most_live}"));
+        report::say("note", format_args!("sizes {counted}"));
     }
 }
 
 /// `SIZE:COUNT,SIZE:COUNT`; a class is named by the mean of its sizes.
-impl Display for Counted {
+impl Display for SizeCounts {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         let mut comma = "";
         for class in self.requests.iter() {
-            let count = class.count.load(Ordering::Relaxed);
-            let bytes = class.bytes.load(Ordering::Relaxed);
+            let count = class.count.load(Relaxed);
+            let bytes = class.bytes.load(Relaxed);
             if let Some(mean) = (bytes + count / 2).checked_div(count) {
                 write!(f, "{comma}{mean}:{count}")?;
                 comma = ",";

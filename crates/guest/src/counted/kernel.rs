@@ -3,12 +3,14 @@
 //! and lets the call continue. That costs some microseconds per call, so nothing is timed
 //! meanwhile.
 
-use crate::fail;
+use crate::report;
 use crate::threads;
 use core::ffi::c_void;
-use core::fmt::Arguments;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// The counted calls: names and numbers.
 pub const CALLS: [(&str, libc::c_long); 6] = [
@@ -31,12 +33,10 @@ pub(super) fn start() {
     // SAFETY: `count` takes no argument.
     unsafe { threads::detach(count, ptr::null_mut()) };
     match filter() {
-        Ok(file) => NOTIFICATIONS.store(file, Ordering::Release),
-        Err(errno) => fail::give_up(
+        Ok(file) => NOTIFICATIONS.store(file, Release),
+        Err(errno) => fail!(
             "unsupported",
-            format_args!(
-                "the kernel's calls cannot be counted here: seccomp notifications are refused, errno {errno}"
-            ),
+            "the kernel's calls cannot be counted here: seccomp notifications are refused, errno {errno}"
         ),
     }
 }
@@ -88,8 +88,8 @@ fn filter() -> Result<i32, i32> {
 
 /// The counting thread. It ends with the process.
 extern "C" fn count(_: *mut c_void) -> *mut c_void {
-    threads::wait_until(|| NOTIFICATIONS.load(Ordering::Acquire) != 0);
-    let file = NOTIFICATIONS.load(Ordering::Acquire);
+    threads::wait_until(|| NOTIFICATIONS.load(Acquire) != 0);
+    let file = NOTIFICATIONS.load(Acquire);
     loop {
         // SAFETY: the kernel requires it zeroed, fills it and reads the answer; both outlive the
         // calls.
@@ -109,20 +109,17 @@ extern "C" fn count(_: *mut c_void) -> *mut c_void {
 
 fn note(number: libc::c_long) {
     let place = CALLS.iter().position(|(_, call)| *call == number);
-    if let Some(place) = place.filter(|_| COUNTING.load(Ordering::Acquire)) {
-        COUNTS[place].fetch_add(1, Ordering::Relaxed);
+    if let Some(place) = place.filter(|_| COUNTING.load(Acquire)) {
+        COUNTS[place].fetch_add(1, Relaxed);
     }
 }
 
 pub(super) fn switch(on: bool) {
-    COUNTING.store(on, Ordering::Release);
+    COUNTING.store(on, Release);
 }
 
-pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
+pub(super) fn report() {
     for ((name, _), count) in CALLS.iter().zip(&COUNTS) {
-        say(
-            "count",
-            format_args!("{name} {}", count.load(Ordering::Relaxed)),
-        );
+        report::say("count", format_args!("{name} {}", count.load(Relaxed)));
     }
 }

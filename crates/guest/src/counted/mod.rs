@@ -7,8 +7,7 @@ pub mod perf;
 
 use crate::job::Job;
 use crate::threads;
-use core::fmt::Arguments;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 const NOTHING: u8 = 0;
 const PERF: u8 = 1;
@@ -34,19 +33,12 @@ pub fn start(job: &Job<'_>) {
         }
         _ => return,
     };
-    COUNTER.store(counter, Ordering::Relaxed);
+    COUNTER.store(counter, Relaxed);
 }
 
 /// Called before each round.
 pub fn round(cold: bool) {
-    THIS_ROUND.store(
-        if cold {
-            NOTHING
-        } else {
-            COUNTER.load(Ordering::Relaxed)
-        },
-        Ordering::Relaxed,
-    );
+    THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Relaxed) }, Relaxed);
 }
 
 /// The measured phase begins.
@@ -60,7 +52,7 @@ pub fn end() {
 }
 
 fn switch(on: bool) {
-    match THIS_ROUND.load(Ordering::Relaxed) {
+    match THIS_ROUND.load(Relaxed) {
         PERF => perf::switch(on),
         KERNEL => kernel::switch(on),
         _ => {}
@@ -68,10 +60,10 @@ fn switch(on: bool) {
 }
 
 /// Reports each count: `count` and its value, or `note` and why there is none.
-pub fn report(mut say: impl FnMut(&str, Arguments<'_>)) {
-    match COUNTER.load(Ordering::Relaxed) {
-        PERF => perf::report(&mut say),
-        KERNEL => kernel::report(&mut say),
+pub fn report() {
+    match COUNTER.load(Relaxed) {
+        PERF => perf::report(),
+        KERNEL => kernel::report(),
         _ => {}
     }
 }

@@ -1,10 +1,9 @@
 //! Events that the kernel counts for a process: the processor's own, if the machine allows it, and
 //! page faults. In user mode only: counts of the kernel's own work may be closed to all users.
 
-use crate::fail;
+use crate::report;
 use crate::sys;
-use core::fmt::Arguments;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// An event that can be counted.
 #[derive(Clone, Copy)]
@@ -60,7 +59,7 @@ pub const EVENTS: [PerfEvent; 6] = [
 /// The first version of the kernel's `perf_event_attr`, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -73,7 +72,7 @@ struct Attributes {
     breakpoint_address: u64,
 }
 
-const _: () = assert!(size_of::<Attributes>() == 64);
+const _: () = assert!(size_of::<PerfAttributes>() == 64);
 
 /// Which threads an event is counted for, and from when on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,13 +113,13 @@ pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
     } else {
         0
     };
-    let attributes = Attributes {
+    let attributes = PerfAttributes {
         kind: event.kind,
-        size: size_of::<Attributes>() as u32,
+        size: size_of::<PerfAttributes>() as u32,
         config: event.config,
         read_format: TIME_ENABLED | TIME_RUNNING,
         flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | later,
-        ..Attributes::default()
+        ..PerfAttributes::default()
     };
     let attributes = (&raw const attributes).addr();
     let arguments = [
@@ -129,7 +128,6 @@ pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
         ANY_CPU as usize,
         NO_GROUP as usize,
         CLOSE_ON_EXEC,
-        0,
     ];
     // SAFETY: the kernel reads `size` bytes of attributes, which outlive the call, and writes
     // nothing.
@@ -148,9 +146,6 @@ pub fn read(file: i32) -> Option<Reading> {
                 file as usize,
                 (&raw mut reading).addr(),
                 size_of::<Reading>(),
-                0,
-                0,
-                0,
             ],
         )
     };
@@ -165,18 +160,19 @@ pub(super) fn start() {
     for (event, file) in EVENTS.iter().zip(&FILES) {
         let opened = open(*event, Whom::Descendants);
         any |= opened.is_ok();
-        file.store(opened.unwrap_or_else(|error| -error), Ordering::Relaxed);
+        file.store(opened.unwrap_or_else(|error| -error), Relaxed);
     }
     if !any {
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("this machine does not allow counting: errno {}", -first()),
+            "this machine does not allow counting: errno {}",
+            -first()
         );
     }
 }
 
 fn first() -> i32 {
-    FILES[0].load(Ordering::Relaxed)
+    FILES[0].load(Relaxed)
 }
 
 /// Switches all events of all threads.
@@ -185,28 +181,28 @@ pub(super) fn switch(on: bool) {
     const DISABLE: usize = 0x2401;
     for file in FILES
         .iter()
-        .map(|file| file.load(Ordering::Relaxed))
+        .map(|file| file.load(Relaxed))
         .filter(|file| *file > 0)
     {
         // SAFETY: no memory of ours is touched.
         unsafe {
             sys::call(
                 libc::SYS_ioctl,
-                [file as usize, if on { ENABLE } else { DISABLE }, 0, 0, 0, 0],
+                [file as usize, if on { ENABLE } else { DISABLE }],
             )
         };
     }
 }
 
-pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
+pub(super) fn report() {
     for (PerfEvent { name, .. }, file) in EVENTS.iter().zip(&FILES) {
-        let reading = Some(file.load(Ordering::Relaxed))
+        let reading = Some(file.load(Relaxed))
             .filter(|file| *file > 0)
             .and_then(read);
         match reading.map(|reading| (counted(reading), reading)) {
-            None => say("note", format_args!("{name} not supported")),
-            Some((Some(count), _)) => say("count", format_args!("{name} {count}")),
-            Some((None, _)) => say("note", format_args!("{name} multiplexed")),
+            None => report::say("note", format_args!("{name} not supported")),
+            Some((Some(count), _)) => report::say("count", format_args!("{name} {count}")),
+            Some((None, _)) => report::say("note", format_args!("{name} multiplexed")),
         }
     }
 }

@@ -2,17 +2,15 @@
 //! its time, and what the alignment costs in memory.
 
 use super::replaced::{Made, Replaced, Written};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::fail;
+use super::*;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "aligned",
     calls: &["posix_memalign", "free"],
-    parameters: &["alignment", "size", "slots", "replacements", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "aligned",
+        &["alignment", "size", "slots", "replacements", "thread"],
+        run,
+    )
 };
 
 fn run(bench: &mut Bench) {
@@ -31,9 +29,9 @@ fn run(bench: &mut Bench) {
 pub fn wanted_alignment(bench: &Bench) -> usize {
     let alignment = bench.count("alignment");
     if !alignment.is_power_of_two() || alignment < size_of::<*mut u8>() {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("alignment {alignment} is no power of two from 8 on"),
+            "alignment {alignment} is no power of two from 8 on"
         );
     }
     alignment

@@ -1,17 +1,16 @@
 //! `aligned-churn`: large aligned blocks come and go, and after each one a small block that stays.
 
 use super::aligned::wanted_alignment;
-use super::shape::{Blocks, Growth, Shape, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::{Bench, KernelWork};
+use super::shape::Growth;
+use super::*;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "aligned-churn",
     calls: &["malloc", "posix_memalign", "free"],
-    parameters: &["alignment", "large", "small", "iterations", "thread"],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory(
+        "aligned-churn",
+        &["alignment", "large", "small", "iterations", "thread"],
+        run,
+    )
 };
 
 struct AlignedContext {
@@ -23,9 +22,6 @@ struct AlignedContext {
     iterations: usize,
     growth: Growth,
 }
-
-// SAFETY: one worker.
-unsafe impl Sync for AlignedContext {}
 
 fn run(bench: &mut Bench) {
     let (alignment, iterations) = (wanted_alignment(bench), bench.count("iterations"));
@@ -41,16 +37,9 @@ fn run(bench: &mut Bench) {
         iterations,
         growth: Growth::over(iterations),
     };
-    let mut rounds = 0;
-    bench.begin();
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, _| context.play());
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(round, began.elapsed(), 0, 4 * iterations as u64);
-        rounds += iterations as u64;
-    }
+    let body = |context: &AlignedContext, _| context.play();
+    let ops = 4 * iterations as u64;
+    let rounds = context.shape.play(bench, &context, body, || ops) * iterations as u64;
     let expected = KernelWork {
         malloc: rounds,
         posix_memalign: rounds,

@@ -1,29 +1,15 @@
 //! `batch-order`: a batch of blocks is allocated and freed in some order, by its owner or by the
 //! next thread. Over the size of the batch, an allocator's caches show as steps.
 
-use super::laps::{self, LapPlan, Works, pairs};
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
-use crate::bench::Bench;
-use crate::fail;
-use crate::memory::HarnessTable;
-use crate::null;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use crate::threads::Rendezvous;
-use crate::timed_phases::Load;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "batch-order",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "batch-order",
+    &[
         "order", "batch", "frees", "pairs", "classes", "touch", "thread",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// Blocks of a batch: the first four as in glibc's `bench-malloc-simple`, the others overflow the
 /// caches of threads.
@@ -65,17 +51,9 @@ fn run(bench: &mut Bench) {
         Some(place) => &BATCHES[place..=place],
         None => &BATCHES,
     };
-    let (order, classes) = (
-        bench.parameter("order"),
-        Sizes::parse(bench.parameter("classes")),
-    );
+    let (order, classes) = (bench.parameter("order"), bench.sizes());
     let room = batches[batches.len() - 1];
-    let mut sizes = HarnessTable::<u32>::zeroed(bench.threads * room);
-    for (worker, own) in sizes.chunks_mut(room).enumerate() {
-        let mut random = SplitMix::new(bench.seed, worker as u64);
-        own.iter_mut()
-            .for_each(|size| *size = classes.draw(&mut random).max(2));
-    }
+    let sizes = classes.table(bench.threads, room, bench.seed, 2);
     let mut random = SplitMix::new(bench.seed, u64::MAX);
     let orders = core::array::from_fn(|at| match batches.get(at) {
         Some(&batch) => in_order(order, batch, &mut random),
@@ -102,7 +80,7 @@ fn run(bench: &mut Bench) {
         works: Works::new(bench),
         sizes,
     };
-    let peak: u64 = load.sizes.iter().map(|&size| u64::from(size)).sum();
+    let peak = sum(&load.sizes);
     bench.needs(peak);
     null::overlap(classes.largest() as usize, bench.threads);
     let [mut made, mut bytes, mut ops] = [0; 3];
@@ -120,7 +98,7 @@ fn run(bench: &mut Bench) {
         teams: 1,
         laps: batches.len(),
         ops,
-        expected: pairs(made, bytes),
+        expected: KernelWork::pairs(made, bytes),
     };
     let told = laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(peak);
@@ -137,25 +115,18 @@ fn run(bench: &mut Bench) {
 /// The order in which a batch is freed.
 fn in_order(order: &str, batch: usize, random: &mut SplitMix) -> HarnessTable<u32> {
     let mut places = HarnessTable::<u32>::zeroed(batch);
-    let strides = (0..STRIDE.min(batch)).flat_map(|first| (first..batch).step_by(STRIDE));
-    match order {
-        "stride" => places
-            .iter_mut()
-            .zip(strides)
-            .for_each(|(place, next)| *place = next as u32),
-        "lifo" | "half" => places
-            .iter_mut()
-            .zip((0..batch as u32).rev())
-            .for_each(|(place, next)| *place = next),
-        _ => places
-            .iter_mut()
-            .zip(0..)
-            .for_each(|(place, next)| *place = next),
+    for (turn, place) in places.iter_mut().enumerate() {
+        *place = turn as u32;
     }
-    if order == "random" {
-        for last in (1..batch).rev() {
-            places.swap(last, random.below(last as u32 + 1) as usize);
+    if order == "stride" {
+        let strides = (0..STRIDE.min(batch)).flat_map(|first| (first..batch).step_by(STRIDE));
+        for (place, next) in places.iter_mut().zip(strides) {
+            *place = next as u32;
         }
+    } else if order == "lifo" || order == "half" {
+        places.reverse();
+    } else if order == "random" {
+        random.shuffle(&mut places);
     }
     places
 }
@@ -174,7 +145,7 @@ impl Load for BatchLoad {
         let (blocks, bytes) = self.of_batch(worker, batch);
         let times = self.times(batch) + 1;
         self.works
-            .add(worker, &pairs(times * blocks, times * bytes));
+            .add(worker, KernelWork::pairs(times * blocks, times * bytes));
     }
 }
 
@@ -253,29 +224,24 @@ impl BatchLoad {
         };
         let [own, other] = [worker, from].map(|it| &self.blocks[it * self.room..][..batch]);
         // Fields of this would be loaded again after each call of the allocator.
-        let Api { malloc, free, .. } = self.api;
+        let api = self.api;
         let fill = |place: usize| {
             let size = size_at(place);
-            // SAFETY: an ordinary call; the block has at least two bytes.
-            unsafe {
-                let fresh = malloc(size);
-                if fresh.is_null() {
-                    fail::null("malloc", size);
-                }
-                if TOUCH {
-                    touch::mark(fresh, size, place as u8);
-                }
-                own[place].store(fresh, Ordering::Relaxed);
+            let fresh = api.block(size);
+            if TOUCH {
+                // SAFETY: the block has at least two bytes.
+                unsafe { touch::mark(fresh, size, place as u8) };
             }
+            own[place].store(fresh, Relaxed);
         };
         let empty = |blocks: &[AtomicPtr<u8>], place: usize| {
-            let block = blocks[place].load(Ordering::Relaxed);
+            let block = blocks[place].load(Relaxed);
             // SAFETY: live, freed once; the meeting orders it after the stores of the other thread.
             unsafe {
                 if VERIFY && block.read_volatile() != place as u8 {
                     touch::broken(self.sizes[from * self.room + place] as usize);
                 }
-                free(block);
+                (api.free)(block);
             }
         };
         for _ in 0..times {

@@ -1,25 +1,13 @@
 //! `churn` (LL): all threads free and allocate at random spots, either of one small shared buffer
 //! or each of a buffer of its own.
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use core::cell::Cell;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "churn",
-    calls: &["malloc", "free"],
-    parameters: &["spots", "objects", "sharing", "pad", "classes", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
+pub const KERNEL: Kernel = Kernel::timed(
+    "churn",
+    &["spots", "objects", "sharing", "pad", "classes", "thread"],
     run,
-};
+);
 
 /// One step of a worker, drawn before the clock starts.
 #[derive(Clone, Copy)]
@@ -34,20 +22,17 @@ struct ChurnCounts {
     bytes: Cell<u64>,
 }
 
-struct ChurnContext<'a> {
+struct ChurnContext {
     api: Api,
     objects: usize,
-    steps: &'a [ChurnStep],
-    tallies: &'a [Padded<ChurnCounts>],
-    spots: &'a [AtomicPtr<u8>],
+    steps: HarnessTable<ChurnStep>,
+    tallies: HarnessTable<Padded<ChurnCounts>>,
+    spots: HarnessTable<AtomicPtr<u8>>,
     /// Entries of `spots` from one spot to the next.
     stride: usize,
     /// Spots of each thread; 0 if all share one buffer.
     private: usize,
 }
-
-// SAFETY: each worker uses its own steps and its own tally; spots are atomic.
-unsafe impl Sync for ChurnContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let (count, objects) = (bench.count("spots").max(1), bench.count("objects"));
@@ -57,10 +42,8 @@ fn run(bench: &mut Bench) {
     } else {
         1
     };
-    let sizes = Sizes::parse(bench.parameter("classes"));
+    let sizes = bench.sizes();
     let buffers = if private { bench.threads } else { 1 };
-    let spots = HarnessTable::<AtomicPtr<u8>>::zeroed(buffers * count * stride);
-    let tallies = HarnessTable::<Padded<ChurnCounts>>::zeroed(bench.threads);
     let mut steps = HarnessTable::<ChurnStep>::zeroed(bench.threads * objects);
     for (index, own) in steps.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, index as u64);
@@ -77,44 +60,39 @@ fn run(bench: &mut Bench) {
     let shared = ChurnContext {
         api: bench.api,
         objects,
-        steps: &steps,
-        tallies: &tallies,
-        spots: &spots,
+        steps,
+        tallies: HarnessTable::zeroed(bench.threads),
+        spots: HarnessTable::zeroed(buffers * count * stride),
         stride,
         private: if private { count } else { 0 },
     };
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let [mut done, mut expected] = [KernelWork::default(); 2];
     bench.begin();
     for round in bench.rounds() {
-        let team = bench.gather(&shared, if private { alone } else { among_others });
-        let began = team.release();
-        bench.join(round, team, &began);
-        let span = began.elapsed();
-        let freed: u64 = tallies
-            .iter()
-            .map(|Padded(tally)| tally.freed.replace(0))
-            .sum();
+        let body = if private { alone } else { among_others };
+        let span = bench.play(round, &shared, body).elapsed();
         let mallocs = (bench.threads * objects) as u64;
-        bench.record(round, span, 0, mallocs + freed);
-        done.malloc += mallocs;
-        done.free += freed;
-        done.checksum += tallies
-            .iter()
-            .map(|Padded(tally)| tally.bytes.replace(0))
-            .sum::<u64>();
-        expected.malloc += mallocs;
-        expected.checksum += bytes_per_round;
+        let mut work = KernelWork {
+            malloc: mallocs,
+            ..KernelWork::default()
+        };
+        for tally in shared.tallies.iter() {
+            work.free += tally.freed.get();
+            work.checksum += tally.bytes.get();
+        }
+        bench.record(round, span, mallocs + work.free);
+        done += work;
+        // Which thread frees a block is a race; that each block is freed once is not.
+        expected += KernelWork::pairs(mallocs, bytes_per_round);
     }
-    for spot in spots.iter() {
-        let block = spot.swap(ptr::null_mut(), Ordering::AcqRel);
+    for spot in shared.spots.iter() {
+        let block = spot.swap(ptr::null_mut(), AcqRel);
         if !block.is_null() {
             // SAFETY: a live block that no worker holds any longer.
             unsafe { (bench.api.free)(block) };
             done.free += 1;
         }
     }
-    // Which thread frees a block is a race; that each block is freed once is not.
-    expected.free = expected.malloc;
     bench.account(&done, &expected);
     // Sizes of live blocks are not tracked in the loop; this is the upper bound.
     bench.requested_peak((buffers * count) as u64 * u64::from(sizes.largest()));
@@ -123,57 +101,47 @@ fn run(bench: &mut Bench) {
 /// One buffer for all threads: a swap empties a spot, and a block that another thread stored there
 /// in between is freed.
 fn among_others(shared: &ChurnContext, index: usize) {
-    let Api { malloc, free, .. } = shared.api;
+    let api = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
     let steps = &shared.steps[index * shared.objects..(index + 1) * shared.objects];
     for step in steps {
         let spot = &shared.spots[step.spot as usize * shared.stride];
-        let old = spot.swap(ptr::null_mut(), Ordering::AcqRel);
+        let old = spot.swap(ptr::null_mut(), AcqRel);
         if !old.is_null() {
             // SAFETY: the swap made this thread the owner of the block.
-            unsafe { free(old) };
+            unsafe { (api.free)(old) };
             freed += 1;
         }
-        let block = allocate(malloc, step.size);
+        let block = api.allocate(step.size as usize);
         bytes += u64::from(step.size);
-        let faster = spot.swap(block, Ordering::AcqRel);
+        let faster = spot.swap(block, AcqRel);
         if !faster.is_null() {
             // SAFETY: as above.
-            unsafe { free(faster) };
+            unsafe { (api.free)(faster) };
             freed += 1;
         }
     }
-    shared.tallies[index].0.freed.set(freed);
-    shared.tallies[index].0.bytes.set(bytes);
+    shared.tallies[index].freed.set(freed);
+    shared.tallies[index].bytes.set(bytes);
 }
 
 /// A buffer per thread: plain loads and stores.
 fn alone(shared: &ChurnContext, index: usize) {
-    let Api { malloc, free, .. } = shared.api;
+    let api = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
     let own = &shared.spots[index * shared.private * shared.stride..];
     let steps = &shared.steps[index * shared.objects..(index + 1) * shared.objects];
     for step in steps {
         let spot = &own[step.spot as usize * shared.stride];
-        let old = spot.load(Ordering::Relaxed);
+        let old = spot.load(Relaxed);
         if !old.is_null() {
             // SAFETY: only this thread uses this spot.
-            unsafe { free(old) };
+            unsafe { (api.free)(old) };
             freed += 1;
         }
-        spot.store(allocate(malloc, step.size), Ordering::Relaxed);
+        spot.store(api.allocate(step.size as usize), Relaxed);
         bytes += u64::from(step.size);
     }
-    shared.tallies[index].0.freed.set(freed);
-    shared.tallies[index].0.bytes.set(bytes);
-}
-
-#[inline(always)]
-fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, size: u32) -> *mut u8 {
-    // SAFETY: an ordinary call.
-    let block = unsafe { malloc(size as usize) };
-    if block.is_null() && size > 0 {
-        fail::null("malloc", size as usize);
-    }
-    block
+    shared.tallies[index].freed.set(freed);
+    shared.tallies[index].bytes.set(bytes);
 }

@@ -4,17 +4,10 @@
 //! that the main thread allocated next to those of the other workers: an allocator that reuses that
 //! place keeps the false sharing alive.
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
+use super::*;
 use crate::cpus::Cpus;
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
-use crate::rng::SplitMix;
 use crate::threads::Barrier;
-use crate::timed_phases::Load;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::AtomicUsize;
 
 const THRASH_PARAMETERS: &[&str] = &[
     "thread",
@@ -32,28 +25,18 @@ const THRASH_PARAMETERS: &[&str] = &[
 const SCRATCH_PARAMETERS: &[&str] = THRASH_PARAMETERS.split_at(1).1;
 
 /// Tests if the allocator places objects of different threads in one line (active false sharing).
-pub const THRASH: Kernel = Kernel {
-    name: "cache-thrash",
-    calls: &["malloc", "free"],
-    parameters: THRASH_PARAMETERS,
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run: |bench| run(bench, false),
-};
+pub const THRASH: Kernel =
+    Kernel::timed("cache-thrash", THRASH_PARAMETERS, |bench| run(bench, false));
 
 /// Tests if it preserves false sharing that a program began (passive false sharing).
-pub const SCRATCH: Kernel = Kernel {
-    name: "cache-scratch",
-    calls: &["malloc", "free"],
-    parameters: SCRATCH_PARAMETERS,
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run: |bench| run(bench, true),
-};
+pub const SCRATCH: Kernel = Kernel::timed("cache-scratch", SCRATCH_PARAMETERS, |bench| {
+    run(bench, true)
+});
 
-struct FalseSharingContext<'a> {
+struct FalseSharingContext {
     api: Api,
-    cpus: Option<&'a Cpus>,
+    /// If each worker has a CPU of its own.
+    cpus: Option<Cpus>,
     threads: usize,
     iterations: u64,
     /// Passes over each object.
@@ -63,19 +46,16 @@ struct FalseSharingContext<'a> {
     warm_up_size: usize,
     /// Warm-up blocks that each worker holds at a time, and the places of their pointers.
     warm_up_live: usize,
-    held: &'a [AtomicPtr<u8>],
+    held: HarnessTable<AtomicPtr<u8>>,
     /// Blocks of the main thread: first some that it keeps, so that the next ones begin anywhere in
     /// a line, then one to hand to each worker. Both are empty for `cache-thrash`.
-    lead: &'a [AtomicPtr<u8>],
-    given: &'a [AtomicPtr<u8>],
+    lead: HarnessTable<AtomicPtr<u8>>,
+    given: HarnessTable<AtomicPtr<u8>>,
     all_freed: Barrier,
     /// Address of each worker's live object, or 0.
-    published: &'a [Padded<AtomicUsize>],
-    tallies: &'a [Padded<Cell<FalseSharingCounts>>],
+    published: HarnessTable<Padded<AtomicUsize>>,
+    tallies: HarnessTable<Padded<Cell<FalseSharingCounts>>>,
 }
-
-// SAFETY: each worker uses its own tally; the rest is atomic.
-unsafe impl Sync for FalseSharingContext<'_> {}
 
 #[derive(Clone, Copy, Default)]
 struct FalseSharingCounts {
@@ -105,58 +85,46 @@ fn run(bench: &mut Bench, scratch: bool) {
     let warm_up_size = bench.count("warm-up-size");
     let live = size + warm_up_live.min(warm_up) * (warm_up_size + 16);
     bench.needs((threads * live) as u64);
-    let cpus = Cpus::usable();
-    let pinned = threads <= cpus.count();
-    let held = HarnessTable::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
-    let given = HarnessTable::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
     let lead = if scratch {
         SplitMix::new(bench.seed, 0).below(bench.number("lead") as u32) as usize
     } else {
         0
     };
-    let lead = HarnessTable::<AtomicPtr<u8>>::zeroed(lead);
-    let published = HarnessTable::<Padded<AtomicUsize>>::zeroed(threads);
-    let tallies = HarnessTable::<Padded<Cell<FalseSharingCounts>>>::zeroed(threads);
-
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let mut shared = FalseSharingContext {
+        api: bench.api,
+        cpus: Some(Cpus::usable()).filter(|cpus| threads <= cpus.count()),
+        threads,
+        iterations,
+        passes,
+        size,
+        warm_up,
+        warm_up_size,
+        warm_up_live,
+        held: HarnessTable::zeroed(threads * warm_up_live),
+        lead: HarnessTable::zeroed(lead),
+        given: HarnessTable::zeroed(if scratch { threads } else { 0 }),
+        all_freed: Barrier::default(),
+        published: HarnessTable::zeroed(threads),
+        tallies: HarnessTable::zeroed(threads),
+    };
+    let [mut done, mut expected] = [KernelWork::default(); 2];
     let (mut neighbours, mut shared_objects, mut objects) = (Neighbours::default(), 0, 0);
     bench.begin();
     for round in bench.rounds() {
-        let shared = FalseSharingContext {
-            api: bench.api,
-            cpus: pinned.then_some(&cpus),
-            threads,
-            iterations,
-            passes,
-            size,
-            warm_up,
-            warm_up_size,
-            warm_up_live,
-            held: &held,
-            lead: &lead,
-            given: &given,
-            all_freed: Barrier::default(),
-            published: &published,
-            tallies: &tallies,
-        };
-        let mut span = None;
-        bench.laps(round, 1, &shared, |_, lapse| span = Some(lapse.span));
+        shared.all_freed = Barrier::default();
+        let span = bench.lap(round, &shared);
         let per_worker = iterations + u64::from(scratch);
-        bench.record(
-            round,
-            span.unwrap_or_default(),
-            0,
-            threads as u64 * iterations * passes,
-        );
-        done.malloc += (lead.len() + given.len()) as u64;
-        for place in lead.iter() {
+        let passes = threads as u64 * iterations * passes;
+        bench.record(round, span, passes);
+        done.malloc += (lead + shared.given.len()) as u64;
+        for place in shared.lead.iter() {
             // SAFETY: a live block of the main thread, released once in each round.
-            unsafe { (bench.api.free)(place.load(Ordering::Relaxed)) };
+            unsafe { (bench.api.free)(place.load(Relaxed)) };
             done.free += 1;
         }
-        for Padded(tally) in tallies.iter() {
+        for tally in shared.tallies.iter() {
             let tally = tally.take();
-            done.add(&tally.work);
+            done += tally.work;
             if !round.cold {
                 neighbours.all += tally.neighbours.all;
                 neighbours.in_line += tally.neighbours.in_line;
@@ -164,20 +132,13 @@ fn run(bench: &mut Bench, scratch: bool) {
                 objects += iterations;
             }
         }
-        expected.malloc += threads as u64 * (per_worker + warm_up as u64) + lead.len() as u64;
-        expected.checksum += threads as u64 * iterations * passes;
+        let blocks = threads as u64 * (per_worker + warm_up as u64) + lead as u64;
+        expected += KernelWork::pairs(blocks, passes);
     }
-    expected.free = expected.malloc;
     bench.account(&done, &expected);
     bench.requested_peak((threads * size) as u64);
-    bench.figure(
-        "pinned_cores",
-        if pinned {
-            cpus.cores(threads) as f64
-        } else {
-            0.0
-        },
-    );
+    let cores = shared.cpus.as_ref().map_or(0, |cpus| cpus.cores(threads));
+    bench.figure("pinned_cores", cores as f64);
     // With one worker, or workers that never held objects at the same time, the divisor would be 0.
     if neighbours.all > 0 {
         bench.figure(
@@ -189,12 +150,12 @@ fn run(bench: &mut Bench, scratch: bool) {
     }
 }
 
-impl Load for FalseSharingContext<'_> {
+impl Load for FalseSharingContext {
     fn before(&self, worker: usize, _lap: usize) {
-        if let Some(cpus) = self.cpus {
+        if let Some(cpus) = &self.cpus {
             cpus.pin(worker);
         }
-        let held = &self.held[worker * self.warm_up_live..(worker + 1) * self.warm_up_live];
+        let held = self.held.part(worker, self.warm_up_live);
         let mut work = KernelWork::default();
         let mut release = |block: *mut u8| {
             // SAFETY: a live block of this worker (or NULL for size 0), released once.
@@ -204,20 +165,20 @@ impl Load for FalseSharingContext<'_> {
         for index in 0..self.warm_up {
             let place = &held[index % held.len()];
             if index >= held.len() {
-                release(place.load(Ordering::Relaxed));
+                release(place.load(Relaxed));
             }
-            let block = allocate(&self.api, self.warm_up_size);
+            let block = self.api.allocate(self.warm_up_size);
             if self.warm_up_size > 0 {
                 // SAFETY: the block has at least one byte.
                 unsafe { block.write_volatile(1) };
             }
-            place.store(block, Ordering::Relaxed);
+            place.store(block, Relaxed);
         }
         held.iter()
             .take(self.warm_up)
-            .for_each(|place| release(place.load(Ordering::Relaxed)));
+            .for_each(|place| release(place.load(Relaxed)));
         work.malloc = self.warm_up as u64;
-        self.tallies[worker].0.set(FalseSharingCounts {
+        self.tallies[worker].set(FalseSharingCounts {
             work,
             ..FalseSharingCounts::default()
         });
@@ -225,8 +186,8 @@ impl Load for FalseSharingContext<'_> {
 
     /// One object directly after the other, so that the allocator may place them as neighbours.
     fn all_here(&self, _lap: usize) {
-        for place in self.lead.iter().chain(self.given) {
-            place.store(allocate(&self.api, self.size), Ordering::Relaxed);
+        for place in self.lead.iter().chain(self.given.iter()) {
+            place.store(self.api.allocate(self.size), Relaxed);
         }
     }
 
@@ -235,32 +196,32 @@ impl Load for FalseSharingContext<'_> {
             mut work,
             mut neighbours,
             mut shared_objects,
-        } = self.tallies[worker].0.get();
+        } = self.tallies[worker].get();
         if let Some(given) = self.given.get(worker) {
             // SAFETY: this worker's own object, released once.
-            unsafe { (self.api.free)(given.load(Ordering::Relaxed)) };
+            unsafe { (self.api.free)(given.load(Relaxed)) };
             work.free += 1;
             // A worker that began its loop earlier would not see the other places freed.
             self.all_freed.wait(self.threads);
         }
-        let own = &self.published[worker].0;
+        let own = &self.published[worker];
         for _ in 0..self.iterations {
-            let object = allocate(&self.api, self.size);
-            own.store(object as usize, Ordering::Relaxed);
+            let object = self.api.allocate(self.size);
+            own.store(object as usize, Relaxed);
             // SAFETY: the object has that many bytes.
             unsafe { write_and_read(object, self.size, self.passes) };
-            let found = Neighbours::of(worker, self.published);
+            let found = Neighbours::of(worker, &self.published);
             neighbours.all += found.all;
             neighbours.in_line += found.in_line;
             shared_objects += u64::from(found.in_line > 0);
-            own.store(0, Ordering::Relaxed);
+            own.store(0, Relaxed);
             // SAFETY: live, released once.
             unsafe { (self.api.free)(object) };
             work.malloc += 1;
             work.free += 1;
             work.checksum += self.passes;
         }
-        self.tallies[worker].0.set(FalseSharingCounts {
+        self.tallies[worker].set(FalseSharingCounts {
             work,
             neighbours,
             shared_objects,
@@ -296,10 +257,10 @@ unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
 
 impl Neighbours {
     fn of(worker: usize, published: &[Padded<AtomicUsize>]) -> Neighbours {
-        let line = published[worker].0.load(Ordering::Relaxed) / 64;
+        let line = published[worker].load(Relaxed) / 64;
         let mut found = Neighbours::default();
-        for (other, Padded(address)) in published.iter().enumerate() {
-            let address = address.load(Ordering::Relaxed);
+        for (other, address) in published.iter().enumerate() {
+            let address = address.load(Relaxed);
             if other != worker && address != 0 {
                 found.all += 1;
                 found.in_line += u64::from(address / 64 == line);
@@ -307,15 +268,6 @@ impl Neighbours {
         }
         found
     }
-}
-
-fn allocate(api: &Api, size: usize) -> *mut u8 {
-    // SAFETY: an ordinary call.
-    let block = unsafe { (api.malloc)(size) };
-    if block.is_null() && size > 0 {
-        fail::null("malloc", size);
-    }
-    block
 }
 
 #[cfg(test)]

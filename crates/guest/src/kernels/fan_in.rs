@@ -1,79 +1,58 @@
 //! `fan-in`: many threads allocate, and one only frees: reclaimers, loggers, the garbage of lock-free
 //! structures.
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::heap_points::HeapPoints;
-use crate::memory::{HarnessTable, Padded};
-use crate::retained;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use crate::sys;
-use crate::threads::{Rendezvous, Turns, wait_until};
-use crate::timed_phases::Load;
-use core::cell::Cell;
+use super::handover::{Handover, MOST_POINTS};
+use super::*;
+use crate::threads::wait_until;
 use core::hint::spin_loop;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::fence;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "fan-in",
-    calls: &["malloc", "free"],
-    parameters: &[
-        "producers",
-        "live",
-        "classes",
-        "queue",
-        "operations",
-        "consumer",
-        "order",
-    ],
     memory: MemoryPoints::Own,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "fan-in",
+        &[
+            "producers",
+            "live",
+            "classes",
+            "queue",
+            "operations",
+            "consumer",
+            "order",
+        ],
+        run,
+    )
 };
 
 /// A producer spins so often before it yields to the consumer.
 const SPINS: u32 = 64;
 /// Frees of a consumer that works for each pair of its own.
 const FREES_PER_PAIR: u64 = 64;
-/// Most points while the threads work.
-const MOST_POINTS: usize = 1000;
-/// Time between two points if the threads race.
-const BETWEEN_POINTS_MS: u64 = 3;
 /// Idle time before the last point.
 const IDLE_MS: u64 = 1000;
 
-struct FanInContext<'a> {
+struct FanInContext {
     api: Api,
-    producers: usize,
+    threads: Handover,
     live: usize,
     queue: usize,
     operations: usize,
     consumer: Consumer,
     /// Sizes of a producer's blocks, first those that are live from the start.
-    sizes: &'a [u32],
+    sizes: HarnessTable<u32>,
     /// The slot that an operation replaces.
-    slots: &'a [u32],
+    slots: HarnessTable<u32>,
     /// Live blocks of each producer.
-    held: &'a [AtomicPtr<u8>],
+    held: HarnessTable<AtomicPtr<u8>>,
     /// Their sizes, if memory is measured.
-    held_bytes: &'a [AtomicU32],
+    held_bytes: HarnessTable<AtomicU32>,
     /// A ring of each producer's; the consumer empties it.
-    rings: &'a [AtomicPtr<u8>],
+    rings: HarnessTable<AtomicPtr<u8>>,
     /// Sizes of the blocks there, if memory is measured.
-    ring_bytes: &'a [AtomicU32],
-    counts: &'a [Padded<FanInCounts>],
-    producing: AtomicU32,
-    working: AtomicU32,
-    turns: Turns,
+    ring_bytes: HarnessTable<AtomicU32>,
+    counts: HarnessTable<Padded<FanInCounts>>,
     end: Rendezvous,
 }
-
-// SAFETY: `held` and `sizes` of a producer are its own; a ring's entries are atomic.
-unsafe impl Sync for FanInContext<'_> {}
 
 /// Whether the thread that frees has ever allocated.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,14 +79,14 @@ fn run(bench: &mut Bench) {
     let producers = bench.count("producers");
     if producers < 1 || bench.threads != producers + 1 {
         let threads = bench.threads;
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("{threads} threads for {producers} producers and a consumer"),
+            "{threads} threads for {producers} producers and a consumer"
         );
     }
     let (live, queue) = (bench.count("live").max(1), bench.count("queue").max(1));
     let operations = bench.count("operations");
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let own = live + operations;
     // rpmalloc holds 5.4 times the bound.
     let each = (6.0 * classes.mean() + 64.0) as u64;
@@ -116,23 +95,15 @@ fn run(bench: &mut Bench) {
     let mut slots = HarnessTable::<u32>::zeroed(producers * operations);
     for producer in 0..producers {
         let mut random = SplitMix::new(bench.seed, producer as u64);
-        sizes[producer * own..][..own]
-            .iter_mut()
-            .for_each(|size| *size = classes.draw(&mut random));
-        slots[producer * operations..][..operations]
-            .iter_mut()
-            .for_each(|slot| *slot = random.below(live as u32));
+        sizes[producer * own..][..own].fill_with(|| classes.draw(&mut random));
+        slots[producer * operations..][..operations].fill_with(|| random.below(live as u32));
     }
-    let all: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
-    let held = HarnessTable::<AtomicPtr<u8>>::zeroed(producers * live);
-    let rings = HarnessTable::<AtomicPtr<u8>>::zeroed(producers * queue);
+    let all = sum(&sizes);
+    let is_one_size = sizes.iter().all(|size| *size == sizes[0]);
     let if_measured = |count: usize| if retained::is_wanted() { count } else { 0 };
-    let held_bytes = HarnessTable::<AtomicU32>::zeroed(if_measured(producers * live));
-    let ring_bytes = HarnessTable::<AtomicU32>::zeroed(if_measured(producers * queue));
-    let counts = HarnessTable::<Padded<FanInCounts>>::zeroed(bench.threads);
     let context = FanInContext {
         api: bench.api,
-        producers,
+        threads: Handover::new(bench, producers, MOST_POINTS + 1),
         live,
         queue,
         operations,
@@ -141,81 +112,65 @@ fn run(bench: &mut Bench) {
             "allocates" => Consumer::Allocates,
             _ => Consumer::Works,
         },
-        sizes: &sizes,
-        slots: &slots,
-        held: &held,
-        held_bytes: &held_bytes,
-        rings: &rings,
-        ring_bytes: &ring_bytes,
-        counts: &counts,
-        producing: AtomicU32::new(0),
-        working: AtomicU32::new(0),
-        turns: Turns::of(bench),
+        sizes,
+        slots,
+        held: HarnessTable::zeroed(producers * live),
+        held_bytes: HarnessTable::zeroed(if_measured(producers * live)),
+        rings: HarnessTable::zeroed(producers * queue),
+        ring_bytes: HarnessTable::zeroed(if_measured(producers * queue)),
+        counts: HarnessTable::zeroed(bench.threads),
         end: Rendezvous::new(bench.threads + 1),
     };
-    let points = HeapPoints::new(if_measured(MOST_POINTS + 1));
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let points = &context.threads.points;
+    let [mut done, mut expected] = [KernelWork::default(); 2];
     let (mut waited, mut most, mut most_live) = (0, 0, 0);
     let (mut wall_ns, mut rounds) = (0, 0);
     let (mut idle_bytes, mut volume) = (0, 0);
     bench.begin();
     for round in bench.rounds() {
-        context.producing.store(producers as u32, Ordering::Release);
-        context
-            .working
-            .store(bench.threads as u32, Ordering::Release);
-        points.begin();
-        let mut span = None;
-        if points.wanted() {
-            let team = bench.gather(&context, |context, worker| context.watched(worker));
-            let began = team.release();
-            context.look(|| {
+        context.threads.begin();
+        let span = if points.wanted() {
+            let began = bench.play_beside(round, &context, FanInContext::watched, |_| {
+                context.look(|| {
+                    let live_bytes = context.live_bytes();
+                    let turns = &context.threads.turns;
+                    most = most.max(turns.point(points, context.volume(), live_bytes));
+                    most_live = most_live.max(live_bytes);
+                });
+                sys::sleep_ms(IDLE_MS);
                 let live_bytes = context.live_bytes();
-                let heap = context.turns.point(&points, context.volume(), live_bytes);
-                most = most.max(heap);
-                most_live = most_live.max(live_bytes);
+                idle_bytes = points.take_touched(context.volume(), live_bytes, live_bytes);
+                context.end.wait();
             });
-            sys::sleep_ms(IDLE_MS);
-            idle_bytes =
-                points.take_touched(context.volume(), context.live_bytes(), context.live_bytes());
-            context.end.wait();
-            bench.join(round, team, &began);
-            span = Some(began.elapsed());
+            began.elapsed()
         } else {
-            bench.laps(round, 1, &context, |_, lapse| span = Some(lapse.span));
-        }
-        let span = span.unwrap_or_default();
+            bench.lap(round, &context)
+        };
         if !round.cold {
             wall_ns += span.wall_ns;
             rounds += 1;
         }
-        bench.record(round, span, 0, 2 * (producers * operations) as u64);
+        bench.record(round, span, 2 * (producers * operations) as u64);
         volume += context.volume();
-        for Padded(counts) in counts.iter() {
-            done.add(&counts.work.take());
-            waited += counts.waited.replace(0);
-            counts.allocated_bytes.store(0, Ordering::Relaxed);
-            counts.freed_bytes.store(0, Ordering::Relaxed);
+        for counts in context.counts.iter() {
+            done += counts.work.take();
+            waited += counts.waited.take();
+            counts.allocated_bytes.store(0, Relaxed);
+            counts.freed_bytes.store(0, Relaxed);
         }
-        let freed = counts[producers].0.freed.take();
+        let freed = context.counts[producers].freed.take();
         let own_pairs = match context.consumer {
             Consumer::Virgin => 0,
             Consumer::Allocates => 1,
             Consumer::Works => freed / FREES_PER_PAIR,
         };
-        let blocks = (producers * own) as u64 + own_pairs;
-        expected.add(&KernelWork {
-            malloc: blocks,
-            free: blocks,
-            // Blocks handed over.
-            checksum: (producers * operations) as u64,
-            ..KernelWork::default()
-        });
+        // Blocks handed over.
+        let handed = (producers * operations) as u64;
+        expected += KernelWork::pairs((producers * own) as u64 + own_pairs, handed);
         done.checksum += freed;
     }
     bench.account(&done, &expected);
     let mean_bound = (producers * (live + queue)) as u64 * all / (producers * own) as u64;
-    let is_one_size = sizes.iter().all(|size| *size == sizes[0]);
     let bound = if is_one_size || !points.wanted() {
         mean_bound
     } else {
@@ -232,17 +187,16 @@ fn run(bench: &mut Bench) {
     }
     bench.figure("backpressure_share", waited as f64 / handed.max(1.0));
     points.tell_no_reuse(bench, volume, bound);
-    points.tell(bench);
+    points.tell();
 }
 
-impl FanInContext<'_> {
+impl FanInContext {
     /// In a process that measures memory: waits at the end, until the last point has been taken.
     fn watched(&self, worker: usize) {
-        self.turns.begin(worker);
-        self.before(worker, 0);
-        self.timed(worker, 0);
-        self.working.fetch_sub(1, Ordering::AcqRel);
-        self.turns.leave(worker);
+        self.threads.work(worker, || {
+            self.before(worker, 0);
+            self.timed(worker, 0);
+        });
         self.end.wait();
         self.after(worker, 0);
     }
@@ -250,26 +204,28 @@ impl FanInContext<'_> {
     /// Takes points until all threads have done their work: when all rings are full and when they are
     /// empty, or by the clock.
     fn look(&self, mut point: impl FnMut()) {
-        if !self.turns.are_taken() {
-            while self.working.load(Ordering::Acquire) > 0 {
-                sys::sleep_ms(BETWEEN_POINTS_MS);
+        let Handover {
+            producers, turns, ..
+        } = &self.threads;
+        if !turns.are_taken() {
+            return self.threads.until_done(|| {
+                self.threads.pause();
                 point();
-            }
-            return;
+            });
         }
-        self.turns.again();
+        turns.again();
         let every = (2 * self.operations / self.queue)
             .div_ceil(MOST_POINTS)
             .max(1);
         for turn in 0.. {
             let has_point = turn % every == 0;
-            if !self.turns.give(0..self.producers) {
+            if !turns.give(0..*producers) {
                 break;
             }
             if has_point {
                 point();
             }
-            self.turns.give(self.producers..self.producers + 1);
+            turns.give(*producers..producers + 1);
             if has_point {
                 point();
             }
@@ -277,69 +233,64 @@ impl FanInContext<'_> {
     }
 
     fn volume(&self) -> u64 {
-        let producers = self.counts[..self.producers].iter();
+        let producers = self.counts[..self.threads.producers].iter();
         producers
-            .map(|Padded(counts)| counts.allocated_bytes.load(Ordering::Relaxed))
+            .map(|counts| counts.allocated_bytes.load(Relaxed))
             .sum()
     }
 
     /// Live bytes if memory is measured; a few blocks too low while threads race.
     fn live_bytes(&self) -> u64 {
         let volume = self.volume();
-        let consumer = &self.counts[self.producers].0;
+        let consumer = &self.counts[self.threads.producers];
         // Read last: what is freed meanwhile must not count as live.
-        volume.saturating_sub(consumer.freed_bytes.load(Ordering::Relaxed))
+        volume.saturating_sub(consumer.freed_bytes.load(Relaxed))
     }
 
     fn allocate(&self, size: u32) -> *mut u8 {
-        // SAFETY: an ordinary call; every line of the block is touched.
-        unsafe {
-            let block = (self.api.malloc)(size as usize);
-            if block.is_null() && size > 0 {
-                fail::null("malloc", size as usize);
-            }
-            for offset in (0..size as usize).step_by(64) {
-                block.add(offset).write_volatile(0);
-            }
-            block
+        let block = self.api.allocate(size as usize);
+        for offset in (0..size as usize).step_by(64) {
+            // SAFETY: within the block; every line is touched.
+            unsafe { block.add(offset).write_volatile(0) };
         }
+        block
     }
 
     fn produce(&self, producer: usize) {
-        let counts = &self.counts[producer].0;
+        let counts = &self.counts[producer];
         let sizes = &self.sizes[producer * (self.live + self.operations)..][self.live..];
-        let slots = &self.slots[producer * self.operations..][..self.operations];
-        let held = &self.held[producer * self.live..][..self.live];
-        let ring = &self.rings[producer * self.queue..][..self.queue];
-        let mut bytes = counts.allocated_bytes.load(Ordering::Relaxed);
+        let slots = self.slots.part(producer, self.operations);
+        let held = self.held.part(producer, self.live);
+        let ring = self.rings.part(producer, self.queue);
+        let mut bytes = counts.allocated_bytes.load(Relaxed);
         let (mut waited, mut next) = (0, 0);
         for (number, (&slot, &size)) in slots.iter().zip(sizes).enumerate() {
             if number > 0 && number % self.queue == 0 {
                 // The ring is full; unless threads race, all of it is freed now.
-                self.turns.pass(producer);
+                self.threads.turns.pass(producer);
             }
             let block = self.allocate(size);
             bytes += u64::from(size);
-            counts.allocated_bytes.store(bytes, Ordering::Relaxed);
-            let old = held[slot as usize].swap(block, Ordering::Relaxed);
+            counts.allocated_bytes.store(bytes, Relaxed);
+            let old = held[slot as usize].swap(block, Relaxed);
             let place = &ring[next];
-            if !place.load(Ordering::Acquire).is_null() {
+            if !place.load(Acquire).is_null() {
                 waited += 1;
                 wait_for_room(place);
             }
             if let Some(ring_bytes) = self.ring_bytes.get(producer * self.queue + next) {
                 let held_bytes = &self.held_bytes[producer * self.live + slot as usize];
-                ring_bytes.store(held_bytes.swap(size, Ordering::Relaxed), Ordering::Relaxed);
+                ring_bytes.store(held_bytes.swap(size, Relaxed), Relaxed);
             }
-            place.store(old, Ordering::Release);
+            place.store(old, Release);
             next = if next + 1 == ring.len() { 0 } else { next + 1 };
         }
         counts.waited.set(waited);
-        self.producing.fetch_sub(1, Ordering::AcqRel);
+        self.threads.has_produced();
     }
 
     fn consume(&self) {
-        let counts = &self.counts[self.producers].0;
+        let counts = &self.counts[self.threads.producers];
         let mut work = KernelWork::default();
         let mut pair = || {
             // SAFETY: an ordinary call.
@@ -352,22 +303,22 @@ impl FanInContext<'_> {
         let (mut freed, mut freed_bytes) = (0, 0);
         loop {
             // Before the scan: what producers handed over until then is found by it.
-            let last = self.producing.load(Ordering::Acquire) == 0;
+            let last = self.threads.is_produced();
             let before = freed;
             for (index, place) in self.rings.iter().enumerate() {
-                if place.load(Ordering::Relaxed).is_null() {
+                if place.load(Relaxed).is_null() {
                     continue;
                 }
                 if let Some(bytes) = self.ring_bytes.get(index) {
                     // Before the producer may use the place again.
-                    fence(Ordering::Acquire);
-                    freed_bytes += u64::from(bytes.load(Ordering::Relaxed));
+                    fence(Acquire);
+                    freed_bytes += u64::from(bytes.load(Relaxed));
                 }
-                let block = place.swap(ptr::null_mut(), Ordering::AcqRel);
+                let block = place.swap(ptr::null_mut(), AcqRel);
                 // SAFETY: handed over, released once.
                 unsafe { (self.api.free)(block) };
                 freed += 1;
-                counts.freed_bytes.store(freed_bytes, Ordering::Relaxed);
+                counts.freed_bytes.store(freed_bytes, Relaxed);
                 if self.consumer == Consumer::Works && freed % FREES_PER_PAIR == 0 {
                     pair();
                 }
@@ -376,8 +327,11 @@ impl FanInContext<'_> {
                 if last {
                     break;
                 }
-                if self.turns.are_taken() {
-                    self.turns.pass(self.producers);
+                let Handover {
+                    producers, turns, ..
+                } = &self.threads;
+                if turns.are_taken() {
+                    turns.pass(*producers);
                 } else {
                     sys::give_way();
                 }
@@ -392,37 +346,35 @@ impl FanInContext<'_> {
 /// Spins a little, then yields until the consumer has taken the block.
 fn wait_for_room(place: &AtomicPtr<u8>) {
     for _ in 0..SPINS {
-        if place.load(Ordering::Acquire).is_null() {
+        if place.load(Acquire).is_null() {
             return;
         }
         spin_loop();
     }
-    wait_until(|| place.load(Ordering::Acquire).is_null());
+    wait_until(|| place.load(Acquire).is_null());
 }
 
-impl Load for FanInContext<'_> {
+impl Load for FanInContext {
     fn before(&self, worker: usize, _lap: usize) {
-        if worker == self.producers {
+        if worker == self.threads.producers {
             return;
         }
         let sizes = &self.sizes[worker * (self.live + self.operations)..][..self.live];
-        let held = &self.held[worker * self.live..][..self.live];
+        let held = self.held.part(worker, self.live);
         for (place, &size) in held.iter().zip(sizes) {
-            place.store(self.allocate(size), Ordering::Relaxed);
+            place.store(self.allocate(size), Relaxed);
         }
         let held_bytes = self.held_bytes.iter().skip(worker * self.live);
         for (place, &size) in held_bytes.zip(sizes) {
-            place.store(size, Ordering::Relaxed);
+            place.store(size, Relaxed);
         }
-        let bytes = sizes.iter().map(|&size| u64::from(size)).sum();
         self.counts[worker]
-            .0
             .allocated_bytes
-            .store(bytes, Ordering::Relaxed);
+            .store(sum(sizes), Relaxed);
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        if worker == self.producers {
+        if worker == self.threads.producers {
             self.consume();
         } else {
             self.produce(worker);
@@ -430,14 +382,14 @@ impl Load for FanInContext<'_> {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        if worker == self.producers {
+        if worker == self.threads.producers {
             return;
         }
-        for place in &self.held[worker * self.live..][..self.live] {
+        for place in self.held.part(worker, self.live) {
             // SAFETY: live, released once.
-            unsafe { (self.api.free)(place.load(Ordering::Relaxed)) };
+            unsafe { (self.api.free)(place.load(Relaxed)) };
         }
-        self.counts[worker].0.work.set(KernelWork {
+        self.counts[worker].work.set(KernelWork {
             malloc: (self.live + self.operations) as u64,
             free: self.live as u64,
             ..KernelWork::default()

@@ -1,26 +1,13 @@
 //! `fork-cow`: what a forked child copies of its parent's heap when it works: a save in the
 //! background, a server that forks its workers, a test runner.
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::clock::now_ns;
-use crate::fail;
-use crate::memory::{self, HarnessTable};
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
+use super::*;
+use crate::memory;
 use crate::started;
-use crate::sys;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 pub const KERNEL: Kernel = Kernel {
-    name: "fork-cow",
-    calls: &["malloc", "free"],
-    parameters: &["heap", "classes", "child", "parent"],
     memory: MemoryPoints::OwnOnlyAlone,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory("fork-cow", &["heap", "classes", "child", "parent"], run)
 };
 
 /// Pairs of calls of a child that makes any.
@@ -53,7 +40,7 @@ struct ForkContext<'a> {
 
 fn run(bench: &mut Bench) {
     let heap = bench.count("heap");
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let mut random = SplitMix::new(bench.seed, 0);
     let mut count = 0;
     let mut bytes = 0;
@@ -90,7 +77,7 @@ fn run(bench: &mut Bench) {
             .all()
             .iter()
             .for_each(|block| thread.free(block.get()));
-        bench.record(round, began.elapsed(), 0, 2 * count as u64);
+        bench.record(round, began.elapsed(), 2 * count as u64);
     }
     context.shape.account(bench, None);
     if context.shape.points.wanted() {
@@ -111,14 +98,14 @@ fn run(bench: &mut Bench) {
 impl ForkContext<'_> {
     /// Forks a child, and returns when it has ended.
     fn fork(&self, thread: &ShapeThread, child: &str, parent_writes: bool) {
-        self.told.forked.store(0, Ordering::Relaxed);
-        self.told.done.store(0, Ordering::Relaxed);
+        self.told.forked.store(0, Relaxed);
+        self.told.done.store(0, Relaxed);
         let start_ns = now_ns();
         // The C library's own, so that the allocator's handlers run.
         // SAFETY: no other thread exists; the child ends without returning.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
-            fail::give_up("error", format_args!("fork failed"));
+            fail!("error", "fork failed");
         }
         if pid == 0 {
             let before = memory::private_dirty_bytes();
@@ -127,16 +114,16 @@ impl ForkContext<'_> {
                 .copied
                 .set(memory::private_dirty_bytes().saturating_sub(before));
             self.told.freed.set(freed);
-            self.told.done.store(1, Ordering::Release);
+            self.told.done.store(1, Release);
             // The parent's writes copy pages only while the child has them.
-            while self.told.forked.load(Ordering::Acquire) == 0 {
+            while self.told.forked.load(Acquire) == 0 {
                 sys::sleep_ms(1);
             }
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) }
         }
         self.fork_ns.set(now_ns() - start_ns);
-        let is_done = || self.told.done.load(Ordering::Acquire) != 0;
+        let is_done = || self.told.done.load(Acquire) != 0;
         let mut end = None;
         while !is_done() && end.is_none() {
             sys::sleep_ms(1);
@@ -156,14 +143,11 @@ impl ForkContext<'_> {
         }
         self.parent_copied
             .set(memory::private_dirty_bytes().saturating_sub(before));
-        self.told.forked.store(1, Ordering::Release);
+        self.told.forked.store(1, Release);
         let end = end.or_else(|| started::end_of(pid, 0)).unwrap_or_default();
         started::must_have_worked(end, "a forked child");
         if !is_done() {
-            fail::give_up(
-                "wrong-result",
-                format_args!("the forked child ended before its work"),
-            );
+            fail!("wrong-result", "the forked child ended before its work");
         }
     }
 
@@ -193,9 +177,9 @@ impl ForkContext<'_> {
                     .filter(|block| !unsafe { block.get().is_intact() })
                     .count();
                 if broken > 0 {
-                    fail::give_up(
+                    fail!(
                         "wrong-result",
-                        format_args!("the child sees {broken} blocks that hold something else"),
+                        "the child sees {broken} blocks that hold something else"
                     );
                 }
                 0

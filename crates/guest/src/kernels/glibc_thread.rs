@@ -2,17 +2,15 @@
 //! thread replaces blocks in slots of its own; order and sizes come from short tables.
 
 use super::replaced::{Made, Replaced, Written};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::rng::SplitMix;
+use super::*;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "glibc-thread",
     calls: &["malloc", "calloc", "free"],
-    parameters: &["replacements", "make", "touch", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "glibc-thread",
+        &["replacements", "make", "touch", "thread"],
+        run,
+    )
 };
 
 /// As in `benchtests/bench-malloc-thread.c`: slots of a thread, and draws of its two tables.

@@ -1,32 +1,24 @@
 //! `grow`: blocks that grow step by step by realloc, as strings, vectors and buffers do, and then
 //! shrink by halves. Does the allocator extend a block where it lies, or move it?
 
-use super::laps::{self, LapPlan, Works};
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
-use crate::timed_phases::Load;
-use core::cell::Cell;
+use super::*;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "grow",
     calls: &["malloc", "free", "realloc"],
-    parameters: &[
-        "from",
-        "limit",
-        "step",
-        "neighbours",
-        "between",
-        "ladders",
-        "teams",
-        "thread",
-    ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "grow",
+        &[
+            "from",
+            "limit",
+            "step",
+            "neighbours",
+            "between",
+            "ladders",
+            "teams",
+            "thread",
+        ],
+        run,
+    )
 };
 
 /// What a block holds in its first bytes.
@@ -61,9 +53,6 @@ struct Moves {
     /// Of blocks small enough that moving one copies it.
     copied_bytes: Cell<u64>,
 }
-
-// SAFETY: each worker uses its own part of all tables.
-unsafe impl Sync for GrowLoad {}
 
 fn run(bench: &mut Bench) {
     let from = bench.count("from").max(STAMP_BYTES + 1);
@@ -114,7 +103,7 @@ fn run(bench: &mut Bench) {
     bench.requested_peak(at_a_time as u64);
     let sum = |of: fn(&Moves) -> &Cell<u64>| {
         let moves = load.moves.iter();
-        moves.map(|Padded(moves)| of(moves).get()).sum::<u64>() as f64
+        moves.map(|moves| of(moves).get()).sum::<u64>() as f64
     };
     // Cold rounds are among them: each makes the same calls.
     let [all_up, all_down] = [up, steps - up].map(|steps| (seen.rounds * all * steps) as f64);
@@ -173,7 +162,7 @@ impl Load for GrowLoad {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        self.works.add(worker, &self.work(1));
+        self.works.add(worker, self.work(1));
     }
 }
 
@@ -183,25 +172,21 @@ impl GrowLoad {
         let climbs = (workers * self.times) as u64;
         let ladders = climbs * self.ladders as u64;
         let blocks = ladders + climbs * self.fences_each as u64;
-        let of_sizes: u64 = self.sizes.iter().map(|&size| u64::from(size)).sum();
         KernelWork {
-            malloc: blocks,
-            free: blocks,
             realloc: ladders * (self.sizes.len() as u64 - 1),
-            checksum: ladders * of_sizes,
-            ..KernelWork::default()
+            ..KernelWork::pairs(blocks, ladders * sum(&self.sizes))
         }
     }
 
     /// All ladders of a worker, once.
     fn climb(&self, worker: usize) {
-        let blocks = &self.blocks[worker * self.ladders..][..self.ladders];
-        let fences = &self.fences[worker * self.fences_each..][..self.fences_each];
-        let Padded(moves) = &self.moves[worker];
+        let blocks = self.blocks.part(worker, self.ladders);
+        let fences = self.fences.part(worker, self.fences_each);
+        let moves = &self.moves[worker];
         let mut fence = fences.iter();
         let first = self.sizes[0] as usize;
         for (ladder, place) in blocks.iter().enumerate() {
-            let block = self.allocate(first);
+            let block = self.api.block(first);
             self.write(block, 0, first, stamp(ladder, 0));
             place.set(block);
         }
@@ -213,7 +198,7 @@ impl GrowLoad {
                 // SAFETY: live; the block that it returns takes its place.
                 let moved = unsafe { (self.api.realloc)(block, new) };
                 if moved.is_null() {
-                    fail::null("realloc", new);
+                    report::no_block("realloc", new);
                 }
                 if moved != block {
                     let count = if grows { &moves.up } else { &moves.down };
@@ -228,7 +213,7 @@ impl GrowLoad {
                 self.write(moved, old, new, stamp(ladder, step));
                 place.set(moved);
                 if grows && let Some(place) = fence.next() {
-                    place.set(self.allocate(BETWEEN_BYTES));
+                    place.set(self.api.block(BETWEEN_BYTES));
                 }
             }
         }
@@ -236,15 +221,6 @@ impl GrowLoad {
             // SAFETY: live, freed once.
             unsafe { (self.api.free)(place.get()) };
         }
-    }
-
-    fn allocate(&self, size: usize) -> *mut u8 {
-        // SAFETY: an ordinary call.
-        let block = unsafe { (self.api.malloc)(size) };
-        if block.is_null() {
-            fail::null("malloc", size);
-        }
-        block
     }
 
     /// Writes the stamp into its first bytes and its last byte, and touches each new page.

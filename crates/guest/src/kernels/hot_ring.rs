@@ -1,22 +1,14 @@
 //! `hot-ring`: a ring of a few blocks of one size. One is allocated into a slot, the one in the
 //! next slot is freed: what an allocator's fastest path takes.
 
-use super::laps::{self, LapPlan, SameSizeBlocks, Works, pairs};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::memory::HarnessTable;
-use crate::null;
-use crate::timed_phases::Load;
-use core::cell::Cell;
+use super::laps::SameSizeBlocks;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "hot-ring",
-    calls: &["malloc", "free"],
-    parameters: &["ring", "size", "touch", "pairs", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
+pub const KERNEL: Kernel = Kernel::timed(
+    "hot-ring",
+    &["ring", "size", "touch", "pairs", "thread"],
     run,
-};
+);
 
 /// Longest ring, of a worker.
 const MOST: usize = 64;
@@ -28,9 +20,6 @@ struct RingLoad {
     slots: HarnessTable<Cell<*mut u8>>,
     works: Works,
 }
-
-// SAFETY: each worker uses its own part of `slots`.
-unsafe impl Sync for RingLoad {}
 
 fn run(bench: &mut Bench) {
     let load = RingLoad {
@@ -48,7 +37,7 @@ fn run(bench: &mut Bench) {
         teams: 1,
         laps: 1,
         ops: (bench.threads * load.pairs) as u64,
-        expected: pairs(blocks, blocks * load.blocks.size as u64),
+        expected: KernelWork::pairs(blocks, blocks * load.blocks.size as u64),
     };
     laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
@@ -88,8 +77,8 @@ impl Load for RingLoad {
         for (_, place) in slots.iter().enumerate().filter(|(slot, _)| *slot != empty) {
             self.blocks.free(place.get(), by_address);
         }
-        let work = pairs(self.count(), self.count() * self.blocks.size as u64);
-        self.works.add(worker, &work);
+        let work = KernelWork::pairs(self.count(), self.count() * self.blocks.size as u64);
+        self.works.add(worker, work);
     }
 }
 

@@ -1,29 +1,18 @@
 //! `idle-return`: what happens to memory after a burst whose survivors are scattered, while the
 //! process sleeps, ticks, or works elsewhere; and what the next burst costs then.
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again, idle_moments};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::clock::now_ns;
-use crate::measured::{Moment, Span};
-use crate::memory::HarnessTable;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use crate::sys;
-use crate::threads::{Rendezvous, Team, Workers};
+use super::shape::idle_moments;
+use super::*;
+use crate::threads::{Team, Workers};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering};
 
-pub const KERNEL: Kernel = Kernel {
-    name: "idle-return",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "idle-return",
+    &[
         "burst", "classes", "survivor", "idle-ms", "during", "makers",
     ],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
     run,
-};
+);
 
 /// Slots of the thread that works elsewhere, and the size of their blocks.
 const BUSY_SLOTS: usize = 1000;
@@ -61,7 +50,7 @@ struct Elsewhere {
 
 fn run(bench: &mut Bench) {
     let threads = bench.threads;
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let (burst, seed) = (bench.count("burst") / threads, bench.seed);
     // Twice, to know how many there are.
     let draw = |thread: usize, note: &mut dyn FnMut(u32)| {
@@ -89,10 +78,11 @@ fn run(bench: &mut Bench) {
             sizes[place] = size;
             place += 1;
         });
-        shuffle(
-            &mut order[parts[thread]..place],
-            SplitMix::new(!seed, thread as u64),
-        );
+        let order = &mut order[parts[thread]..place];
+        for (place, entry) in order.iter_mut().enumerate() {
+            *entry = place as u32;
+        }
+        SplitMix::new(!seed, thread as u64).shuffle(order);
     }
     let idle_ms = bench.number("idle-ms");
     let moments = idle_moments(idle_ms).count();
@@ -119,13 +109,13 @@ fn run(bench: &mut Bench) {
     // Milliseconds since the burst, and the resident heap: at once, after each idle time, purged.
     let mut heaps = HarnessTable::<(u64, u64)>::zeroed(moments + 2);
     let mut spans = [Span::default(); 2];
-    let mut live = 0;
+    let (mut live, mut rounds) = (0, 0);
     bench.begin();
     for round in bench.rounds() {
         shape.points.begin();
-        context.again.store(false, Ordering::Release);
-        context.elsewhere.ends.store(false, Ordering::Release);
-        let makers = bench.gather(&context, |context, worker| context.make(worker));
+        context.again.store(false, Release);
+        context.elsewhere.ends.store(false, Release);
+        let makers = bench.gather(&context, IdleReturnContext::make);
         let began = makers.release();
         spans[0] = context.time_burst();
         live = shape.live();
@@ -146,35 +136,34 @@ fn run(bench: &mut Bench) {
             if shape.points.wanted() {
                 let ticks = (during == "tick").then(|| shape.thread(threads));
                 idle(start_ns + until_ms * 1_000_000, ticks);
-                context.elsewhere.due.store(true, Ordering::Release);
+                context.elsewhere.due.store(true, Release);
                 context.elsewhere.hold();
-                context.elsewhere.due.store(false, Ordering::Release);
+                context.elsewhere.due.store(false, Release);
                 heaps[place + 1] = (until_ms, shape.point());
                 context.elsewhere.let_go();
             }
         }
-        context.elsewhere.ends.store(true, Ordering::Release);
+        context.elsewhere.ends.store(true, Release);
         if let Some((began, team)) = busy {
             team.join(&began, |_, _| {});
         }
         bench.purge.process();
         heaps[moments + 1] = (0, shape.point());
-        context.again.store(true, Ordering::Release);
+        context.again.store(true, Release);
         let makers = makers.unwrap_or_else(|| {
-            let makers = bench.gather(&context, |context, worker| context.make(worker));
+            let makers = bench.gather(&context, IdleReturnContext::make);
             makers.release();
             makers
         });
         spans[1] = context.time_burst();
         bench.join(round, makers, &began);
-        bench.record(round, began.elapsed(), 0, 4 * all as u64);
+        bench.record(round, began.elapsed(), 4 * all as u64);
+        rounds += 1;
     }
-    let bytes: u64 = context.sizes.iter().map(|&size| u64::from(size)).sum();
+    let bytes = sum(&context.sizes);
     // Ticks and work elsewhere depend on the time.
-    let expected = (during == "sleep").then(|| {
-        let rounds = bench.rounds().count() as u64;
-        freed_again(2 * rounds * all as u64, 2 * rounds * bytes)
-    });
+    let expected =
+        (during == "sleep").then(|| freed_again(2 * rounds * all as u64, 2 * rounds * bytes));
     shape.account(bench, expected);
     shape.tell_no_reuse(bench);
     if shape.points.wanted() {
@@ -212,16 +201,6 @@ fn tell(bench: &Bench, heaps: &[(u64, u64)], live: u64, [first, second]: [Span; 
     bench.figure("next_burst_faults_ratio", faults);
 }
 
-fn shuffle(order: &mut [u32], mut random: SplitMix) {
-    order
-        .iter_mut()
-        .enumerate()
-        .for_each(|(place, entry)| *entry = place as u32);
-    for last in (1..order.len()).rev() {
-        order.swap(last, random.below(last as u32 + 1) as usize);
-    }
-}
-
 /// Sleeps until then; with `ticks` a pair of calls each millisecond.
 fn idle(until_ns: u64, ticks: Option<ShapeThread>) {
     while let Some(rest_ns) = until_ns.checked_sub(now_ns()).filter(|rest| *rest > 0) {
@@ -244,7 +223,7 @@ impl IdleReturnContext {
         let part = self.parts[worker]..self.parts[worker + 1];
         let order = &self.order[part.clone()];
         let (kept, gone) = order.split_at(order.len() / self.survivor);
-        if !self.again.load(Ordering::Acquire) {
+        if !self.again.load(Acquire) {
             self.burst(&thread, &self.first, &part);
             free(&thread, &self.first, &part, gone);
             self.meeting.wait();
@@ -289,8 +268,8 @@ impl IdleReturnContext {
             slots.push(thread.allocate(SMALL_BYTES, 0));
         }
         let mut random = SplitMix::new(0, 0);
-        while !self.elsewhere.ends.load(Ordering::Acquire) {
-            while self.elsewhere.due.load(Ordering::Acquire) {
+        while !self.elsewhere.ends.load(Acquire) {
+            while self.elsewhere.due.load(Acquire) {
                 sys::give_way();
             }
             self.elsewhere.hold();
@@ -304,13 +283,13 @@ impl IdleReturnContext {
 
 impl Elsewhere {
     fn hold(&self) {
-        while self.held.swap(true, Ordering::Acquire) {
+        while self.held.swap(true, Acquire) {
             sys::give_way();
         }
     }
 
     fn let_go(&self) {
-        self.held.store(false, Ordering::Release);
+        self.held.store(false, Release);
     }
 }
 

@@ -1,20 +1,14 @@
 //! `ladder`: sizes double, and half of the blocks of each size so far is freed before each step: the
 //! cheapest program that defeats reuse across sizes.
 
-use super::shape::{BlockList, Blocks, Shape, StampedBlock, freed_again};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::sys;
-use crate::threads::Rendezvous;
+use super::shape::BlockList;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "ladder",
-    calls: &["malloc", "free"],
-    parameters: &["smallest", "largest", "volume", "pause-ms", "thread"],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "ladder",
+    &["smallest", "largest", "volume", "pause-ms", "thread"],
     run,
-};
+);
 
 /// Most sizes: from a byte to half of the address space.
 const MOST_SIZES: usize = 47;
@@ -57,16 +51,9 @@ fn run(bench: &mut Bench) {
     let bytes: u64 = (0..sizes)
         .map(|step| (volume / (smallest << step) * (smallest << step)) as u64)
         .sum();
-    let mut rounds = 0;
-    bench.begin();
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, worker| context.climb(worker));
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(round, began.elapsed(), 0, 2 * blocks);
-        rounds += 1;
-    }
+    let rounds = context
+        .shape
+        .play(bench, &context, LadderContext::climb, || 2 * blocks);
     let bytes = bytes * bench.threads as u64;
     context
         .shape

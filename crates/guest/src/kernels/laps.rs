@@ -1,24 +1,13 @@
 //! What the kernels of operations share: workers live through the timed laps of a round, and each
 //! says what it did.
 
-use super::touch;
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::measured::Span;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
-use crate::timed_phases::Load;
-use core::cell::Cell;
+use super::*;
 
 /// Laps of a round that are told apart.
-pub const MOST_LAPS: usize = 9;
+pub const MOST_LAPS: usize = 12;
 
 /// What each worker did in a round.
 pub struct Works(HarnessTable<Padded<Cell<KernelWork>>>);
-
-// SAFETY: each worker writes its own, the main thread reads them when all have ended.
-unsafe impl Sync for Works {}
 
 impl Works {
     pub fn new(bench: &Bench) -> Works {
@@ -26,17 +15,17 @@ impl Works {
     }
 
     /// Adds to what a worker did.
-    pub fn add(&self, worker: usize, more: &KernelWork) {
-        let Padded(work) = &self.0[worker];
+    pub fn add(&self, worker: usize, more: KernelWork) {
+        let work = &self.0[worker];
         let mut sum = work.get();
-        sum.add(more);
+        sum += more;
         work.set(sum);
     }
 
     /// What all workers did since the last time.
     pub fn take(&self) -> KernelWork {
         let mut sum = KernelWork::default();
-        self.0.iter().for_each(|Padded(work)| sum.add(&work.take()));
+        self.0.iter().for_each(|work| sum += work.take());
         sum
     }
 }
@@ -54,9 +43,12 @@ pub struct LapPlan {
 }
 
 /// The times of all rounds.
+#[derive(Default)]
 pub struct LapTimes {
     /// Of each lap, summed up over the measured rounds.
     pub spans: [Span; MOST_LAPS],
+    /// Of all laps: the time that a worker took, on average.
+    pub mean_ns: u64,
     pub rounds: u64,
     /// Those that were not cold.
     pub measured: u64,
@@ -64,28 +56,25 @@ pub struct LapTimes {
 
 /// Runs all rounds.
 pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) -> LapTimes {
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
-    let mut seen = LapTimes {
-        spans: [Span::default(); MOST_LAPS],
-        rounds: 0,
-        measured: 0,
-    };
+    let [mut done, mut expected] = [KernelWork::default(); 2];
+    let mut seen = LapTimes::default();
     bench.begin();
     for round in bench.rounds() {
         let mut whole = Span::default();
         for _ in 0..plan.teams {
             bench.laps(round, plan.laps, load, |lap, lapse| {
-                whole = whole + lapse.span;
+                whole += lapse.span;
                 if !round.cold {
-                    seen.spans[lap] = seen.spans[lap] + lapse.span;
+                    seen.spans[lap] += lapse.span;
+                    seen.mean_ns += lapse.mean_ns;
                 }
             });
         }
         seen.rounds += 1;
         seen.measured += u64::from(!round.cold);
-        bench.record(round, whole, 0, plan.ops);
-        done.add(&works.take());
-        expected.add(&plan.expected);
+        bench.record(round, whole, plan.ops);
+        done += works.take();
+        expected += plan.expected;
     }
     bench.account(&done, &expected);
     seen
@@ -120,12 +109,7 @@ impl SameSizeBlocks {
     /// A block.
     #[inline(always)]
     pub fn allocate_bare(&self) -> *mut u8 {
-        // SAFETY: an ordinary call.
-        let block = unsafe { (self.api.malloc)(self.size) };
-        if block.is_null() {
-            fail::null("malloc", self.size);
-        }
-        block
+        self.api.block(self.size)
     }
 
     /// Frees a block without looking at it.
@@ -154,15 +138,5 @@ impl SameSizeBlocks {
             unsafe { touch::verify(block, self.size, stamp(block)) };
         }
         self.free_bare(block);
-    }
-}
-
-/// So many blocks of so many bytes in all, which are freed again.
-pub fn pairs(blocks: u64, bytes: u64) -> KernelWork {
-    KernelWork {
-        malloc: blocks,
-        free: blocks,
-        checksum: bytes,
-        ..KernelWork::default()
     }
 }

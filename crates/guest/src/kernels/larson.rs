@@ -3,22 +3,16 @@
 //! pool and ends. So a later thread frees most blocks, not the thread that allocated them, and
 //! thread creation is part of the load.
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork, Round};
+use super::*;
+use crate::bench::Round;
 use crate::clock;
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
 use crate::rng::{Larson, Modulo};
-use crate::threads::{Gate, Semaphore, ThreadTime, detach, make_ready};
+use crate::threads::{Gate, ThreadTime, detach, make_ready};
 use core::ffi::c_void;
-use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering};
 
-pub const KERNEL: Kernel = Kernel {
-    name: "larson",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "larson",
+    &[
         "seconds",
         "incarnations",
         "min",
@@ -29,10 +23,8 @@ pub const KERNEL: Kernel = Kernel {
         "body",
         "purge",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// State shared by all incarnations of a round.
 struct LarsonContext {
@@ -40,8 +32,12 @@ struct LarsonContext {
     gate: Gate,
     stop: AtomicBool,
     finished: Semaphore,
-    /// Ends by time, not by number of incarnations.
+    /// Ends after this time, or if it is 0, by the number of incarnations.
+    seconds: f64,
     timed: bool,
+    incarnations: u64,
+    /// Purging counts.
+    purges: bool,
     /// Incarnations only start their successor: measures the floor of thread turnover.
     idle: bool,
     /// Blocks are large enough for the byte that is written.
@@ -59,7 +55,7 @@ struct LarsonBlock {
 }
 
 /// A thread slot, passed from each incarnation to its successor.
-struct Slot {
+struct LarsonSlot {
     shared: *const LarsonContext,
     random: Larson,
     entries: *mut LarsonBlock,
@@ -83,13 +79,13 @@ fn run(bench: &mut Bench) {
     let (min, max) = (bench.number("min") as u32, bench.number("max") as u32);
     let seconds: f64 = bench.parameter("seconds").parse().unwrap_or(0.0);
     let incarnations = bench.number("incarnations").max(1);
-    let (idle, counts_purge) = (bench.parameter("body") == "nothing", bench.flag("purge"));
+    let (idle, purges) = (bench.parameter("body") == "nothing", bench.flag("purge"));
     let range = Modulo::new(max.saturating_sub(min));
     bench.needs((bench.threads * chunks) as u64 * (u64::from(min + max) / 2 + 32));
 
     let mut random = Larson::new(bench.number("start"));
     let mut entries = HarnessTable::<LarsonBlock>::zeroed(bench.threads * chunks);
-    let mut slots = HarnessTable::<Padded<Slot>>::reserved(bench.threads);
+    let mut slots = HarnessTable::<Padded<LarsonSlot>>::reserved(bench.threads);
     let mut done = KernelWork::default();
     bench.begin();
     warm_up(&bench.api, &mut random, &mut entries, min, range, &mut done);
@@ -102,7 +98,7 @@ fn run(bench: &mut Bench) {
             peak_bytes: live_bytes,
             ..LarsonCounts::default()
         };
-        let fresh = Slot {
+        let fresh = LarsonSlot {
             shared: ptr::null(),
             random: Larson::new(start),
             entries: own.as_mut_ptr(),
@@ -116,12 +112,15 @@ fn run(bench: &mut Bench) {
     let mut expected = done;
     let mut incarnations_measured = 0;
     for round in bench.rounds() {
-        let mut shared = LarsonContext {
+        let shared = LarsonContext {
             api: bench.api,
             gate: Gate::default(),
             stop: AtomicBool::new(false),
             finished: Semaphore::default(),
+            seconds,
             timed: seconds > 0.0,
+            incarnations,
+            purges,
             idle,
             touch: min >= 2,
             min,
@@ -129,15 +128,7 @@ fn run(bench: &mut Bench) {
             chunks: Modulo::new(chunks as u32),
             pairs: rounds * chunks as u64,
         };
-        let (pairs, lives) = one_round(
-            bench,
-            round,
-            &mut shared,
-            &mut slots,
-            seconds,
-            incarnations,
-            counts_purge,
-        );
+        let (pairs, lives) = one_round(bench, round, &shared, &mut slots);
         done.malloc += pairs;
         done.free += pairs;
         let by_parameters =
@@ -150,7 +141,7 @@ fn run(bench: &mut Bench) {
 
     // The slots' own running sums must equal what the table holds at the end.
     done.checksum = entries.iter().map(|entry| u64::from(entry.size)).sum();
-    expected.checksum = slots.iter().map(|Padded(slot)| slot.tally.live_bytes).sum();
+    expected.checksum = slots.iter().map(|slot| slot.tally.live_bytes).sum();
     for entry in entries.iter() {
         // SAFETY: every entry holds a live block and all threads have ended.
         unsafe { (bench.api.free)(entry.block) };
@@ -160,7 +151,7 @@ fn run(bench: &mut Bench) {
     bench.account(&done, &expected);
     // Slots peak at different moments: the sum of their peaks is an upper bound, a few per cent too
     // high.
-    bench.requested_peak(slots.iter().map(|Padded(slot)| slot.tally.peak_bytes).sum());
+    bench.requested_peak(slots.iter().map(|slot| slot.tally.peak_bytes).sum());
     bench.figure("incarnations", incarnations_measured as f64);
 }
 
@@ -193,15 +184,12 @@ fn warm_up(
 fn one_round(
     bench: &mut Bench,
     round: Round,
-    shared: &mut LarsonContext,
-    slots: &mut HarnessTable<Padded<Slot>>,
-    seconds: f64,
-    incarnations: u64,
-    counts_purge: bool,
+    shared: &LarsonContext,
+    slots: &mut HarnessTable<Padded<LarsonSlot>>,
 ) -> (u64, u64) {
     for Padded(slot) in slots.iter_mut() {
         slot.shared = shared;
-        slot.left = incarnations;
+        slot.left = shared.incarnations;
         slot.tally = LarsonCounts {
             live_bytes: slot.tally.live_bytes,
             peak_bytes: slot.tally.peak_bytes,
@@ -213,31 +201,25 @@ fn one_round(
     shared.gate.all_here(bench.threads);
     let began = shared.gate.open();
     if shared.timed {
-        sleep(seconds);
-        shared.stop.store(true, Ordering::Relaxed);
+        sys::sleep_until(now_ns() + (shared.seconds * 1e9) as u64);
+        shared.stop.store(true, Relaxed);
     }
     for _ in 0..bench.threads {
         shared.finished.wait();
     }
-    let purge_ns = bench.purge(counts_purge);
+    let purge_ns = bench.purge(shared.purges);
     let span = began.elapsed();
     let (mut pairs, mut lives) = (0, 0);
-    for (index, Padded(slot)) in slots.iter().enumerate() {
-        let LarsonCounts {
-            cpu_ns, ended_ns, ..
-        } = slot.tally;
-        bench.thread_time(
-            round,
-            index,
-            ThreadTime {
-                wall_ns: ended_ns.saturating_sub(began.wall_ns()),
-                cpu_ns,
-            },
-        );
+    for (index, slot) in slots.iter().enumerate() {
+        let time = ThreadTime {
+            wall_ns: slot.tally.ended_ns.saturating_sub(began.wall_ns()),
+            cpu_ns: slot.tally.cpu_ns,
+        };
+        bench.thread_time(round, index, time);
         pairs += slot.tally.pairs;
         lives += slot.tally.incarnations;
     }
-    bench.record(
+    bench.record_purged(
         round,
         span,
         purge_ns,
@@ -248,7 +230,12 @@ fn one_round(
 
 extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
-    let (own, shared) = unsafe { (&mut *slot.cast::<Slot>(), &*(*slot.cast::<Slot>()).shared) };
+    let (own, shared) = unsafe {
+        (
+            &mut *slot.cast::<LarsonSlot>(),
+            &*(*slot.cast::<LarsonSlot>()).shared,
+        )
+    };
     make_ready();
     shared.gate.wait();
     // The CPU time of waiting for the start is no part of the round; `incarnation` adds all CPU
@@ -259,7 +246,7 @@ extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
 
 extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
     // SAFETY: the predecessor handed the slot to this thread and no longer touches it.
-    let slot = unsafe { &mut *argument.cast::<Slot>() };
+    let slot = unsafe { &mut *argument.cast::<LarsonSlot>() };
     // SAFETY: the round lives until the last slot is finished.
     let shared = unsafe { &*slot.shared };
     if !shared.idle {
@@ -269,7 +256,7 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
     slot.left -= 1;
     slot.tally.cpu_ns = slot.tally.cpu_ns.wrapping_add(clock::thread_cpu_ns());
     let goes_on = if shared.timed {
-        !shared.stop.load(Ordering::Relaxed)
+        !shared.stop.load(Relaxed)
     } else {
         slot.left > 0
     };
@@ -288,7 +275,7 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
 }
 
 /// One incarnation: frees a random block of the pool and allocates another in its place.
-fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
+fn replace_blocks(shared: &LarsonContext, slot: &mut LarsonSlot) {
     let LarsonContext {
         min,
         range,
@@ -297,8 +284,8 @@ fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
         touch,
         ..
     } = *shared;
-    let Api { malloc, free, .. } = shared.api;
-    let Slot {
+    let api = shared.api;
+    let LarsonSlot {
         random,
         entries,
         tally,
@@ -310,13 +297,9 @@ fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
         // SAFETY: below `chunks`, and the entries are this slot's.
         let entry = unsafe { &mut *entries.add(chunks.of(random.next()) as usize) };
         // SAFETY: a live block.
-        unsafe { free(entry.block) };
+        unsafe { (api.free)(entry.block) };
         let size = min + range.of(random.next());
-        // SAFETY: an ordinary call.
-        let block = unsafe { malloc(size as usize) };
-        if block.is_null() && size > 0 {
-            fail::null("malloc", size as usize);
-        }
+        let block = api.allocate(size as usize);
         live = live + u64::from(size) - u64::from(entry.size);
         peak = peak.max(live);
         *entry = LarsonBlock { block, size };
@@ -330,7 +313,7 @@ fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
             }
         }
         pairs += 1;
-        if timed && shared.stop.load(Ordering::Relaxed) {
+        if timed && shared.stop.load(Relaxed) {
             break;
         }
     }
@@ -338,27 +321,16 @@ fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
     tally.peak_bytes = peak;
     tally.pairs += pairs;
     if strange != 0 {
-        fail::give_up(
+        fail!(
             "wrong-result",
-            format_args!("a byte of a live block changed between write and read"),
+            "a byte of a live block changed between write and read"
         );
     }
 }
 
 fn allocate(api: &Api, size: u32) -> LarsonBlock {
-    // SAFETY: an ordinary call.
-    let block = unsafe { (api.malloc)(size as usize) };
-    if block.is_null() && size > 0 {
-        fail::null("malloc", size as usize);
+    LarsonBlock {
+        block: api.allocate(size as usize),
+        size,
     }
-    LarsonBlock { block, size }
-}
-
-fn sleep(seconds: f64) {
-    let mut left = libc::timespec {
-        tv_sec: seconds as libc::time_t,
-        tv_nsec: ((seconds % 1.0) * 1e9) as i64,
-    };
-    // SAFETY: sleeps; after an interruption, sleeps the remaining time.
-    while unsafe { libc::nanosleep(&left, &mut left) } != 0 {}
 }

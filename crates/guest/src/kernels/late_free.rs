@@ -2,30 +2,17 @@
 //! its end: after the allocator may have put its own state away. Each time in a process of its own,
 //! beside one that frees the same just before that.
 
-use super::{Kernel, MemoryPoints, touch};
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::measured::{Moment, Span};
-use crate::memory::{self, HarnessTable};
-use crate::retained;
+use super::*;
+use crate::memory;
 use crate::stack::Stack;
 use crate::started::{self, StartOrder};
-use crate::sys;
-use crate::text::TextIn;
+use crate::text::{c_str_in, number};
 use crate::threads;
-use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
-use core::fmt::Write;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
 pub const KERNEL: Kernel = Kernel {
-    name: "late-free",
-    calls: &["malloc", "free"],
-    parameters: &["processes", "blocks", "size", "place"],
     memory: MemoryPoints::OwnAlone,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory("late-free", &["processes", "blocks", "size", "place"], run)
 };
 
 /// The word by which `main` knows a started process.
@@ -42,7 +29,7 @@ unsafe extern "C" {
 
 /// What a started process reports: a file that it inherits holds this, and the same program reads it.
 #[derive(Clone, Copy, Default)]
-struct Freed {
+struct FreedReport {
     blocks: u64,
     span: Span,
 }
@@ -61,18 +48,19 @@ fn run(bench: &mut Bench) {
     // SAFETY: the kernel reads the name. What is started inherits the file.
     let file = unsafe {
         let name = c"late-free".as_ptr().addr();
-        sys::call(libc::SYS_memfd_create, [name, 0, 0, 0, 0, 0])
+        sys::call(libc::SYS_memfd_create, [name])
     };
     if file < 0 {
-        fail::give_up("error", format_args!("late-free: no memory file"));
+        fail!("error", "late-free: no memory file");
     }
     let mut rooms = [[0; 24]; 3];
     let [file_text, blocks_text, size_text] = &mut rooms;
     let in_words = [
-        number(file_text, file as usize),
-        number(blocks_text, blocks),
-        number(size_text, size),
-    ];
+        (file_text, file as usize),
+        (blocks_text, blocks),
+        (size_text, size),
+    ]
+    .map(|(room, number)| c_str_in(room, format_args!("{number}")).unwrap_or_default());
     let mut calls = 0;
     let mut freed_by = |place: &CStr| {
         let [file_word, blocks_word, size_word] = in_words;
@@ -91,9 +79,10 @@ fn run(bench: &mut Bench) {
         started::must_have_worked(ended.status, what);
         let freed = take(file as usize);
         if freed.blocks != blocks as u64 {
-            fail::give_up(
+            fail!(
                 "wrong-result",
-                format_args!("{what} ended after {} blocks of {blocks}", freed.blocks),
+                "{what} ended after {} blocks of {blocks}",
+                freed.blocks
             );
         }
         calls += freed.blocks;
@@ -104,12 +93,12 @@ fn run(bench: &mut Bench) {
     for round in bench.rounds() {
         let [mut late, mut early] = [Span::default(); 2];
         for _ in 0..processes {
-            early = early + freed_by(early_place);
-            late = late + freed_by(place);
+            early += freed_by(early_place);
+            late += freed_by(place);
         }
         let frees = (processes * blocks) as u64;
         expected += 2 * frees;
-        bench.record(round, late, 0, frees);
+        bench.record(round, late, frees);
         if retained::is_wanted() && !round.cold {
             let of_one = |span: Span| span.wall_ns as f64 / frees.max(1) as f64;
             bench.figure("late_free_ns", of_one(late));
@@ -117,35 +106,25 @@ fn run(bench: &mut Bench) {
             bench.figure("late_free_ratio", of_one(late) / of_one(early));
         }
     }
-    let of = |calls: u64| KernelWork {
-        malloc: calls,
-        free: calls,
-        checksum: calls * size as u64,
-        ..KernelWork::default()
-    };
+    let of = |calls: u64| KernelWork::pairs(calls, calls * size as u64);
     bench.account(&of(calls), &of(expected));
     bench.requested_peak((blocks * size) as u64);
 }
 
-fn number(room: &mut [u8], value: usize) -> &CStr {
-    _ = write!(TextIn::new(room), "{value}");
-    CStr::from_bytes_until_nul(room).unwrap_or_default()
-}
-
 /// What the last process has reported; the file is empty again afterwards.
-fn take(file: usize) -> Freed {
-    let mut freed = Freed::default();
+fn take(file: usize) -> FreedReport {
+    let mut freed = FreedReport::default();
     let room = (&raw mut freed).addr();
     // SAFETY: the kernel writes within the local.
     let read = unsafe {
-        let read = sys::call(libc::SYS_pread64, [file, room, size_of::<Freed>(), 0, 0, 0]);
-        sys::call(libc::SYS_ftruncate, [file, 0, 0, 0, 0, 0]);
+        let read = sys::call(libc::SYS_pread64, [file, room, size_of::<FreedReport>()]);
+        sys::call(libc::SYS_ftruncate, [file]);
         read
     };
-    if read == size_of::<Freed>() as isize {
+    if read == size_of::<FreedReport>() as isize {
         freed
     } else {
-        Freed::default()
+        FreedReport::default()
     }
 }
 
@@ -159,17 +138,14 @@ struct Late {
     rounds_left: Cell<u32>,
 }
 
-/// Freed after the destructors of all libraries, if there are any.
+/// FreedReport after the destructors of all libraries, if there are any.
 static AFTER_DESTRUCTORS: AtomicPtr<Late> = AtomicPtr::new(ptr::null_mut());
 
 /// The started process; `arguments` are those after its word.
 pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     let mut next = || arguments.next().unwrap_or_default();
     let (owner, place) = (next(), next());
-    let mut next_number = || {
-        let word = next().to_str();
-        word.ok().and_then(|word| word.parse().ok()).unwrap_or(0)
-    };
+    let mut next_number = || number(next()).unwrap_or(0);
     let (file, blocks, size) = (next_number(), next_number(), next_number());
     started::prove(owner);
     // Outlives `main`.
@@ -207,7 +183,7 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
                 return 1;
             }
         }
-        b"destructor" => AFTER_DESTRUCTORS.store(late, Ordering::Release),
+        b"destructor" => AFTER_DESTRUCTORS.store(late, Release),
         _ => free_all(late.cast()),
     }
     0
@@ -216,7 +192,7 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
 /// Called as `exit` comes to the destructors, those of this program first. What is registered now
 /// runs after those of all libraries, the allocator's included.
 pub fn before_destructors() {
-    let late = AFTER_DESTRUCTORS.load(Ordering::Acquire);
+    let late = AFTER_DESTRUCTORS.load(Acquire);
     if !late.is_null() {
         // SAFETY: the function stays loaded. If that fails, too few blocks are reported.
         unsafe { __cxa_atexit(free_all, late.cast(), ptr::null_mut()) };
@@ -280,7 +256,7 @@ extern "C" fn free_all(late: *mut c_void) {
         // SAFETY: allocated by `allocate`, freed once.
         unsafe { libc::free(block.get().cast()) };
     }
-    let freed = Freed {
+    let freed = FreedReport {
         span: began.elapsed(),
         blocks: late.blocks.len() as u64,
     };
@@ -289,7 +265,7 @@ extern "C" fn free_all(late: *mut c_void) {
     unsafe {
         sys::call(
             libc::SYS_pwrite64,
-            [late.file, from, size_of::<Freed>(), 0, 0, 0],
+            [late.file, from, size_of::<FreedReport>()],
         )
     };
 }

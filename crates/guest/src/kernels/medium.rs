@@ -2,14 +2,11 @@
 //! block, replaced in random order.
 
 use super::replaced::{Replaced, Written};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::rng::SplitMix;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "medium",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "medium",
+    &[
         "slots",
         "smallest",
         "largest",
@@ -18,10 +15,8 @@ pub const KERNEL: Kernel = Kernel {
         "replacements",
         "thread",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// Bytes of the unit of `pages`, and of what `odd` sizes are above powers of two.
 const PAGE: u64 = 4096;

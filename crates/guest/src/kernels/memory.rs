@@ -1,24 +1,14 @@
 //! `memory` (LL): each producer allocates objects for its consumers in turn; a consumer waits for a
 //! round of objects and frees them. The result is what the process holds over time.
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
+use super::*;
 use crate::published;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use crate::sys;
 use crate::watched;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering};
 use heapmark_wire::{Ledger, Watched};
 
-pub const KERNEL: Kernel = Kernel {
-    name: "memory",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "memory",
+    &[
         "producers",
         "consumers",
         "objects",
@@ -29,10 +19,8 @@ pub const KERNEL: Kernel = Kernel {
         "every",
         "classes",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// A producer reads the live bytes once per this many objects, which costs a cache miss per thread;
 /// and before it hands over a round, since frees begin then, but not at each of many short rounds.
@@ -53,19 +41,15 @@ struct MemoryContext<'a> {
     /// Operations from one point of the series to the next.
     every: usize,
     /// In the order of allocation, producer by producer.
-    sizes: &'a [u32],
+    sizes: HarnessTable<u32>,
     /// Indexed like `sizes`. Consumer c of a producer owns entries c, c + consumers, c + 2
     /// consumers, ...: its buffer.
-    buffers: &'a [Cell<*mut u8>],
-    filled: &'a [Padded<Level>],
+    buffers: HarnessTable<Cell<*mut u8>>,
+    filled: HarnessTable<Padded<Level>>,
     ledgers: &'a [Ledger],
-    tallies: &'a [Padded<MemoryCounts>],
+    tallies: HarnessTable<Padded<MemoryCounts>>,
     watched: &'a Watched,
 }
-
-// SAFETY: a buffer's entry belongs to the producer until `filled` publishes it, then to the
-// consumer; each worker uses its own tally and ledger.
-unsafe impl Sync for MemoryContext<'_> {}
 
 #[derive(Default)]
 struct MemoryCounts {
@@ -77,16 +61,17 @@ struct MemoryCounts {
 fn run(bench: &mut Bench) {
     let (producers, consumers) = (bench.count("producers"), bench.count("consumers"));
     if bench.threads != producers + producers * consumers {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("{} threads for {producers} x {consumers}", bench.threads),
+            "{} threads for {producers} x {consumers}",
+            bench.threads
         );
     }
     let per_consumer = bench.parameter("n-per") == "consumer";
     let objects = bench
         .count("objects")
         .saturating_mul(if per_consumer { consumers } else { 1 });
-    let sizes = Sizes::parse(bench.parameter("classes"));
+    let sizes = bench.sizes();
     let all = producers.saturating_mul(objects);
     let per_op = bench.parameter("sample") == "per-op";
     let every = if per_op {
@@ -104,18 +89,8 @@ fn run(bench: &mut Bench) {
         0
     };
     bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
-    let mut drawn = HarnessTable::<u32>::zeroed(all);
-    for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {
-        let mut random = SplitMix::new(bench.seed, producer as u64);
-        own.iter_mut()
-            .for_each(|size| *size = sizes.draw(&mut random));
-    }
-    let bytes_per_round: u64 = drawn.iter().map(|&size| u64::from(size)).sum();
-    let (buffers, filled) = (
-        HarnessTable::zeroed(all),
-        HarnessTable::<Padded<Level>>::zeroed(producers * consumers),
-    );
-    let tallies = HarnessTable::<Padded<MemoryCounts>>::zeroed(bench.threads);
+    let drawn = sizes.table(producers, objects, bench.seed, 0);
+    let bytes_per_round = sum(&drawn);
     let shared = MemoryContext {
         api: bench.api,
         producers,
@@ -124,60 +99,48 @@ fn run(bench: &mut Bench) {
         round: bench.count("round").max(1),
         touch: bench.flag("touch"),
         every,
-        sizes: &drawn,
-        buffers: &buffers,
-        filled: &filled,
+        sizes: drawn,
+        buffers: HarnessTable::zeroed(all),
+        filled: HarnessTable::zeroed(producers * consumers),
         ledgers: bench.ledgers(),
-        tallies: &tallies,
+        tallies: HarnessTable::zeroed(bench.threads),
         watched: bench.watched(),
     };
 
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let [mut done, mut expected] = [KernelWork::default(); 2];
     bench.begin();
     for round in bench.rounds() {
-        filled.iter().for_each(|Padded(level)| level.empty());
-        let team = bench.gather(&shared, |shared, index| {
-            match index.checked_sub(shared.producers) {
-                None => produce(shared, index),
-                Some(consumer) => consume(shared, consumer),
-            }
-        });
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(round, began.elapsed(), 0, 2 * all as u64);
-        let calls = |workers: &[Padded<MemoryCounts>]| {
-            workers
-                .iter()
-                .map(|Padded(tally)| tally.calls.replace(0))
-                .sum::<u64>()
+        shared.filled.iter().for_each(|level| level.empty());
+        let body = |shared: &MemoryContext, index: usize| match index.checked_sub(shared.producers)
+        {
+            None => produce(shared, index),
+            Some(consumer) => consume(shared, consumer),
         };
-        done.malloc += calls(&tallies[..producers]);
-        done.free += calls(&tallies[producers..]);
-        done.checksum += tallies
-            .iter()
-            .map(|Padded(tally)| tally.bytes.replace(0))
-            .sum::<u64>();
-        expected.malloc += all as u64;
-        expected.free += all as u64;
+        let span = bench.play(round, &shared, body).elapsed();
+        bench.record(round, span, 2 * all as u64);
+        for (index, tally) in shared.tallies.iter().enumerate() {
+            let calls = if index < producers {
+                &mut done.malloc
+            } else {
+                &mut done.free
+            };
+            *calls += tally.calls.take();
+            done.checksum += tally.bytes.take();
+        }
         // Once at allocation, once at free.
-        expected.checksum += 2 * bytes_per_round;
+        expected += KernelWork::pairs(all as u64, 2 * bytes_per_round);
     }
     bench.account(&done, &expected);
-    bench.requested_peak(
-        tallies
-            .iter()
-            .map(|Padded(tally)| tally.peak_bytes.get())
-            .max()
-            .unwrap_or(0),
-    );
+    let peaks = shared.tallies.iter().map(|tally| tally.peak_bytes.get());
+    bench.requested_peak(peaks.max().unwrap_or(0));
     bench.figure("requested_sum_bytes", bytes_per_round as f64);
 }
 
 fn produce(shared: &MemoryContext, producer: usize) {
     let own = producer * shared.objects..(producer + 1) * shared.objects;
     let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
-    let filled = &shared.filled[producer * shared.consumers..][..shared.consumers];
-    let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer].0);
+    let filled = shared.filled.part(producer, shared.consumers);
+    let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer]);
     let look = || {
         tally.peak_bytes.set(
             tally
@@ -207,7 +170,7 @@ fn produce(shared: &MemoryContext, producer: usize) {
                 look_from = index + PEAK_EVERY;
                 look();
             }
-            filled[consumer].0.raise(full_at as u32);
+            filled[consumer].raise(full_at as u32);
         }
         consumer += 1;
         if consumer == shared.consumers {
@@ -216,7 +179,7 @@ fn produce(shared: &MemoryContext, producer: usize) {
         }
     }
     look();
-    for (consumer, Padded(level)) in filled.iter().enumerate() {
+    for (consumer, level) in filled.iter().enumerate() {
         level.raise(quota(shared, consumer) as u32);
     }
     tally.calls.set(sizes.len() as u64);
@@ -231,13 +194,13 @@ fn consume(shared: &MemoryContext, index: usize) {
     let free = shared.api.free;
     let (ledger, tally) = (
         &shared.ledgers[shared.producers + index],
-        &shared.tallies[shared.producers + index].0,
+        &shared.tallies[shared.producers + index],
     );
     let (mut freed, mut until_point, mut bytes) = (0, shared.every, 0);
     let quota = quota(shared, consumer);
     while freed < quota {
         let end = (freed + shared.round).min(quota);
-        shared.filled[index].0.wait_for(end as u32);
+        shared.filled[index].wait_for(end as u32);
         for turn in freed..end {
             let place = turn * shared.consumers + consumer;
             let size = u64::from(sizes[place]);
@@ -264,11 +227,7 @@ fn quota(shared: &MemoryContext, consumer: usize) -> usize {
 
 #[inline(always)]
 fn allocate(shared: &MemoryContext, size: u32) -> *mut u8 {
-    // SAFETY: an ordinary call.
-    let block = unsafe { (shared.api.malloc)(size as usize) };
-    if block.is_null() && size > 0 {
-        fail::null("malloc", size as usize);
-    }
+    let block = shared.api.allocate(size as usize);
     if shared.touch {
         for offset in (0..size as usize).step_by(4096) {
             // SAFETY: within the block.
@@ -287,17 +246,17 @@ struct Level {
 
 impl Level {
     fn empty(&self) {
-        self.objects.store(0, Ordering::Relaxed);
+        self.objects.store(0, Relaxed);
     }
 
     fn raise(&self, objects: u32) {
-        self.objects.store(objects, Ordering::Release);
+        self.objects.store(objects, Release);
         sys::wake(self.objects.as_ptr(), 1);
     }
 
     fn wait_for(&self, objects: u32) {
         loop {
-            let filled = self.objects.load(Ordering::Acquire);
+            let filled = self.objects.load(Acquire);
             if filled >= objects {
                 return;
             }

@@ -12,6 +12,7 @@ mod fan_in;
 mod fork_cow;
 mod glibc_thread;
 mod grow;
+mod handover;
 mod hot_ring;
 mod idle_return;
 mod ladder;
@@ -42,7 +43,26 @@ mod touch;
 mod traverse;
 mod zalloc;
 
-use crate::bench::Bench;
+// What most kernels are written with; they have it by `use super::*`.
+use crate::api::Api;
+use crate::bench::{Bench, KernelWork};
+use crate::clock::now_ns;
+use crate::measured::{Moment, Span};
+use crate::memory::{HarnessTable, InTurn, Padded};
+use crate::null;
+use crate::report;
+use crate::retained;
+use crate::rng::SplitMix;
+use crate::sizes::sum;
+use crate::sys;
+use crate::threads::{Rendezvous, Semaphore};
+use crate::timed_phases::Load;
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use laps::{LapPlan, Works};
+use shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again};
 
 /// Where the memory figures of a kernel come from in a process that measures memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +107,38 @@ pub struct Kernel {
     pub has_floor: bool,
     /// Runs all rounds of a job.
     pub run: fn(&mut Bench),
+}
+
+impl Kernel {
+    /// One that is timed and calls malloc and free alone; others name what differs.
+    const fn timed(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        run: fn(&mut Bench),
+    ) -> Kernel {
+        Kernel {
+            name,
+            calls: &["malloc", "free"],
+            parameters,
+            memory: MemoryPoints::Sampled,
+            has_floor: true,
+            run,
+        }
+    }
+
+    /// The same of one whose result is the memory at points of its own. It reads what its blocks
+    /// hold, so it has no floor.
+    const fn of_memory(
+        name: &'static str,
+        parameters: &'static [&'static str],
+        run: fn(&mut Bench),
+    ) -> Kernel {
+        Kernel {
+            memory: MemoryPoints::OwnOnly,
+            has_floor: false,
+            ..Kernel::timed(name, parameters, run)
+        }
+    }
 }
 
 /// All kernels.

@@ -3,37 +3,20 @@
 //! requests come in a closed loop, each when the last one has ended: there a stall delays one
 //! request, in the open loop all that are due meanwhile.
 
-use super::laps::Works;
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::clock::now_ns;
+use super::*;
 use crate::cpus::Cpus;
-use crate::fail;
 use crate::latency::CallTimes;
-use crate::measured::Span;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
-use crate::sys;
-use crate::timed_phases::Load;
-use core::cell::Cell;
 use core::hint::spin_loop;
 use core::mem;
-use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::AtomicUsize;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "open-loop",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "open-loop",
+    &[
         "load", "capacity", "requests", "blocks", "payload", "heap", "classes",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// The laps of a round.
 const CLOSED: usize = 0;
@@ -76,31 +59,32 @@ struct RequestBlock {
     stamp: u8,
 }
 
-struct OpenLoop<'a> {
+struct OpenLoop {
     api: Api,
     threads: usize,
     /// Whether requests are due at times: otherwise the second lap is a closed loop, too.
     paced: bool,
     /// Of all workers, one after the other.
-    drawn: &'a [DrawnRequest],
+    drawn: HarnessTable<DrawnRequest>,
     /// The sizes of their blocks; where those of each worker begin.
-    sizes: &'a [u32],
-    begins: &'a [usize],
+    sizes: HarnessTable<u32>,
+    begins: HarnessTable<usize>,
     /// The background heap: of each worker the same number of blocks, and the sizes at the start.
-    kept: &'a [Cell<RequestBlock>],
-    first_sizes: &'a [u32],
+    kept: HarnessTable<Cell<RequestBlock>>,
+    first_sizes: HarnessTable<u32>,
     /// The blocks of one request of each worker.
-    own: &'a [Cell<RequestBlock>],
+    own: HarnessTable<Cell<RequestBlock>>,
     /// What each worker hands to the next one: a ring that holds a lap's blocks.
-    handed: &'a [Cell<RequestBlock>],
-    workers: &'a [Padded<RequestWorker>],
+    handed: HarnessTable<Cell<RequestBlock>>,
+    workers: HarnessTable<Padded<RequestWorker>>,
     /// Latencies, of each worker and lap.
-    times: &'a [CallTimes],
-    works: &'a Works,
-    cpus: Option<&'a Cpus>,
+    times: HarnessTable<CallTimes>,
+    works: Works,
+    /// If each worker has a CPU of its own.
+    cpus: Option<Cpus>,
     verify: bool,
     /// This round is one of the results.
-    counts: Cell<bool>,
+    counts: InTurn<Cell<bool>>,
 }
 
 /// What a worker knows and others read.
@@ -116,13 +100,9 @@ struct RequestWorker {
     wall_ns: Cell<u64>,
 }
 
-// SAFETY: each worker uses its own parts of the tables, and a part of the ring between `taken` and
-// `posted` of those who share it; `counts` changes between rounds.
-unsafe impl Sync for OpenLoop<'_> {}
-
 fn run(bench: &mut Bench) {
     let (threads, requests) = (bench.threads, bench.count("requests"));
-    let sizes = Sizes::parse(bench.parameter("classes"));
+    let sizes = bench.sizes();
     let per_s = bench.number("capacity") as f64 * bench.number("load") as f64 / 100.0;
     let slots = (bench.number("heap") as f64 / threads as f64 / sizes.mean()).max(1.0) as usize;
     let blocks_mean = bench.number("blocks") as u32;
@@ -177,32 +157,27 @@ fn run(bench: &mut Bench) {
         sizes.largest().max(PAYLOAD[0] + PAYLOAD[1]) as usize,
         threads,
     );
-    let [kept, own, handed] = [slots, most, 2 * requests]
-        .map(|each| HarnessTable::<Cell<RequestBlock>>::zeroed(threads * each));
-    let workers = HarnessTable::<Padded<RequestWorker>>::zeroed(threads);
-    let times = HarnessTable::<CallTimes>::zeroed(LAPS * threads);
-    times.iter().for_each(|times| times.counts.touch());
-    let works = Works::new(bench);
-    let cpus = Cpus::usable();
     let context = OpenLoop {
         api: bench.api,
         threads,
         paced: per_s > 0.0,
-        drawn: &drawn,
-        sizes: &block_sizes,
-        begins: &begins,
-        kept: &kept,
-        first_sizes: &first_sizes,
-        own: &own,
-        handed: &handed,
-        workers: &workers,
-        times: &times,
-        works: &works,
-        cpus: (threads <= cpus.count()).then_some(&cpus),
+        drawn,
+        sizes: block_sizes,
+        begins,
+        kept: HarnessTable::zeroed(threads * slots),
+        first_sizes,
+        own: HarnessTable::zeroed(threads * most),
+        handed: HarnessTable::zeroed(threads * 2 * requests),
+        workers: HarnessTable::zeroed(threads),
+        times: HarnessTable::zeroed(LAPS * threads),
+        works: Works::new(bench),
+        cpus: Some(Cpus::usable()).filter(|cpus| threads <= cpus.count()),
         verify: !null::serves(),
-        counts: Cell::new(false),
+        counts: InTurn::default(),
     };
-    let (mut done, mut implied) = (KernelWork::default(), KernelWork::default());
+    let times = &context.times;
+    times.iter().for_each(|times| times.counts.touch());
+    let [mut done, mut implied] = [KernelWork::default(); 2];
     let mut laps = [0; LAPS];
     bench.begin();
     for round in bench.rounds() {
@@ -211,55 +186,46 @@ fn run(bench: &mut Bench) {
         bench.laps(round, LAPS, &context, |lap, lapse| {
             let kind = context.kind(lap);
             if kind == CLOSED {
-                span = span + lapse.span;
+                span += lapse.span;
                 clocked += 1;
             }
             laps[kind] += u64::from(!round.cold);
         });
-        bench.record(round, span, 0, clocked * (threads * requests) as u64);
-        done.add(&works.take());
-        implied.add(&expected);
+        bench.record(round, span, clocked * (threads * requests) as u64);
+        done += context.works.take();
+        implied += expected;
     }
     bench.account(&done, &implied);
     bench.requested_peak(peak_bytes);
     for (lap, name) in [(CLOSED, "closed"), (OPEN, "open")] {
-        let sum = &times[lap * threads];
+        let all = &times[lap * threads];
         let others = &times[lap * threads + 1..(lap + 1) * threads];
-        others.iter().for_each(|own| sum.add(own));
-        tell(bench, name, sum, laps[lap] * (threads * requests) as u64);
+        others.iter().for_each(|own| all.add(own));
+        tell(bench, name, all, laps[lap] * (threads * requests) as u64);
     }
     if laps[OPEN] > 0 {
-        let sum = |of: fn(&RequestWorker) -> &Cell<u64>| -> f64 {
-            let all = workers.iter().map(|Padded(worker)| of(worker).get());
+        let total = |of: fn(&RequestWorker) -> &Cell<u64>| -> f64 {
+            let all = context.workers.iter().map(|worker| of(worker).get());
             all.sum::<u64>() as f64
         };
         let served = laps[OPEN] as f64 * (threads * requests) as f64;
         bench.figure("open_load_share", bench.number("load") as f64 / 100.0);
         bench.figure("open_due_per_s", per_s);
-        let busy = sum(|it| &it.busy_ns) / sum(|it| &it.wall_ns).max(1.0);
+        let busy = total(|it| &it.busy_ns) / total(|it| &it.wall_ns).max(1.0);
         bench.figure("open_busy_share", busy);
-        bench.figure("open_late_share", sum(|it| &it.late) / served);
+        bench.figure("open_late_share", total(|it| &it.late) / served);
     }
 }
 
 /// The work of a round: each request once in each lap, and the background heap around them.
 fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> KernelWork {
-    let (mut blocks, mut bytes) = (sizes.len() as u64, bytes_of(sizes));
+    let (mut blocks, mut bytes) = (sizes.len() as u64, sum(sizes));
     for request in drawn {
         blocks += 2 + u64::from(request.payload > 0);
-        bytes += bytes_of(&[request.kept, request.reply, request.payload]);
+        bytes += sum(&[request.kept, request.reply, request.payload]);
     }
     let blocks = LAPS as u64 * blocks + first_sizes.len() as u64;
-    KernelWork {
-        malloc: blocks,
-        free: blocks,
-        checksum: LAPS as u64 * bytes + bytes_of(first_sizes),
-        ..KernelWork::default()
-    }
-}
-
-fn bytes_of(sizes: &[u32]) -> u64 {
-    sizes.iter().map(|&size| u64::from(size)).sum()
+    KernelWork::pairs(blocks, LAPS as u64 * bytes + sum(first_sizes))
 }
 
 /// Most live bytes of a worker, if what it hands over is freed before its next request. With one
@@ -268,18 +234,18 @@ fn bytes_of(sizes: &[u32]) -> u64 {
 fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u64 {
     let mut kept = HarnessTable::<u32>::zeroed(first_sizes.len());
     kept.copy_from_slice(first_sizes);
-    let mut live = bytes_of(&kept);
+    let mut live = sum(&kept);
     let mut peak = live;
     for _ in 0..LAPS {
         let mut sizes = sizes;
         for request in requests {
             let (own, rest) = sizes.split_at(request.blocks as usize);
             sizes = rest;
-            let own = bytes_of(own);
+            let own = sum(own);
             peak = peak.max(live + own);
             let old = mem::replace(&mut kept[request.slot as usize], request.kept);
             live = live - u64::from(old) + u64::from(request.kept);
-            peak = peak.max(live + own + bytes_of(&[request.payload, request.reply]));
+            peak = peak.max(live + own + sum(&[request.payload, request.reply]));
         }
     }
     peak
@@ -289,9 +255,9 @@ fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u
 fn tell(bench: &Bench, name: &str, times: &CallTimes, requests: u64) {
     let counted = times.counts.total();
     if counted != requests {
-        fail::give_up(
+        fail!(
             "wrong-result",
-            format_args!("{counted} latencies of {requests} requests ({name} loop)"),
+            "{counted} latencies of {requests} requests ({name} loop)"
         );
     }
     let longest_ns = times.longest.get().ns;
@@ -317,21 +283,15 @@ fn wait_till(due_ns: u64, mut now: u64) -> u64 {
     now
 }
 
-impl OpenLoop<'_> {
+impl OpenLoop {
     fn kind(&self, lap: usize) -> usize {
         if self.paced { lap } else { CLOSED }
     }
 
     fn allocate(&self, work: &mut KernelWork, size: u32, stamp: u8) -> RequestBlock {
-        // SAFETY: an ordinary call; the block has at least two bytes.
-        let address = unsafe {
-            let address = (self.api.malloc)(size as usize);
-            if address.is_null() {
-                fail::null("malloc", size as usize);
-            }
-            touch::stamp(address, size as usize, stamp);
-            address
-        };
+        let address = self.api.block(size as usize);
+        // SAFETY: the block has at least two bytes.
+        unsafe { touch::stamp(address, size as usize, stamp) };
         work.malloc += 1;
         work.checksum += u64::from(size);
         RequestBlock {
@@ -360,9 +320,9 @@ impl OpenLoop<'_> {
     /// Frees what the worker before this one has handed over.
     fn take(&self, work: &mut KernelWork, worker: usize) {
         let before = (worker + self.threads - 1) % self.threads;
-        let ring = self.part(self.handed, before);
-        let taken = &self.workers[worker].0.taken;
-        let posted = self.workers[before].0.posted.load(Ordering::Acquire);
+        let ring = self.part(&self.handed, before);
+        let taken = &self.workers[worker].taken;
+        let posted = self.workers[before].posted.load(Acquire);
         for at in taken.replace(posted)..posted {
             self.free(work, ring[at % ring.len()].get());
         }
@@ -371,16 +331,16 @@ impl OpenLoop<'_> {
     /// Serves a request, whose blocks have these sizes.
     fn serve(&self, work: &mut KernelWork, worker: usize, request: &DrawnRequest, sizes: &[u32]) {
         self.take(work, worker);
-        let own = self.part(self.own, worker);
+        let own = self.part(&self.own, worker);
         for (number, (place, &size)) in own.iter().zip(sizes).enumerate() {
             place.set(self.allocate(work, size, number as u8));
         }
-        let kept = &self.part(self.kept, worker)[request.slot as usize];
+        let kept = &self.part(&self.kept, worker)[request.slot as usize];
         self.free(work, kept.get());
         kept.set(self.allocate(work, request.kept, request.slot as u8));
-        let ring = self.part(self.handed, worker);
-        let posted = &self.workers[worker].0.posted;
-        let mut last = posted.load(Ordering::Relaxed);
+        let ring = self.part(&self.handed, worker);
+        let posted = &self.workers[worker].posted;
+        let mut last = posted.load(Relaxed);
         for size in [request.payload, request.reply] {
             if size > 0 {
                 ring[last % ring.len()].set(self.allocate(work, size, last as u8));
@@ -390,37 +350,37 @@ impl OpenLoop<'_> {
         for place in own[..sizes.len()].iter().rev() {
             self.free(work, place.get());
         }
-        posted.store(last, Ordering::Release);
+        posted.store(last, Release);
     }
 }
 
-impl Load for OpenLoop<'_> {
+impl Load for OpenLoop {
     fn before(&self, worker: usize, lap: usize) {
         if lap > 0 {
             return;
         }
-        if let Some(cpus) = self.cpus {
+        if let Some(cpus) = &self.cpus {
             cpus.pin(worker);
         }
         sys::wake_punctually();
         let mut work = KernelWork::default();
-        let sizes = self.part(self.first_sizes, worker);
-        for (slot, (place, &size)) in self.part(self.kept, worker).iter().zip(sizes).enumerate() {
+        let sizes = self.part(&self.first_sizes, worker);
+        for (slot, (place, &size)) in self.part(&self.kept, worker).iter().zip(sizes).enumerate() {
             place.set(self.allocate(&mut work, size, slot as u8));
         }
-        self.works.add(worker, &work);
+        self.works.add(worker, work);
     }
 
     fn timed(&self, worker: usize, lap: usize) {
         let kind = self.kind(lap);
-        let own = &self.workers[worker].0;
+        let own = &self.workers[worker];
         let times = &self.times[kind * self.threads + worker];
         let mut sizes = &self.sizes[self.begins[worker]..];
         let mut work = KernelWork::default();
         let (mut late, mut busy_ns) = (0, 0);
         let began_ns = now_ns();
         let (mut now, mut due_ns) = (began_ns, began_ns);
-        for request in self.part(self.drawn, worker) {
+        for request in self.part(&self.drawn, worker) {
             let (blocks, rest) = sizes.split_at(request.blocks as usize);
             sizes = rest;
             let mut start = now;
@@ -439,7 +399,7 @@ impl Load for OpenLoop<'_> {
                 times.note(latency_ns, 0, || now - began_ns);
             }
         }
-        self.works.add(worker, &work);
+        self.works.add(worker, work);
         if kind == OPEN && self.counts.get() {
             for (sum, more) in [
                 (&own.late, late),
@@ -460,11 +420,11 @@ impl Load for OpenLoop<'_> {
                 size: 0,
                 stamp: 0,
             };
-            for place in self.part(self.kept, worker) {
+            for place in self.part(&self.kept, worker) {
                 self.free(&mut work, place.replace(gone));
             }
         }
-        self.works.add(worker, &work);
+        self.works.add(worker, work);
     }
 }
 

@@ -1,22 +1,14 @@
 //! `pair-edge`: one block is allocated, touched and freed, again and again, at a size at which an
 //! allocator may go to the kernel and back each time.
 
-use super::laps::{self, LapPlan, SameSizeBlocks, Works, pairs};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
-use crate::timed_phases::Load;
-use core::cell::Cell;
+use super::laps::SameSizeBlocks;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "pair-edge",
-    calls: &["malloc", "free"],
-    parameters: &["size", "kept", "touch", "pairs", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
+pub const KERNEL: Kernel = Kernel::timed(
+    "pair-edge",
+    &["size", "kept", "touch", "pairs", "thread"],
     run,
-};
+);
 
 /// Pairs before the clock: an allocator that learns, as glibc does from the first large block that
 /// is freed, has learned by then.
@@ -30,9 +22,6 @@ struct PairLoad {
     kept: HarnessTable<Padded<Cell<*mut u8>>>,
     works: Works,
 }
-
-// SAFETY: each worker uses its own entry of `kept`.
-unsafe impl Sync for PairLoad {}
 
 fn run(bench: &mut Bench) {
     let load = PairLoad {
@@ -52,7 +41,7 @@ fn run(bench: &mut Bench) {
         teams: 1,
         laps: 1,
         ops: threads * load.pairs as u64,
-        expected: pairs(blocks, blocks * size as u64),
+        expected: KernelWork::pairs(blocks, blocks * size as u64),
     };
     laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(at_a_time);
@@ -61,7 +50,7 @@ fn run(bench: &mut Bench) {
 impl Load for PairLoad {
     fn before(&self, worker: usize, _lap: usize) {
         if self.is_kept {
-            self.kept[worker].0.set(self.blocks.allocate(|_| 0));
+            self.kept[worker].set(self.blocks.allocate(|_| 0));
         }
         (0..BEFORE).for_each(|pair| self.pair(pair));
     }
@@ -72,10 +61,10 @@ impl Load for PairLoad {
 
     fn after(&self, worker: usize, _lap: usize) {
         if self.is_kept {
-            self.blocks.free(self.kept[worker].0.get(), |_| 0);
+            self.blocks.free(self.kept[worker].get(), |_| 0);
         }
-        let work = pairs(self.count(), self.count() * self.blocks.size as u64);
-        self.works.add(worker, &work);
+        let work = KernelWork::pairs(self.count(), self.count() * self.blocks.size as u64);
+        self.works.add(worker, work);
     }
 }
 

@@ -1,24 +1,16 @@
 //! `pin`: one survivor per window of addresses keeps the whole window: the worst case of allocators
 //! with slabs, spans or superblocks, found without knowing their insides.
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::fail;
-use crate::memory::HarnessTable;
+use super::*;
 use crate::started;
-use core::cell::Cell;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "pin",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "pin",
+    &[
         "window", "windows", "smallest", "largest", "volume", "thread",
     ],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
     run,
-};
+);
 
 /// Most size classes; allocators have some hundred.
 const MOST_CLASSES: usize = 4096;
@@ -46,9 +38,6 @@ struct PinContext {
     assumed: Cell<bool>,
 }
 
-// SAFETY: one worker.
-unsafe impl Sync for PinContext {}
-
 fn run(bench: &mut Bench) {
     let smallest = bench.count("smallest").max(16).next_multiple_of(16);
     let (largest, volume) = (bench.count("largest"), bench.count("volume"));
@@ -69,7 +58,7 @@ fn run(bench: &mut Bench) {
     let tables = (most + class) * size_of::<StampedBlock>() + 4 * class * size_of::<(usize, u32)>();
     // As if nothing were used again. Allocators with more classes than 3/4 merge free blocks.
     bench.needs((tables + sizes().count() * most_volume * 3 / 4) as u64);
-    let context = PinContext {
+    let context = InTurn(PinContext {
         shape: Shape::new(bench, 1, sizes().count().min(MOST_CLASSES)),
         blocks: Blocks::new(most + class),
         windows: Windows::new(window, class),
@@ -82,7 +71,7 @@ fn run(bench: &mut Bench) {
         most_heap: Cell::new(0),
         survivors: Cell::new(0),
         assumed: Cell::new(false),
-    };
+    });
     let ratios = HarnessTable::<Cell<f64>>::shared(others.len());
     bench.begin();
     if context.shape.points.wanted() {
@@ -90,13 +79,9 @@ fn run(bench: &mut Bench) {
             context.play_apart(other, ratio);
         }
     }
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, _| context.play());
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(round, began.elapsed(), 0, context.class_count.get() as u64);
-    }
+    let body = |context: &InTurn<PinContext>, _| context.play();
+    let ops = || context.class_count.get() as u64;
+    context.shape.play(bench, &context, body, ops);
     context.shape.account(bench, None);
     context.shape.tell_worst(bench);
     if context.shape.points.wanted() {
@@ -140,7 +125,7 @@ impl PinContext {
         // SAFETY: no other thread exists; the child ends without returning.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
-            fail::give_up("error", format_args!("fork failed"));
+            fail!("error", "fork failed");
         }
         if pid == 0 {
             self.windows.bytes.set(window);

@@ -2,22 +2,13 @@
 //! and a few small blocks survive for a while. What is live never exceeds one request and the
 //! survivors; what is resident may become the sum of what each thread once needed.
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, idle_moments};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::clock::now_ns;
-use crate::memory::{HarnessTable, Padded};
-use crate::rng::SplitMix;
+use super::shape::idle_moments;
+use super::*;
 use crate::sizes::Sizes;
-use crate::sys;
-use crate::threads::{Rendezvous, Semaphore};
-use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
 
-pub const KERNEL: Kernel = Kernel {
-    name: "ratchet",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "ratchet",
+    &[
         "pool",
         "concurrent",
         "requests",
@@ -27,10 +18,8 @@ pub const KERNEL: Kernel = Kernel {
         "pins",
         "idle-ms",
     ],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
     run,
-};
+);
 
 /// The same on the clock: how long does a request take?
 pub const TIMED: Kernel = Kernel {
@@ -42,30 +31,26 @@ pub const TIMED: Kernel = Kernel {
 /// About so many batches of requests have points.
 const MOST_POINTS: usize = 160;
 
-struct RatchetContext<'a> {
+struct RatchetContext {
     shape: Shape,
     seed: u64,
     sizes: Sizes,
     blocks: usize,
     pin: usize,
-    seats: &'a [Padded<Seat>],
+    seats: HarnessTable<Padded<Seat>>,
     /// Posted at the end of each request.
     served: Semaphore,
     /// All requests of a batch are at their largest; the main thread is there, too.
     at_peak: Rendezvous,
     /// Survivors, the oldest of which is the next to go.
     pins: Blocks,
-    pinned: Cell<usize>,
+    pinned: InTurn<Cell<usize>>,
     pins_taken: AtomicBool,
     /// How long each request took, in nanoseconds, by its number from 1 on; the first ones of their
     /// threads apart.
     first_ns: HarnessTable<Cell<u64>>,
     later_ns: HarnessTable<Cell<u64>>,
 }
-
-// SAFETY: `pins` and `pinned` are used below the lock `pins_taken`; seats are used by their thread
-// and, before they are posted, by the main thread.
-unsafe impl Sync for RatchetContext<'_> {}
 
 /// A thread of the pool, and its next request.
 #[derive(Default)]
@@ -82,11 +67,10 @@ fn run(bench: &mut Bench) {
     let concurrent = bench.count("concurrent").clamp(1, pool);
     let batches = bench.count("requests") / concurrent;
     let (blocks, pins) = (bench.count("blocks"), bench.count("pins"));
-    let sizes = Sizes::parse(bench.parameter("classes"));
+    let sizes = bench.sizes();
     // Rounded up by an allocator, and its table of pointers.
     let request = blocks as u64 * (1.5 * sizes.mean() + 40.0) as u64;
     bench.needs(request * pool as u64);
-    let seats = HarnessTable::<Padded<Seat>>::zeroed(pool);
     let every = batches.div_ceil(MOST_POINTS).max(1);
     // Two for each batch that has any, one after each idle time, one after purging.
     let idle_ms = bench.number("idle-ms");
@@ -97,11 +81,11 @@ fn run(bench: &mut Bench) {
         sizes,
         blocks,
         pin: bench.count("pin").max(1),
-        seats: &seats,
+        seats: HarnessTable::zeroed(pool),
         served: Semaphore::default(),
         at_peak: Rendezvous::new(concurrent + 1),
         pins: Blocks::new(pins.max(1)),
-        pinned: Cell::new(0),
+        pinned: InTurn::default(),
         pins_taken: AtomicBool::new(false),
         first_ns: HarnessTable::zeroed(pool),
         later_ns: HarnessTable::zeroed(batches * concurrent + 1),
@@ -112,7 +96,7 @@ fn run(bench: &mut Bench) {
     bench.begin();
     for round in bench.rounds() {
         context.shape.points.begin();
-        let team = bench.gather(&context, |context, worker| context.serve(worker));
+        let team = bench.gather(&context, RatchetContext::serve);
         let began = team.release();
         let mut random = SplitMix::new(bench.seed, u64::MAX);
         let volume = context.shape.volume();
@@ -124,7 +108,7 @@ fn run(bench: &mut Bench) {
             // Different threads: each request of a batch has one of its own.
             let mut drawn = 0;
             while drawn < concurrent {
-                let seat = &context.seats[random.below(pool as u32) as usize].0;
+                let seat = &context.seats[random.below(pool as u32) as usize];
                 let request = (batch * concurrent + 1) as u64;
                 if seat.request.get() < request {
                     drawn += 1;
@@ -156,7 +140,7 @@ fn run(bench: &mut Bench) {
             bench.purge.process();
             heaps[2] = context.shape.point();
         }
-        for Padded(seat) in seats.iter() {
+        for seat in context.seats.iter() {
             seat.ends.set(true);
             seat.due.post();
         }
@@ -165,8 +149,8 @@ fn run(bench: &mut Bench) {
         context.pins.all()[..left]
             .iter()
             .for_each(|pin| main.free(pin.get()));
-        bench.record(round, span, 0, ops);
-        seats.iter().for_each(|Padded(seat)| seat.reset());
+        bench.record(round, span, ops);
+        context.seats.iter().for_each(|seat| seat.reset());
     }
     context.shape.account(bench, None);
     context.shape.tell_no_reuse(bench);
@@ -206,9 +190,9 @@ impl Seat {
     }
 }
 
-impl RatchetContext<'_> {
+impl RatchetContext {
     fn serve(&self, worker: usize) {
-        let (seat, thread) = (&self.seats[worker].0, self.shape.thread(worker));
+        let (seat, thread) = (&self.seats[worker], self.shape.thread(worker));
         let mut is_first = true;
         loop {
             seat.due.wait();
@@ -260,13 +244,13 @@ impl RatchetContext<'_> {
 
     /// Keeps a survivor; the oldest goes.
     fn keep(&self, thread: &ShapeThread, block: StampedBlock) {
-        while self.pins_taken.swap(true, Ordering::Acquire) {
+        while self.pins_taken.swap(true, Acquire) {
             sys::give_way();
         }
         let pinned = self.pinned.replace(self.pinned.get() + 1);
         let pins = self.pins.all();
         let oldest = pins[pinned % pins.len()].replace(block);
-        self.pins_taken.store(false, Ordering::Release);
+        self.pins_taken.store(false, Release);
         if pinned >= pins.len() {
             thread.free(oldest);
         }

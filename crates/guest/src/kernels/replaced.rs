@@ -1,18 +1,10 @@
 //! What the kernels share whose threads have slots, and replace the block of a drawn slot by
 //! another one, again and again.
 
-use super::laps::{self, LapPlan, LapTimes, Works};
-use super::touch;
-use crate::api::{Api, SizedFrees};
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Resident};
-use crate::null;
-use crate::retained;
-use crate::rng::SplitMix;
-use crate::timed_phases::Load;
-use core::cell::Cell;
-use core::ptr;
+use super::laps::LapTimes;
+use super::*;
+use crate::api::SizedFrees;
+use crate::memory::Resident;
 
 /// The function that makes blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +24,9 @@ pub enum Written {
     /// All of it, and a stamp.
     All,
 }
+
+/// Laps of a process that compares two ways to free.
+const SIZED_LAPS: usize = 9;
 
 /// Whether blocks are freed with their size in a lap, if two ways to free are compared: plain,
 /// sized, sized, plain, so that a steady drift cancels. The first lap of all comes before these. It
@@ -58,7 +53,7 @@ pub struct Replaced {
     blocks: HarnessTable<Cell<HeldBlock>>,
     verify: bool,
     /// The resident set after the replacements of one thread.
-    resident_bytes: Cell<u64>,
+    resident_bytes: InTurn<Cell<u64>>,
     works: Works,
 }
 
@@ -68,15 +63,12 @@ struct HeldBlock {
     size: u32,
 }
 
-// SAFETY: each worker uses its own part of all tables.
-unsafe impl Sync for Replaced {}
-
 impl HeldBlock {
     /// What the allocator has returned for so many bytes; ends the process if that is no block.
     #[inline(always)]
     fn fresh(address: *mut u8, size: u32) -> HeldBlock {
         if address.is_null() {
-            fail::null("the allocator", size as usize);
+            report::no_block("the allocator", size as usize);
         }
         HeldBlock { address, size }
     }
@@ -113,7 +105,7 @@ impl Replaced {
             sizes,
             blocks: HarnessTable::zeroed(threads * slots),
             verify: !null::serves(),
-            resident_bytes: Cell::new(0),
+            resident_bytes: InTurn::default(),
             works: Works::new(bench),
         }
     }
@@ -121,7 +113,7 @@ impl Replaced {
     /// Runs all rounds: slots are filled, and emptied again, beside the clock.
     pub fn run(mut self, bench: &mut Bench) -> LapTimes {
         if self.frees.is_some() {
-            self.laps = laps::MOST_LAPS;
+            self.laps = SIZED_LAPS;
         }
         let largest = self.sizes.iter().copied().max().unwrap_or(0) as usize;
         let (peak, bytes) = (0..self.threads)
@@ -156,7 +148,7 @@ impl Replaced {
     /// Most live bytes of a thread, and all bytes that it requests in a lap.
     fn demand(&self, thread: usize) -> (u64, u64) {
         let [order, sizes] = self.tables(thread);
-        let held = &self.blocks[thread * self.slots..][..self.slots];
+        let held = self.blocks.part(thread, self.slots);
         let (mut live, mut peak, mut sum) = (0, 0, 0);
         let mut take = |slot: usize, size: u32| {
             let old = held[slot].replace(HeldBlock {
@@ -188,7 +180,7 @@ impl Replaced {
     }
 
     fn work(&self, blocks: u64, bytes: u64) -> KernelWork {
-        let mut work = laps::pairs(0, bytes);
+        let mut work = KernelWork::pairs(0, bytes);
         work.free = blocks;
         match self.made {
             Made::Malloc => work.malloc = blocks,
@@ -199,7 +191,7 @@ impl Replaced {
     }
 
     fn held(&self, worker: usize) -> &[Cell<HeldBlock>] {
-        &self.blocks[worker * self.slots..][..self.slots]
+        self.blocks.part(worker, self.slots)
     }
 
     /// A block, made and written as the workload says.
@@ -324,7 +316,7 @@ impl Load for Replaced {
             }
         };
         let blocks = self.replacements as u64;
-        self.works.add(worker, &self.work(blocks, bytes));
+        self.works.add(worker, self.work(blocks, bytes));
     }
 
     fn after(&self, worker: usize, _lap: usize) {
@@ -343,6 +335,6 @@ impl Load for Replaced {
             self.free_plainly(place.get().address);
             bytes += u64::from(sizes[slot % sizes.len()]);
         }
-        self.works.add(worker, &self.work(self.slots as u64, bytes));
+        self.works.add(worker, self.work(self.slots as u64, bytes));
     }
 }

@@ -2,22 +2,12 @@
 //! no blocks hold a known multiple of what is live. It ranks no allocator: it shows whether memory is
 //! measured rightly here.
 
-use super::shape::{Blocks, Shape, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::fail;
+use super::*;
 use crate::heap_points::LEAST_OF_BOUND;
 use crate::sys::page_bytes;
-use core::cell::Cell;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "robson",
-    calls: &["malloc", "free"],
-    parameters: &["unit", "live", "steps", "gate", "thread"],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
-    run,
-};
+pub const KERNEL: Kernel =
+    Kernel::of_memory("robson", &["unit", "live", "steps", "gate", "thread"], run);
 
 struct RobsonContext {
     shape: Shape,
@@ -28,11 +18,8 @@ struct RobsonContext {
     /// The last step whose blocks are no larger than a page: from then on an allocator may return
     /// pages inside its heap.
     judged_step: u32,
-    judged_heap_bytes: Cell<u64>,
+    judged_heap_bytes: InTurn<Cell<u64>>,
 }
-
-// SAFETY: one worker.
-unsafe impl Sync for RobsonContext {}
 
 fn run(bench: &mut Bench) {
     let (unit, live) = (bench.count("unit").max(8), bench.number("live"));
@@ -48,21 +35,11 @@ fn run(bench: &mut Bench) {
         live: (blocks * unit) as u64,
         steps,
         judged_step: (page_bytes() / unit).max(1).ilog2().min(steps),
-        judged_heap_bytes: Cell::new(0),
+        judged_heap_bytes: InTurn::default(),
     };
-    bench.begin();
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, _| context.play());
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(
-            round,
-            began.elapsed(),
-            0,
-            context.shape.volume() / unit as u64,
-        );
-    }
+    let body = |context: &RobsonContext, _| context.play();
+    let ops = || context.shape.volume() / unit as u64;
+    context.shape.play(bench, &context, body, ops);
     context.shape.account(bench, None);
     context.shape.tell_worst(bench);
     context.judge(bench);
@@ -114,12 +91,10 @@ impl RobsonContext {
         bench.figure("robson_ratio", ratio);
         bench.figure("bound_ratio", bound);
         if bench.flag("gate") && ratio < LEAST_OF_BOUND * bound {
-            fail::give_up(
+            fail!(
                 "error",
-                format_args!(
-                    "memory is measured wrongly here: {ratio:.2} times what is live, and no allocator that moves no blocks \
+                "memory is measured wrongly here: {ratio:.2} times what is live, and no allocator that moves no blocks \
                      can hold less than {bound:.2} (one that does: --set robson.gate=false)"
-                ),
             );
         }
     }

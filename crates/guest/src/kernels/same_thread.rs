@@ -1,26 +1,19 @@
 //! `same-thread` (MM): every thread allocates its share of the blocks, all threads wait for each
 //! other, then every thread frees its own.
 
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
+use super::*;
 use crate::purge::PurgeCall;
 use crate::rng::MersenneTwister;
 use crate::threads::Barrier;
 use core::slice;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "same-thread",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "same-thread",
+    &[
         "volume", "min-size", "max-size", "start", "layout", "touch", "purge", "thread",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 struct SameThreadContext<'a> {
     api: Api,
@@ -32,7 +25,7 @@ struct SameThreadContext<'a> {
     sizes: &'a [u32],
     pointers: *mut *mut u8,
     all_allocated: Barrier,
-    sums: &'a [Padded<core::cell::Cell<u64>>],
+    sums: &'a [Padded<Cell<u64>>],
 }
 
 // SAFETY: each worker writes only its own entries of `pointers` and its own sum.
@@ -52,15 +45,17 @@ fn run(bench: &mut Bench) {
     let counts_purge = bench.flag("purge");
     let mean = (u64::from(min) + u64::from(max)) / 2 + 16;
     bench.needs(blocks as u64 * (mean + 12));
-    let sums = HarnessTable::<Padded<core::cell::Cell<u64>>>::zeroed(bench.threads);
+    let sums = HarnessTable::<Padded<Cell<u64>>>::zeroed(bench.threads);
 
-    let (mut done, mut expected, mut requested) = (KernelWork::default(), KernelWork::default(), 0);
+    let [mut done, mut expected] = [KernelWork::default(); 2];
+    let mut requested = 0;
     for round in bench.rounds() {
         bench.begin();
         // Both arrays come from the allocator under test: the document's overhead formula relies on
         // it.
-        let pointers = allocate::<*mut u8>(&bench.api, blocks);
-        let sizes_at = allocate::<u32>(&bench.api, blocks);
+        let array = |entry_bytes: usize| bench.api.allocate(blocks * entry_bytes);
+        let pointers: *mut *mut u8 = array(size_of::<*mut u8>()).cast();
+        let sizes_at: *mut u32 = array(size_of::<u32>()).cast();
         // SAFETY: freshly allocated for `blocks` entries; every entry is written before it is read.
         let sizes = unsafe {
             pointers.write_bytes(0, blocks);
@@ -68,10 +63,8 @@ fn run(bench: &mut Bench) {
             slice::from_raw_parts_mut(sizes_at, blocks)
         };
         let mut twister = MersenneTwister::new(start);
-        sizes
-            .iter_mut()
-            .for_each(|size| *size = min + twister.up_to(max - min));
-        requested = sizes.iter().map(|&size| u64::from(size)).sum();
+        sizes.fill_with(|| min + twister.up_to(max - min));
+        requested = sum(sizes);
 
         let shared = SameThreadContext {
             api: bench.api,
@@ -84,23 +77,18 @@ fn run(bench: &mut Bench) {
             all_allocated: Barrier::default(),
             sums: &sums,
         };
-        let team = bench.gather(&shared, worker);
-        let began = team.release();
-        bench.join(round, team, &began);
+        let began = bench.play(round, &shared, worker);
         // SAFETY: both arrays are live and no worker is left.
         unsafe {
             (bench.api.free)(pointers.cast());
             (bench.api.free)(sizes_at.cast());
         }
         let purge_ns = bench.purge(counts_purge);
-        bench.record(round, began.elapsed(), purge_ns, 2 * blocks as u64);
+        bench.record_purged(round, began.elapsed(), purge_ns, 2 * blocks as u64);
 
-        done.malloc += blocks as u64 + 2;
-        done.free += blocks as u64 + 2;
-        done.checksum += sums.iter().map(|Padded(sum)| sum.replace(0)).sum::<u64>();
-        expected.malloc += blocks as u64 + 2;
-        expected.free += blocks as u64 + 2;
-        expected.checksum += requested;
+        let read = sums.iter().map(|sum| sum.take()).sum();
+        done += KernelWork::pairs(blocks as u64 + 2, read);
+        expected += KernelWork::pairs(blocks as u64 + 2, requested);
     }
     bench.account(&done, &expected);
     let arrays = blocks as u64 * (size_of::<*mut u8>() + size_of::<u32>()) as u64;
@@ -109,15 +97,6 @@ fn run(bench: &mut Bench) {
     // are the other two.
     bench.figure("arrays_bytes", arrays as f64);
     bench.figure("requested_sum_bytes", requested as f64);
-}
-
-fn allocate<T>(api: &Api, entries: usize) -> *mut T {
-    // SAFETY: an ordinary call.
-    let array = unsafe { (api.malloc)(entries * size_of::<T>()) };
-    if array.is_null() {
-        fail::null("malloc", entries * size_of::<T>());
-    }
-    array.cast()
 }
 
 fn worker(shared: &SameThreadContext, index: usize) {
@@ -138,17 +117,13 @@ fn worker(shared: &SameThreadContext, index: usize) {
             1,
         )
     };
-    let Api { malloc, free, .. } = shared.api;
+    let api = shared.api;
     let mut sum = 0u64;
     let mut at = first;
     while at < end {
         // SAFETY: below `end`, which is at most `blocks`.
         let size = unsafe { *sizes.get_unchecked(at) } as usize;
-        // SAFETY: an ordinary call.
-        let block = unsafe { malloc(size) };
-        if block.is_null() && size > 0 {
-            fail::null("malloc", size);
-        }
+        let block = api.allocate(size);
         if touch {
             // SAFETY: the block has that many bytes.
             unsafe { touch::pages(block, size) };
@@ -158,12 +133,12 @@ fn worker(shared: &SameThreadContext, index: usize) {
         unsafe { *pointers.add(at) = block };
         at += step;
     }
-    shared.sums[index].0.set(sum);
+    shared.sums[index].set(sum);
     shared.all_allocated.wait(shared.threads);
     at = first;
     while at < end {
         // SAFETY: this worker's entry holds a live block of its own (or NULL for size 0).
-        unsafe { free(*pointers.add(at)) };
+        unsafe { (api.free)(*pointers.add(at)) };
         at += step;
     }
     if let Some(purge) = &shared.purge {

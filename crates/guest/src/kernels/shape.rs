@@ -1,12 +1,11 @@
 //! What the kernels of memory shapes share: blocks that say which they are, what each thread did,
 //! and points at which nothing else runs.
 
-use crate::bench::{Bench, KernelWork};
+use super::*;
 use crate::heap_points::{HeapPoints, OVERHEAD_FROM_BYTES};
-use crate::retained;
 use crate::shape_blocks::ShapeThreads;
 pub use crate::shape_blocks::{BlockList, Blocks, ShapeThread, StampedBlock};
-use core::cell::Cell;
+use crate::threads::Body;
 use core::ops::Deref;
 
 /// One round of such a kernel.
@@ -14,12 +13,9 @@ pub struct Shape {
     pub points: HeapPoints,
     threads: ShapeThreads,
     /// Highest resident heap over live bytes of any point.
-    worst: Cell<f64>,
-    most_live: Cell<u64>,
+    worst: InTurn<Cell<f64>>,
+    most_live: InTurn<Cell<u64>>,
 }
-
-// SAFETY: points are taken while no other thread works.
-unsafe impl Sync for Shape {}
 
 impl Deref for Shape {
     type Target = ShapeThreads;
@@ -34,9 +30,29 @@ impl Shape {
         Shape {
             points: HeapPoints::new(if retained::is_wanted() { points } else { 0 }),
             threads: ShapeThreads::new(bench.api, threads),
-            worst: Cell::new(0.0),
-            most_live: Cell::new(0),
+            worst: InTurn::default(),
+            most_live: InTurn::default(),
         }
+    }
+
+    /// Runs all rounds of a kernel whose threads do nothing but `body`; `ops` counts what they did in
+    /// the last one. Returns how many rounds there were.
+    pub fn play<C: Sync>(
+        &self,
+        bench: &mut Bench,
+        context: &C,
+        body: Body<C>,
+        ops: impl Fn() -> u64,
+    ) -> u64 {
+        let mut rounds = 0;
+        bench.begin();
+        for round in bench.rounds() {
+            self.points.begin();
+            let began = bench.play(round, context, body);
+            bench.record(round, began.elapsed(), ops());
+            rounds += 1;
+        }
+        rounds
     }
 
     /// Most requested bytes that were live at any point.
@@ -79,7 +95,7 @@ impl Shape {
         });
         bench.account(&done, &expected);
         bench.requested_peak(self.most_live().max(peak_bytes));
-        self.points.tell(bench);
+        self.points.tell();
     }
 
     /// Reports the highest overhead of any point, and what it would be without reuse; neither of a
@@ -102,7 +118,7 @@ impl Shape {
 pub struct Growth {
     iterations: usize,
     /// After half of them, and after all.
-    excess_bytes: [Cell<u64>; 2],
+    excess_bytes: InTurn<[Cell<u64>; 2]>,
 }
 
 impl Growth {
@@ -116,7 +132,7 @@ impl Growth {
     /// Takes a point at the end of an iteration.
     pub fn note(&self, iteration: usize, shape: &Shape) {
         let excess_bytes = shape.point().saturating_sub(shape.live());
-        let [half, end] = &self.excess_bytes;
+        let [half, end] = &*self.excess_bytes;
         if iteration + 1 == self.iterations / 2 {
             half.set(excess_bytes);
         }
@@ -140,10 +156,5 @@ pub fn idle_moments(longest_ms: u64) -> impl Iterator<Item = u64> {
 
 /// The work of blocks that are all freed again.
 pub fn freed_again(blocks: u64, bytes: u64) -> KernelWork {
-    KernelWork {
-        malloc: blocks,
-        free: blocks,
-        checksum: 2 * bytes,
-        ..KernelWork::default()
-    }
+    KernelWork::pairs(blocks, 2 * bytes)
 }

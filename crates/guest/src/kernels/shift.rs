@@ -1,21 +1,13 @@
 //! `shift`: a long-lived process whose sizes drift up and down: does memory of sizes that are no
 //! longer asked for come back?
 
-use super::shape::{Blocks, Shape, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::rng::SplitMix;
-use crate::threads::Rendezvous;
-use core::cell::Cell;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "shift",
-    calls: &["malloc", "free"],
-    parameters: &["live", "octaves", "cycles", "turnover", "thread"],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "shift",
+    &["live", "octaves", "cycles", "turnover", "thread"],
     run,
-};
+);
 
 /// Sizes of the lowest octave lie between this and its double.
 const LOWEST: usize = 16;
@@ -31,11 +23,8 @@ struct ShiftContext {
     seed: u64,
     meeting: Rendezvous,
     /// Resident heap at the end of the last cycle, and of the one before.
-    ends: [Cell<u64>; 2],
+    ends: InTurn<[Cell<u64>; 2]>,
 }
-
-// SAFETY: a thread's blocks are its own; the first worker alone writes `ends`.
-unsafe impl Sync for ShiftContext {}
 
 fn run(bench: &mut Bench) {
     let live = bench.number("live") / bench.threads as u64;
@@ -60,19 +49,10 @@ fn run(bench: &mut Bench) {
         meeting: Rendezvous::new(bench.threads),
         ends: Default::default(),
     };
-    bench.begin();
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, worker| context.drift(worker));
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(
-            round,
-            began.elapsed(),
-            0,
-            context.shape.volume() / LOWEST as u64,
-        );
-    }
+    let ops = || context.shape.volume() / LOWEST as u64;
+    context
+        .shape
+        .play(bench, &context, ShiftContext::drift, ops);
     context.shape.account(bench, None);
     context.shape.tell_worst(bench);
     if context.shape.points.wanted() && cycles > 1 {
@@ -112,7 +92,7 @@ impl ShiftContext {
                 self.meeting.wait();
             }
             if worker == 0 {
-                let [last, before] = &self.ends;
+                let [last, before] = &*self.ends;
                 before.set(last.replace(heap_bytes));
             }
         }

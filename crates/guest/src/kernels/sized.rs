@@ -2,31 +2,19 @@
 //! allocator gains if it is told the size.
 
 use super::replaced::{self, Replaced};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::fail;
-use crate::measured::Span;
-use crate::null;
-use crate::sizes::Sizes;
+use super::*;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "sized",
-    calls: &["malloc", "free"],
-    parameters: &["slots", "replacements", "classes"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
-};
+pub const KERNEL: Kernel = Kernel::timed("sized", &["slots", "replacements", "classes"], run);
 
 fn run(bench: &mut Bench) {
     let Some(frees) = bench.api.sized_frees(null::serves()) else {
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("the library has no function that frees a block of known size"),
+            "the library has no function that frees a block of known size"
         );
     };
     let (slots, replacements) = (bench.count("slots"), bench.count("replacements"));
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let draws = [replacements, replacements.max(slots)];
     let mut replaced = Replaced::new(bench, slots, replacements, draws, |random, sizes| {
         for size in sizes {

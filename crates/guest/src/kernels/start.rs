@@ -2,32 +2,24 @@
 //! costs a program that hardly uses it, what it asks of the kernel meanwhile, and the smallest
 //! limits under which it starts at all.
 
-use super::{Kernel, MemoryPoints, touch};
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::measured::{Moment, Span};
-use crate::memory::HarnessTable;
-use crate::retained;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
+use super::*;
 use crate::stack::Stack;
 use crate::started::{self, StartOrder};
-use crate::text::TextIn;
+use crate::text::{TextIn, c_str_in, number};
 use crate::threads;
 use crate::traced;
 use core::convert::Infallible;
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt::Write;
-use core::ptr;
 use heapmark_wire::limit_search::LimitSearch;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "start",
-    calls: &["malloc", "free"],
-    parameters: &["starts", "blocks", "own-threads", "classes"],
     memory: MemoryPoints::OwnAlone,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory(
+        "start",
+        &["starts", "blocks", "own-threads", "classes"],
+        run,
+    )
 };
 
 /// The word by which `main` knows a started process.
@@ -55,15 +47,13 @@ fn run(bench: &mut Bench) {
     let starts = bench.count("starts");
     let (blocks, own_threads) = (bench.count("blocks"), bench.count("own-threads"));
     if own_threads > MOST_THREADS || blocks * SIZE_BYTES > MOST_TEXT_BYTES {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!(
-                "start: at most {MOST_THREADS} threads and {} blocks",
-                MOST_TEXT_BYTES / SIZE_BYTES
-            ),
+            "start: at most {MOST_THREADS} threads and {} blocks",
+            MOST_TEXT_BYTES / SIZE_BYTES
         );
     }
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let mut random = SplitMix::new(bench.seed, 0);
     let mut room = HarnessTable::<u8>::zeroed(blocks * SIZE_BYTES + 1);
     let mut sizes = TextIn::new(&mut room);
@@ -74,13 +64,12 @@ fn run(bench: &mut Bench) {
         _ = write!(sizes, "{size},");
     }
     let mut room = [0; 8];
-    let mut threads = TextIn::new(&mut room);
-    _ = write!(threads, "{own_threads}");
+    let threads = c_str_in(&mut room, format_args!("{own_threads}")).unwrap_or_default();
     let arguments = |is_traced| {
         [
             WORD,
             started::malloc_owner(),
-            threads.c_str().unwrap_or_default(),
+            threads,
             sizes.c_str().unwrap_or_default(),
             if is_traced { TRACED } else { UNTRACED },
         ]
@@ -98,20 +87,19 @@ fn run(bench: &mut Bench) {
         for _ in 0..starts {
             let ended = started::run(&order);
             started::must_have_worked(ended.status, "a started process");
-            of_processes = of_processes
-                + Span {
-                    wall_ns: 0,
-                    user_ns: ended.user_ns,
-                    sys_ns: ended.sys_ns,
-                    minor_faults: ended.minor_faults,
-                };
+            of_processes += Span {
+                wall_ns: 0,
+                user_ns: ended.user_ns,
+                sys_ns: ended.sys_ns,
+                minor_faults: ended.minor_faults,
+            };
         }
         // What this process uses meanwhile is no part of a start.
         let span = Span {
             wall_ns: began.elapsed().wall_ns,
             ..of_processes
         };
-        bench.record(round, span, 0, starts as u64);
+        bench.record(round, span, starts as u64);
         if retained::is_wanted() && !round.cold {
             let per_start = |sum: u64| sum as f64 / starts as f64;
             bench.figure("start_ns", per_start(span.wall_ns));
@@ -122,12 +110,7 @@ fn run(bench: &mut Bench) {
     }
     // Each process that ended well has done its work.
     let done = all * own_threads.max(1) as u64;
-    let work = KernelWork {
-        malloc: done * blocks as u64,
-        free: done * blocks as u64,
-        checksum: done * bytes,
-        ..KernelWork::default()
-    };
+    let work = KernelWork::pairs(done * blocks as u64, done * bytes);
     bench.account(&work, &work);
     bench.requested_peak(own_threads.max(1) as u64 * bytes);
     if retained::is_wanted() {
@@ -192,8 +175,7 @@ fn tell_limit(bench: &Bench, order: &StartOrder, resource: u32, key: &str) {
 pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     let mut next = || arguments.next().unwrap_or_default();
     let (owner, threads, sizes, traced) = (next(), next(), next(), next());
-    let threads = threads.to_str().ok().and_then(|text| text.parse().ok());
-    let threads: usize = threads.unwrap_or_default();
+    let threads = number(threads).unwrap_or(0);
     if threads == 0 {
         work(sizes.as_ptr().cast_mut().cast());
     }

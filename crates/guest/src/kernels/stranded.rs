@@ -1,18 +1,14 @@
 //! `stranded`: small blocks that survive between large ones that come and go.
 
-use super::shape::{Blocks, Growth, Shape, StampedBlock, freed_again};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
+use super::shape::Growth;
+use super::*;
 use crate::purge::PurgeCall;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "stranded",
-    calls: &["malloc", "free"],
-    parameters: &["large", "small", "iterations", "keep", "thread"],
-    memory: MemoryPoints::OwnOnly,
-    has_floor: false,
+pub const KERNEL: Kernel = Kernel::of_memory(
+    "stranded",
+    &["large", "small", "iterations", "keep", "thread"],
     run,
-};
+);
 
 /// What tcmalloc's `largesmall_frag_test` allows above live bytes.
 const ALLOWED_BLOCKS: usize = 3;
@@ -30,9 +26,6 @@ struct StrandedContext {
     purge: PurgeCall,
     growth: Growth,
 }
-
-// SAFETY: one worker.
-unsafe impl Sync for StrandedContext {}
 
 fn run(bench: &mut Bench) {
     let (large, small) = (bench.count("large"), bench.count("small").max(1));
@@ -53,21 +46,9 @@ fn run(bench: &mut Bench) {
         purge: bench.purge,
         growth: Growth::over(iterations),
     };
-    let mut rounds = 0;
-    bench.begin();
-    for round in bench.rounds() {
-        context.shape.points.begin();
-        let team = bench.gather(&context, |context, _| context.play());
-        let began = team.release();
-        bench.join(round, team, &began);
-        bench.record(
-            round,
-            began.elapsed(),
-            0,
-            2 * (iterations * (1 + each)) as u64,
-        );
-        rounds += iterations as u64;
-    }
+    let body = |context: &StrandedContext, _| context.play();
+    let ops = 2 * (iterations * (1 + each)) as u64;
+    let rounds = context.shape.play(bench, &context, body, || ops) * iterations as u64;
     let bytes = rounds * (large + each * small) as u64;
     context
         .shape

@@ -1,23 +1,17 @@
 //! `thread-churn`: threads come and go, one after the other or a few at once: does what they had
 //! come back, and what does a thread cost that has a heap of its own?
 
-use super::shape::{BlockList, Blocks, Shape, ShapeThread, StampedBlock, freed_again};
-use super::{Kernel, MemoryPoints};
-use crate::bench::{Bench, KernelWork};
-use crate::clock::now_ns;
-use crate::memory::HarnessTable;
-use crate::rng::SplitMix;
-use crate::sizes::Sizes;
+use super::shape::BlockList;
+use super::*;
 use crate::threads::{Team, Workers};
-use core::cell::Cell;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "thread-churn",
-    calls: &["malloc", "free"],
-    parameters: &["generations", "at-once", "blocks", "classes", "leaves"],
     memory: MemoryPoints::OwnOnlyAlone,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory(
+        "thread-churn",
+        &["generations", "at-once", "blocks", "classes", "leaves"],
+        run,
+    )
 };
 
 /// Of each hundred blocks one is left, if some are.
@@ -25,19 +19,16 @@ const LEFT_OF: usize = 100;
 /// About so many generations have points.
 const MOST_POINTS: usize = 100;
 
-struct ChurnContext<'a> {
+struct GenerationsContext {
     shape: Shape,
-    sizes: &'a [u32],
+    sizes: HarnessTable<u32>,
     /// Of each thread of a generation: its blocks, and those that its predecessor left.
     blocks: Blocks,
     left: Blocks,
     leaves: Leaves,
     /// Blocks that each of the threads before left.
-    left_count: Cell<usize>,
+    left_count: InTurn<Cell<usize>>,
 }
-
-// SAFETY: each thread uses its own part of the tables; the main thread writes the rest.
-unsafe impl Sync for ChurnContext<'_> {}
 
 /// What a thread leaves to its successor, which frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,18 +41,13 @@ enum Leaves {
 fn run(bench: &mut Bench) {
     let (generations, at_once) = (bench.count("generations"), bench.count("at-once"));
     let count = bench.count("blocks");
-    let classes = Sizes::parse(bench.parameter("classes"));
-    let mut sizes = HarnessTable::<u32>::zeroed(count);
-    let mut random = SplitMix::new(bench.seed, 0);
-    sizes
-        .iter_mut()
-        .for_each(|size| *size = classes.draw(&mut random).max(1));
-    let bytes: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
+    let sizes = bench.sizes().table(1, count, bench.seed, 1);
+    let bytes = sum(&sizes);
     bench.needs(at_once as u64 * (4 * bytes + 2 * (count * size_of::<StampedBlock>()) as u64));
     let every = generations.div_ceil(MOST_POINTS).max(1);
-    let context = ChurnContext {
+    let context = GenerationsContext {
         shape: Shape::new(bench, at_once, generations / every + 3),
-        sizes: &sizes,
+        sizes,
         blocks: Blocks::new(at_once * count),
         left: Blocks::new(at_once * count),
         leaves: match bench.parameter("leaves") {
@@ -69,7 +55,7 @@ fn run(bench: &mut Bench) {
             "all" => Leaves::All,
             _ => Leaves::Some,
         },
-        left_count: Cell::new(0),
+        left_count: InTurn::default(),
     };
     let mut heaps = [0; 2];
     let mut lives_ns = 0;
@@ -78,9 +64,9 @@ fn run(bench: &mut Bench) {
     for round in bench.rounds() {
         let shape = &context.shape;
         shape.points.begin();
-        let began = crate::measured::Moment::start();
+        let began = Moment::start();
         for generation in 1..=generations {
-            lives_ns += context.generation(at_once, |context, worker| context.live(worker));
+            lives_ns += context.generation(at_once, GenerationsContext::live);
             context.left_count.set(context.leaves.of(count));
             let is_half = generation == generations / 2;
             if generation % every == 0 || is_half || generation == generations {
@@ -98,7 +84,6 @@ fn run(bench: &mut Bench) {
         bench.record(
             round,
             began.elapsed(),
-            0,
             2 * (generations * at_once * count) as u64,
         );
         rounds += 1;
@@ -109,7 +94,7 @@ fn run(bench: &mut Bench) {
         .sum();
     let of_a_thread = (lives_ns as f64 - starts_ns as f64) / threads.max(1) as f64;
     bench.figure("thread_ns", of_a_thread);
-    let expected: KernelWork = freed_again(threads * count as u64, threads * bytes);
+    let expected = freed_again(threads * count as u64, threads * bytes);
     context.shape.account(bench, Some(expected));
     context.shape.tell_worst(bench);
     if context.shape.points.wanted() && generations > 1 {
@@ -130,7 +115,7 @@ impl Leaves {
     }
 }
 
-impl ChurnContext<'_> {
+impl GenerationsContext {
     /// A generation of threads from its start to its end; how long that takes.
     fn generation(&self, at_once: usize, life: fn(&Self, usize)) -> u64 {
         let began_ns = now_ns();

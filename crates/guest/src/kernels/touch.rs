@@ -1,7 +1,5 @@
 //! Writes into fresh blocks, as programs do, so that their pages become resident.
 
-use crate::fail;
-
 /// Bytes of a page in the documents' programs.
 pub const PAGE: usize = 4096;
 
@@ -76,8 +74,8 @@ pub unsafe fn verify(block: *mut u8, size: usize, stamp: u8) {
 #[cold]
 #[inline(never)]
 pub fn broken(size: usize) -> ! {
-    fail::give_up(
+    fail!(
         "wrong-result",
-        format_args!("a block of {size} bytes does not hold what was written"),
+        "a block of {size} bytes does not hold what was written"
     )
 }

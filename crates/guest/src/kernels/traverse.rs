@@ -2,39 +2,30 @@
 //! allocated: nodes of a list, a tree, a hash table or of records are read, in a heap that other
 //! blocks have aged.
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock};
-use super::{Kernel, MemoryPoints};
-use crate::bench::Bench;
-use crate::clock::now_ns;
-use crate::fail;
+use super::*;
 use crate::litter::Litter;
-use crate::memory::{HarnessTable, Padded};
 use crate::placement::{self, Placement};
-use crate::rng::SplitMix;
 use crate::sizes::Sizes;
-use crate::threads::Rendezvous;
-use crate::timed_phases::Load;
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::hint::black_box;
-use core::ptr;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "traverse",
-    calls: &["malloc", "free"],
-    parameters: &[
-        "structure",
-        "nodes",
-        "node",
-        "build",
-        "age",
-        "litter",
-        "passes",
-        "classes",
-        "thread",
-    ],
     memory: MemoryPoints::Own,
-    has_floor: false,
-    run,
+    ..Kernel::of_memory(
+        "traverse",
+        &[
+            "structure",
+            "nodes",
+            "node",
+            "build",
+            "age",
+            "litter",
+            "passes",
+            "classes",
+            "thread",
+        ],
+        run,
+    )
 };
 
 /// Other blocks that live while a structure is built, of each thread.
@@ -59,11 +50,11 @@ enum Structure {
 /// What the nodes of all structures begin with.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Node {
+struct TraversedNode {
     /// The next one of a list or of a bucket; in a tree, the smaller keys.
-    next: *mut Node,
+    next: *mut TraversedNode,
     /// In a tree, the larger keys; of a record, its string.
-    other: *mut Node,
+    other: *mut TraversedNode,
     key: u64,
     /// Its place in the order of a traversal.
     number: u32,
@@ -87,17 +78,13 @@ struct TraverseContext {
     /// Memory over which the nodes of a scattered copy lie.
     span: usize,
     meeting: Rendezvous,
-    workers: HarnessTable<Padded<Worker>>,
-    found: RefCell<Found>,
+    workers: HarnessTable<Padded<Traversal>>,
+    found: InTurn<RefCell<Found>>,
 }
 
-// SAFETY: each worker uses its own `Worker`; the first one alone writes `found`, which is read when
-// all have ended.
-unsafe impl Sync for TraverseContext {}
-
-struct Worker {
+struct Traversal {
     /// From where its nodes are reached.
-    roots: Cell<*mut *mut Node>,
+    roots: Cell<*mut *mut TraversedNode>,
     /// What one pass should read, and what all passes have read.
     sum: Cell<u64>,
     read: Cell<u64>,
@@ -121,10 +108,10 @@ fn run(bench: &mut Bench) {
         _ => Structure::List,
     };
     let nodes = bench.count("nodes").max(1);
-    let node_bytes = bench.count("node").max(size_of::<Node>());
+    let node_bytes = bench.count("node").max(size_of::<TraversedNode>());
     let passes = bench.count("passes").max(1);
     let litter_bytes = bench.number("litter");
-    let sizes = Sizes::parse(bench.parameter("classes"));
+    let sizes = bench.sizes();
     let own = node_bytes + structure.strings() * STRING_BELOW as usize;
     // The structure, its copies, what is counted of them; the litter and as much for a copy.
     let all = (threads * nodes * (3 * own + 300)) as u64 + 3 * litter_bytes;
@@ -144,15 +131,13 @@ fn run(bench: &mut Bench) {
         span: litter_bytes as usize / threads,
         meeting: Rendezvous::new(threads),
         workers: HarnessTable::zeroed(threads),
-        found: RefCell::default(),
+        found: InTurn::default(),
     };
     bench.begin();
     for round in bench.rounds() {
         context.shape.points.begin();
-        let mut span = None;
-        bench.laps(round, 1, &context, |_, lapse| span = Some(lapse.span));
-        let visits = (threads * nodes * passes) as u64;
-        bench.record(round, span.unwrap_or_default(), 0, visits);
+        let span = bench.lap(round, &context);
+        bench.record(round, span, (threads * nodes * passes) as u64);
     }
     let full_bytes = context.litter.full_bytes();
     context.shape.account_with_peak(bench, None, full_bytes);
@@ -179,7 +164,7 @@ impl Structure {
     /// # Safety
     /// All nodes are live.
     #[inline(always)]
-    unsafe fn walk(self, roots: &[*mut Node], mut visit: impl FnMut(*mut Node)) {
+    unsafe fn walk(self, roots: &[*mut TraversedNode], mut visit: impl FnMut(*mut TraversedNode)) {
         match self {
             Structure::List | Structure::Hash => {
                 for &root in roots {
@@ -198,7 +183,7 @@ impl Structure {
                 let mut depth = 1;
                 while depth > 0 {
                     depth -= 1;
-                    let node: *mut Node = waiting[depth];
+                    let node: *mut TraversedNode = waiting[depth];
                     // SAFETY: live.
                     let children = unsafe { [(*node).other, (*node).next] };
                     for child in children {
@@ -218,7 +203,7 @@ impl Structure {
     ///
     /// # Safety
     /// All nodes are live.
-    unsafe fn read(self, roots: &[*mut Node]) -> u64 {
+    unsafe fn read(self, roots: &[*mut TraversedNode]) -> u64 {
         let mut sum = 0u64;
         // SAFETY: all nodes are live, and a record has a string of at least one byte.
         unsafe {
@@ -234,7 +219,7 @@ impl Structure {
     }
 
     /// Where what a program reads lies.
-    fn placement(self, roots: &[*mut Node], nodes: usize) -> Placement {
+    fn placement(self, roots: &[*mut TraversedNode], nodes: usize) -> Placement {
         placement::of(nodes, |see| {
             // SAFETY: all nodes are live.
             unsafe {
@@ -265,16 +250,16 @@ impl Load for TraverseContext {
     }
 
     fn timed(&self, index: usize, _lap: usize) {
-        let worker = &self.workers[index].0;
+        let worker = &self.workers[index];
         let start_ns = now_ns();
         worker.read.set(self.read_often(self.roots(index)));
         worker.own_ns.set(now_ns() - start_ns);
     }
 
     fn after(&self, index: usize, _lap: usize) {
-        let worker = &self.workers[index].0;
+        let worker = &self.workers[index];
         let (expected, roots) = (self.all_passes(worker.sum.get()), self.roots(index));
-        let of = |roots: &[*mut Node]| self.structure.placement(roots, self.nodes);
+        let of = |roots: &[*mut TraversedNode]| self.structure.placement(roots, self.nodes);
         let mut found = Found {
             placements: [of(roots), Placement::default(), Placement::default()],
             passes_ns: [worker.own_ns.get(), 0, 0],
@@ -292,10 +277,7 @@ impl Load for TraverseContext {
             found.placements[place] = of(&copy.roots);
         }
         if !is_right {
-            fail::give_up(
-                "wrong-result",
-                format_args!("a node does not hold what was written"),
-            );
+            fail!("wrong-result", "a node does not hold what was written");
         }
         if index == 0 {
             self.found.replace_with(|built| Found {
@@ -310,14 +292,14 @@ impl Load for TraverseContext {
 }
 
 impl TraverseContext {
-    fn roots(&self, index: usize) -> &[*mut Node] {
-        let table = self.workers[index].0.roots.get();
+    fn roots(&self, index: usize) -> &[*mut TraversedNode] {
+        let table = self.workers[index].roots.get();
         // SAFETY: so many entries, written when it was built.
         unsafe { core::slice::from_raw_parts(table, self.structure.roots(self.nodes)) }
     }
 
     /// All passes of one thread.
-    fn read_often(&self, roots: &[*mut Node]) -> u64 {
+    fn read_often(&self, roots: &[*mut TraversedNode]) -> u64 {
         let mut sum = 0u64;
         for _ in 0..self.passes {
             // SAFETY: all nodes are live.
@@ -332,8 +314,8 @@ impl TraverseContext {
 
     fn build(&self, index: usize, thread: &ShapeThread) {
         let len = self.structure.roots(self.nodes);
-        let table: *mut *mut Node = thread
-            .untouched(len * size_of::<*mut Node>(), 0)
+        let table: *mut *mut TraversedNode = thread
+            .untouched(len * size_of::<*mut TraversedNode>(), 0)
             .address()
             .cast();
         let mut keys = SplitMix::new(self.seed, index as u64);
@@ -344,7 +326,7 @@ impl TraverseContext {
         let mut others_made = 0;
         let mut end = table;
         let mut sum = 0u64;
-        // SAFETY: the table has `len` entries; nodes are live, and hold a `Node`.
+        // SAFETY: the table has `len` entries; nodes are live, and hold a `TraversedNode`.
         unsafe {
             table.write_bytes(0, len);
             for number in 0..self.nodes {
@@ -357,8 +339,9 @@ impl TraverseContext {
                     place.set(thread.allocate(size as usize, others_made as u32));
                     others_made += 1;
                 }
-                let node: *mut Node = thread.untouched(self.node_bytes, 0).address().cast();
-                let mut made = Node {
+                let node: *mut TraversedNode =
+                    thread.untouched(self.node_bytes, 0).address().cast();
+                let mut made = TraversedNode {
                     next: ptr::null_mut(),
                     other: ptr::null_mut(),
                     key: keys.next() >> 8,
@@ -400,7 +383,7 @@ impl TraverseContext {
         left[..others_made.min(SHORT_LIVED)]
             .iter()
             .for_each(|block| thread.free(block.get()));
-        let worker = &self.workers[index].0;
+        let worker = &self.workers[index];
         worker.roots.set(table);
         worker.sum.set(sum);
         let mut number = 0;
@@ -433,7 +416,7 @@ impl TraverseContext {
                 release(node.cast(), self.node_bytes);
             });
         }
-        release(self.workers[index].0.roots.get().cast(), size_of_val(roots));
+        release(self.workers[index].roots.get().cast(), size_of_val(roots));
     }
 
     fn tell(&self, bench: &Bench) {
@@ -474,14 +457,14 @@ impl TraverseContext {
 
 /// A copy of a structure in memory of the harness.
 struct Copied {
-    roots: HarnessTable<*mut Node>,
+    roots: HarnessTable<*mut TraversedNode>,
     /// Where the nodes lie.
     _memory: HarnessTable<u8>,
 }
 
 impl Copied {
     /// With nodes and strings in the order of a traversal without a gap, or scattered over the span.
-    fn of(context: &TraverseContext, roots: &[*mut Node], is_scattered: bool) -> Copied {
+    fn of(context: &TraverseContext, roots: &[*mut TraversedNode], is_scattered: bool) -> Copied {
         let TraverseContext {
             structure,
             nodes,
@@ -523,14 +506,14 @@ impl Copied {
         let start = memory.as_ptr().cast_mut();
         let at = |piece: usize| start.wrapping_add(offsets[piece]);
         // SAFETY: all nodes are live.
-        let copied = |node: *mut Node| match unsafe { node.as_ref() } {
+        let copied = |node: *mut TraversedNode| match unsafe { node.as_ref() } {
             Some(node) => at(node.number as usize).cast(),
             None => ptr::null_mut(),
         };
         // SAFETY: all nodes are live; each piece has its place in the new memory, aligned.
         unsafe {
             structure.walk(roots, |node| {
-                let mut made = Node {
+                let mut made = TraversedNode {
                     next: copied((*node).next),
                     ..*node
                 };
@@ -544,7 +527,7 @@ impl Copied {
                 copied(node).write(made);
             });
         }
-        let mut table = HarnessTable::<*mut Node>::zeroed(roots.len());
+        let mut table = HarnessTable::<*mut TraversedNode>::zeroed(roots.len());
         for (entry, root) in table.iter_mut().zip(roots) {
             *entry = copied(*root);
         }

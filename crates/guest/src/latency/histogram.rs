@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 
 /// Calls that must lie beyond a percentile.
@@ -29,22 +29,19 @@ impl Counts {
         self.0
             .iter()
             .zip(&more.0)
-            .for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
+            .for_each(|(count, more)| add(count, more.load(Relaxed)));
     }
 
     /// How many there are.
     pub fn total(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum()
+        self.0.iter().map(|count| count.load(Relaxed)).sum()
     }
 
     /// The value at this rank, counted from the smallest: 1 is the minimum.
     fn ranked(&self, rank: u64) -> u64 {
         let mut seen = 0;
         let place = self.0.iter().position(|count| {
-            seen += count.load(Ordering::Relaxed);
+            seen += count.load(Relaxed);
             seen >= rank
         });
         place.and_then(bucket_range).map_or(0, |(_, high)| high)
@@ -65,17 +62,13 @@ impl Counts {
 /// A plain addition: no other thread writes.
 #[inline(always)]
 fn add(count: &AtomicU64, more: u64) {
-    count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    count.store(count.load(Relaxed) + more, Relaxed);
 }
 
 /// `BUCKET:COUNT` for each bucket that is not empty.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self
-            .0
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .enumerate();
+        let counts = self.0.iter().map(|count| count.load(Relaxed)).enumerate();
         counts
             .filter(|(_, count)| *count > 0)
             .try_for_each(|(bucket, count)| write!(f, " {bucket}:{count}"))

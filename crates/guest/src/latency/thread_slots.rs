@@ -1,12 +1,15 @@
 //! The place of each thread's tallies: its own seat, which the next thread gets when it ends.
 //! Taking one needs no lock and no allocation, and touches its pages before anything is timed.
 
-use super::function::FUNCTIONS;
 use super::histogram::CallTimes;
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
+use crate::wrapped::FUNCTIONS;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Threads that can live at a time. An unused seat is only address space.
 const MOST_SEATS: usize = 4096;
@@ -36,7 +39,7 @@ impl ThreadSlot {
 
     /// The thread has ended; its counts stay.
     pub fn leave(&self) {
-        self.taken.store(false, Ordering::Release);
+        self.taken.store(false, Release);
     }
 }
 
@@ -50,9 +53,8 @@ impl ThreadSlots {
 
     /// A seat for the calling thread; `None` if all are taken.
     pub fn take(&self, seed: u64) -> Option<&ThreadSlot> {
-        let free = |seat: &&ThreadSlot| {
-            !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire)
-        };
+        let free =
+            |seat: &&ThreadSlot| !seat.taken.load(Relaxed) && !seat.taken.swap(true, Acquire);
         let (index, seat) = self.0.iter().enumerate().find(|(_, seat)| free(seat))?;
         if !seat.touched.replace(true) {
             seat.tallies.iter().for_each(|tally| tally.counts.touch());

@@ -1,6 +1,5 @@
 //! Creates threads.
 
-use crate::fail;
 use crate::stack::Stack;
 use core::ffi::c_void;
 
@@ -46,9 +45,9 @@ pub unsafe fn create(
         } else {
             "error"
         };
-        fail::give_up(
+        fail!(
             kind,
-            format_args!("pthread_create for thread {index} failed with errno {error}"),
+            "pthread_create for thread {index} failed with errno {error}"
         );
     }
     thread

@@ -2,7 +2,10 @@
 
 use super::wait::wait_until;
 use crate::measured::Moment;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Release},
+};
 
 /// Threads wait here until all have arrived and the clock has started.
 #[derive(Default)]
@@ -14,19 +17,19 @@ pub struct Gate {
 impl Gate {
     /// For the threads: counts the caller in and waits for the start.
     pub fn wait(&self) {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        wait_until(|| self.open.load(Ordering::Acquire) == 1);
+        self.arrived.fetch_add(1, AcqRel);
+        wait_until(|| self.open.load(Acquire) == 1);
     }
 
     /// For the main thread: returns once that many threads wait.
     pub fn all_here(&self, threads: usize) {
-        wait_until(|| self.arrived.load(Ordering::Acquire) as usize == threads);
+        wait_until(|| self.arrived.load(Acquire) as usize == threads);
     }
 
     /// For the main thread: starts the clock, then the threads.
     pub fn open(&self) -> Moment {
         let moment = Moment::start();
-        self.open.store(1, Ordering::Release);
+        self.open.store(1, Release);
         moment
     }
 }

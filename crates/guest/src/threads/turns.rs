@@ -6,7 +6,10 @@ use crate::bench::Bench;
 use crate::heap_points::HeapPoints;
 use crate::memory::{HarnessTable, Padded};
 use crate::retained;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 
 /// The turns of some threads; none if they race.
 pub struct Turns {
@@ -48,7 +51,7 @@ impl Turns {
     /// By a thread, before its first work.
     pub fn begin(&self, worker: usize) {
         if self.are_taken() {
-            self.seats[worker].0.due.wait();
+            self.seats[worker].due.wait();
         }
     }
 
@@ -66,14 +69,14 @@ impl Turns {
     pub fn pass(&self, worker: usize) {
         if self.are_taken() {
             self.over.post();
-            self.seats[worker].0.due.wait();
+            self.seats[worker].due.wait();
         }
     }
 
     /// By a thread, after its last work.
     pub fn leave(&self, worker: usize) {
         if self.are_taken() {
-            self.seats[worker].0.has_left.store(true, Ordering::Release);
+            self.seats[worker].has_left.store(true, Release);
             self.over.post();
         }
     }
@@ -83,8 +86,8 @@ impl Turns {
     pub fn give(&self, workers: impl Iterator<Item = usize>) -> bool {
         let mut any = false;
         for worker in workers {
-            let seat = &self.seats[worker].0;
-            if !seat.has_left.load(Ordering::Acquire) {
+            let seat = &self.seats[worker];
+            if !seat.has_left.load(Acquire) {
                 seat.due.post();
                 self.over.wait();
                 any = true;
@@ -105,8 +108,8 @@ impl Turns {
 
     /// By the main thread, before another round of the same threads.
     pub fn again(&self) {
-        for Padded(seat) in &self.seats[..] {
-            seat.has_left.store(false, Ordering::Release);
+        for seat in &self.seats[..] {
+            seat.has_left.store(false, Release);
         }
     }
 }

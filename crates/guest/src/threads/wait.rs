@@ -2,7 +2,10 @@
 
 use crate::sys;
 use core::hint::spin_loop;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 /// Threads count themselves in and wait for each other.
 #[derive(Default)]
@@ -13,8 +16,8 @@ pub struct Barrier {
 impl Barrier {
     /// Returns once `threads` threads have called this.
     pub fn wait(&self, threads: usize) {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        wait_until(|| self.arrived.load(Ordering::Acquire) as usize >= threads);
+        self.arrived.fetch_add(1, AcqRel);
+        wait_until(|| self.arrived.load(Acquire) as usize >= threads);
     }
 }
 
@@ -38,14 +41,13 @@ impl Rendezvous {
 
     /// Returns once all threads have called this.
     pub fn wait(&self) {
-        let meeting = self.meetings.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.meetings
-                .store(meeting.wrapping_add(1), Ordering::Release);
+        let meeting = self.meetings.load(Acquire);
+        if self.arrived.fetch_add(1, AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Relaxed);
+            self.meetings.store(meeting.wrapping_add(1), Release);
             sys::wake(self.meetings.as_ptr(), i32::MAX as u32);
         }
-        while self.meetings.load(Ordering::Acquire) == meeting {
+        while self.meetings.load(Acquire) == meeting {
             sys::sleep_on(self.meetings.as_ptr(), meeting);
         }
     }
@@ -59,18 +61,14 @@ pub struct Semaphore(AtomicU32);
 impl Semaphore {
     /// Wakes a waiting thread, or lets the next one pass.
     pub fn post(&self) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.0.fetch_add(1, Release);
         sys::wake(self.0.as_ptr(), 1);
     }
 
     /// Sleeps until a post.
     pub fn wait(&self) {
         let one_less = |posted: u32| posted.checked_sub(1);
-        while self
-            .0
-            .try_update(Ordering::Acquire, Ordering::Relaxed, one_less)
-            .is_err()
-        {
+        while self.0.try_update(Acquire, Relaxed, one_less).is_err() {
             sys::sleep_on(self.0.as_ptr(), 0);
         }
     }
@@ -81,7 +79,7 @@ static PATIENT: AtomicBool = AtomicBool::new(false);
 
 /// From now on waiting threads sleep: for a process whose instructions are counted.
 pub fn wait_asleep() {
-    PATIENT.store(true, Ordering::Relaxed);
+    PATIENT.store(true, Relaxed);
 }
 
 /// How often a thread yields before it sleeps: if many threads wait for long, each of them would
@@ -107,7 +105,7 @@ pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {
         spins += 1;
-        if PATIENT.load(Ordering::Relaxed) {
+        if PATIENT.load(Relaxed) {
             // SAFETY: no pointers.
             unsafe { libc::usleep(5000) };
         } else if spins < 100 {

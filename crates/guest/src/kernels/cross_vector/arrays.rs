@@ -1,10 +1,7 @@
 //! The arrays that the document's overhead formula counts. They come from the allocator under test.
 
-use crate::api::Api;
-use crate::fail;
-use crate::memory::HarnessTable;
+use super::*;
 use core::slice;
-use core::sync::atomic::AtomicPtr;
 
 /// The shared vector, the sizes, the identity permutation and one shuffled permutation per thread.
 pub struct Arrays {
@@ -14,9 +11,6 @@ pub struct Arrays {
     /// blocks are still allocated and freed.
     aside: Option<HarnessTable<u64>>,
 }
-
-// SAFETY: handed out as slices, by the borrow rules for slices.
-unsafe impl Sync for Arrays {}
 
 const VECTOR: usize = 0;
 const SIZES: usize = 1;
@@ -38,12 +32,7 @@ impl Arrays {
         };
         for index in 0..arrays.blocks.len() {
             let bytes = arrays.bytes_of(index);
-            // SAFETY: an ordinary call.
-            let block = unsafe { (api.malloc)(bytes) };
-            if block.is_null() {
-                fail::null("malloc", bytes);
-            }
-            arrays.blocks[index] = block;
+            arrays.blocks[index] = api.block(bytes);
         }
         if arrays.overlap() {
             arrays.aside = Some(HarnessTable::zeroed(arrays.blocks.len() * slots));

@@ -4,28 +4,20 @@
 
 mod arrays;
 
-use super::{Kernel, MemoryPoints, touch};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{self, HarnessTable, Padded};
+use super::*;
+use crate::memory;
 use crate::purge::PurgeCall;
 use crate::rng::MersenneTwister;
 use arrays::Arrays;
-use core::cell::Cell;
-use core::ptr;
-use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use core::sync::atomic::AtomicI64;
 
-pub const KERNEL: Kernel = Kernel {
-    name: "cross-vector",
-    calls: &["malloc", "free"],
-    parameters: &[
+pub const KERNEL: Kernel = Kernel::timed(
+    "cross-vector",
+    &[
         "volume", "max-size", "passes", "start", "counting", "purge", "thread",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 /// A block begins with its own size, so that the thread that frees it knows how many bytes it
 /// frees.
@@ -40,12 +32,8 @@ struct CrossVectorContext<'a> {
     passes: u64,
     arrays: &'a Arrays,
     live: LiveBytes,
-    tallies: &'a [Padded<Cell<CrossVectorCounts>>],
+    tallies: &'a HarnessTable<Padded<Cell<CrossVectorCounts>>>,
 }
-
-// SAFETY: each worker uses its own tally; the vector and the counters of live bytes are atomic, the
-// rest is only read.
-unsafe impl Sync for CrossVectorContext<'_> {}
 
 /// The work of one thread in a round.
 #[derive(Clone, Copy, Default)]
@@ -90,7 +78,7 @@ impl LiveBytes {
         self.counters
             .iter()
             .step_by(self.stride)
-            .map(|counter| counter.load(Ordering::Relaxed))
+            .map(|counter| counter.load(Relaxed))
             .sum()
     }
 }
@@ -103,7 +91,7 @@ fn run(bench: &mut Bench) {
     bench.needs(slots * (u64::from(max / 2) + 4 * threads + 36));
     let tallies = HarnessTable::<Padded<Cell<CrossVectorCounts>>>::zeroed(bench.threads);
 
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
+    let [mut done, mut expected] = [KernelWork::default(); 2];
     let (mut peak_bytes, mut arrays_bytes, mut cas_failures, mut ops_measured) = (0, 0, 0, 0);
     for round in bench.rounds() {
         bench.begin();
@@ -123,20 +111,14 @@ fn run(bench: &mut Bench) {
             live: LiveBytes::new(bench.threads, exact),
             tallies: &tallies,
         };
-        let team = bench.gather(&shared, worker);
-        let began = team.release();
-        bench.join(round, team, &began);
+        let began = bench.play(round, &shared, worker);
         arrays.free(&bench.api);
         let purge_ns = bench.purge(counts_purge);
         let span = began.elapsed();
 
         let own = Arrays::count(bench.threads) as u64;
-        let mut work = KernelWork {
-            malloc: own,
-            free: own,
-            ..KernelWork::default()
-        };
-        for Padded(tally) in tallies.iter() {
+        let mut work = KernelWork::pairs(own, 0);
+        for tally in tallies.iter() {
             let tally = tally.take();
             work.malloc += tally.mallocs;
             work.free += tally.frees;
@@ -144,7 +126,7 @@ fn run(bench: &mut Bench) {
             peak_bytes = peak_bytes.max(tally.peak_bytes);
             cas_failures += if round.cold { 0 } else { tally.cas_failures };
         }
-        bench.record(round, span, purge_ns, work.malloc + work.free);
+        bench.record_purged(round, span, purge_ns, work.malloc + work.free);
         ops_measured += if round.cold {
             0
         } else {
@@ -188,10 +170,7 @@ fn run(bench: &mut Bench) {
 fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
     let mut twister = MersenneTwister::new(start);
     // The largest size becomes 0, as in the document's program.
-    arrays
-        .sizes()
-        .iter_mut()
-        .for_each(|size| *size = twister.up_to(max) % max.max(1));
+    arrays.sizes().fill_with(|| twister.up_to(max) % max.max(1));
     arrays
         .identity()
         .iter_mut()
@@ -206,14 +185,11 @@ fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
             order[place] = slot;
         }
     }
-    arrays
-        .vector()
-        .iter_mut()
-        .for_each(|slot| *slot = AtomicPtr::new(ptr::null_mut()));
+    arrays.vector().fill_with(AtomicPtr::default);
 }
 
 fn worker(shared: &CrossVectorContext, index: usize) {
-    let Api { malloc, free, .. } = shared.api;
+    let api = shared.api;
     let (vector, sizes, order) = shared.arrays.view(index);
     let own = shared.live.of(index);
     let (mut tally, mut live, mut until_look) =
@@ -222,31 +198,31 @@ fn worker(shared: &CrossVectorContext, index: usize) {
         for &slot in order {
             let place = &vector[slot as usize];
             tally.visited = tally.visited.wrapping_add(u64::from(slot));
-            if !place.load(Ordering::Relaxed).is_null() {
-                live -= empty(place, free, &mut tally.frees);
-                own.store(live, Ordering::Relaxed);
+            if !place.load(Relaxed).is_null() {
+                live -= empty(place, api.free, &mut tally.frees);
+                own.store(live, Relaxed);
                 continue;
             }
             let bytes = sizes[slot as usize] + HEADER;
-            let block = allocate(malloc, bytes);
+            let block = allocate(&api, bytes);
             tally.mallocs += 1;
             live += i64::from(bytes);
-            own.store(live, Ordering::Relaxed);
+            own.store(live, Relaxed);
             until_look -= 1;
             if until_look == 0 {
                 until_look = shared.live.look_every;
                 tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
             }
             if place
-                .compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(ptr::null_mut(), block, Release, Relaxed)
                 .is_err()
             {
                 // SAFETY: a live block that no other thread has seen.
-                unsafe { free(block) };
+                unsafe { (api.free)(block) };
                 tally.frees += 1;
                 tally.cas_failures += 1;
                 live -= i64::from(bytes);
-                own.store(live, Ordering::Relaxed);
+                own.store(live, Relaxed);
             }
         }
         // A pass often ends at a peak: with one thread, every odd pass does.
@@ -257,12 +233,12 @@ fn worker(shared: &CrossVectorContext, index: usize) {
         // A thread sees its own stores without a swap; what others store later, they clear
         // themselves.
         let place = &vector[slot as usize];
-        if !place.load(Ordering::Relaxed).is_null() {
-            live -= empty(place, free, &mut tally.frees);
-            own.store(live, Ordering::Relaxed);
+        if !place.load(Relaxed).is_null() {
+            live -= empty(place, api.free, &mut tally.frees);
+            own.store(live, Relaxed);
         }
     }
-    shared.tallies[index].0.set(tally);
+    shared.tallies[index].set(tally);
     if let Some(purge) = &shared.purge {
         purge.thread();
     }
@@ -270,12 +246,8 @@ fn worker(shared: &CrossVectorContext, index: usize) {
 
 /// Allocates a block, stores its size in it and writes to each of its pages.
 #[inline(always)]
-fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut u8 {
-    // SAFETY: an ordinary call.
-    let block = unsafe { malloc(bytes as usize) };
-    if block.is_null() {
-        fail::null("malloc", bytes as usize);
-    }
+fn allocate(api: &Api, bytes: u32) -> *mut u8 {
+    let block = api.block(bytes as usize);
     // SAFETY: all within the block: each block has space for the header, and malloc's blocks are
     // aligned for it.
     unsafe {
@@ -288,7 +260,7 @@ fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut 
 /// Takes the block out of a slot, unless another thread was faster, and returns its bytes.
 #[inline(always)]
 fn empty(place: &AtomicPtr<u8>, free: unsafe extern "C" fn(*mut u8), frees: &mut u64) -> i64 {
-    let block = place.swap(ptr::null_mut(), Ordering::Acquire);
+    let block = place.swap(ptr::null_mut(), Acquire);
     if block.is_null() {
         return 0;
     }

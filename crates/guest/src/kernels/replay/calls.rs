@@ -3,11 +3,9 @@
 
 use super::player::Player;
 use super::touch::Pages;
+use super::*;
 use crate::api::AlignedOperators;
-use crate::bench::KernelWork;
 use crate::check::must_be_aligned;
-use crate::fail;
-use core::ptr;
 use heapmark_wire::compiled::PAGES_FROM_BYTES;
 
 impl Player<'_> {
@@ -82,7 +80,7 @@ impl Player<'_> {
         if error != 0 || (block.is_null() && size > 0) {
             let (done, thread) = (self.done, self.index);
             let place = format_args!(": operation {done} of thread {thread}");
-            fail::no_aligned(&self.stage.api, alignment, size, error, place);
+            self.stage.api.no_aligned(alignment, size, error, place);
         }
         must_be_aligned("posix_memalign", block, alignment, size);
         self.born("posix_memalign", slot, block, size);
@@ -153,19 +151,16 @@ impl Player<'_> {
             self.index,
         );
         let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
-        fail::give_up(
-            "oom",
-            format_args!("{call} returned NULL for {size} bytes: {place}"),
-        )
+        fail!("oom", "{call} returned NULL for {size} bytes: {place}")
     }
 
     #[cold]
     pub(super) fn empty(&self, call: &str) -> ! {
         let (done, thread) = (self.done, self.index);
         let why = "its slot is empty: a wait is missing in the compiled trace, or another thread wrote there";
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("{call}, operation {done} of thread {thread}: {why}"),
+            "{call}, operation {done} of thread {thread}: {why}"
         )
     }
 }

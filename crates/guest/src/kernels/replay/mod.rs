@@ -1,4 +1,4 @@
-//! `replay` (issue 7): repeats a recorded program's calls, with as many threads, in an order that
+//! `replay`: repeats a recorded program's calls, with as many threads, in an order that
 //! the recorded order allows. The input is a compiled trace, made by the host;
 //! [`heapmark_wire::compiled`] has its layout.
 //!
@@ -14,25 +14,19 @@ mod stage;
 mod touch;
 mod tuning;
 
-use super::{Kernel, MemoryPoints};
+use super::*;
 use crate::api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
 use crate::objects::Objects;
-use core::cell::Cell;
-use core::ptr;
 use heapmark_wire::compiled;
+use player::Player;
 use points::Points;
 use sheet::Sheet;
 use stage::{ReplayThread, Stage};
 
-pub const KERNEL: Kernel = Kernel {
-    name: "replay",
-    // Other functions that it calls follow from the trace, and are named in the job.
-    calls: &["malloc", "free"],
-    parameters: &[
+/// Other functions that it calls follow from the trace, and are named in the job.
+pub const KERNEL: Kernel = Kernel::timed(
+    "replay",
+    &[
         "compiled",
         "mode",
         "touch",
@@ -41,17 +35,15 @@ pub const KERNEL: Kernel = Kernel {
         "packed_bytes",
         "thread",
     ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
     run,
-};
+);
 
 fn run(bench: &mut Bench) {
     let mut room = [0; 4096];
     let Some(path) = bench.path("compiled", &mut room) else {
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("the path of the compiled trace is longer than 4096 bytes"),
+            "the path of the compiled trace is longer than 4096 bytes"
         );
     };
     let sheet = Sheet::open(path);
@@ -73,11 +65,19 @@ fn run(bench: &mut Bench) {
     });
     let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
     let points = Points::of(bench, &sheet);
-    let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
+    let mut stage = Stage::new(
+        bench,
+        &sheet,
+        &slots,
+        &seats,
+        steps,
+        &points,
+        Player::stream,
+    );
     stage.hire();
 
-    let (mut done, mut expected, mut last_frees) =
-        (KernelWork::default(), KernelWork::default(), 0);
+    let [mut done, mut expected] = [KernelWork::default(); 2];
+    let mut last_frees = 0;
     bench.begin_with(stage.threads_at_start());
     points.begin();
     for round in bench.rounds() {
@@ -88,18 +88,20 @@ fn run(bench: &mut Bench) {
             |index, time| bench.thread_time(round, index % bench.threads, time),
             &began,
         );
-        bench.record(round, span, 0, head.events);
+        bench.record(round, span, head.events);
         points.at_end(bench);
-        seats
-            .iter()
-            .for_each(|Padded(seat)| done.add(&seat.tally.get()));
+        for seat in seats.iter() {
+            done += seat.tally.get();
+        }
         last_frees += free_rest(bench, &sheet, &slots);
-        expected.malloc += head.malloc;
-        expected.free += head.free;
-        expected.calloc += head.calloc;
-        expected.realloc += head.realloc;
-        expected.posix_memalign += head.aligned;
-        expected.checksum += head.bytes;
+        expected += KernelWork {
+            malloc: head.malloc,
+            free: head.free,
+            calloc: head.calloc,
+            realloc: head.realloc,
+            posix_memalign: head.aligned,
+            checksum: head.bytes,
+        };
     }
     stage.dismiss();
     done.free += last_frees;
@@ -112,7 +114,7 @@ fn run(bench: &mut Bench) {
 /// not be caught here.
 fn mind_operators() {
     extern "C" fn no_memory() {
-        fail::give_up("oom", format_args!("operator new has found no memory"));
+        fail!("oom", "operator new has found no memory");
     }
     let set = Objects::loaded().find(c"_ZSt15set_new_handlerPFvvE");
     if !set.is_null() {
@@ -134,10 +136,7 @@ fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
             .get(compiled::slot(*word))
             .map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
         if block.is_null() {
-            fail::give_up(
-                "error",
-                format_args!("the compiled trace ends a block that is not there"),
-            );
+            fail!("error", "the compiled trace ends a block that is not there");
         }
         // SAFETY: live blocks of the C++ operator that the compiled trace names.
         unsafe {

@@ -1,12 +1,9 @@
 //! One thread's stream, op by op.
 
-use super::order::Seen;
+use super::order::SeenProgress;
 use super::stage::Stage;
 use super::touch::Pages;
-use crate::bench::KernelWork;
-use crate::fail;
-use core::ptr;
-use core::sync::atomic::Ordering;
+use super::*;
 use heapmark_wire::ReplayProgress;
 use heapmark_wire::compiled::{self, Op, Rare};
 
@@ -26,7 +23,7 @@ pub struct Player<'s> {
     /// Which pages of the next block are touched.
     pub(super) pages: Pages,
     pub(super) tally: KernelWork,
-    seen: Seen,
+    seen: SeenProgress,
 }
 
 /// What an op was.
@@ -40,24 +37,24 @@ enum PlayedOp {
 }
 
 impl<'s> Player<'s> {
-    /// The thread `index`, whose stream begins at this word.
-    pub fn new(stage: &'s Stage<'s>, index: usize, first: usize) -> Player<'s> {
-        let (step, seen) = (&stage.steps[index], Seen::nothing());
-        Player {
+    /// Plays the stream of a thread, which begins at this word. Returns the work done, and whether the
+    /// recorded thread ended here.
+    pub fn stream(stage: &Stage<'_>, index: usize, first: usize) -> (KernelWork, bool) {
+        let player = Player {
             stage,
             index,
-            step,
+            step: &stage.order.steps[index],
             at: first,
             chunk: first,
             done: 0,
             pages: Pages::ALL,
             tally: KernelWork::default(),
-            seen,
-        }
+            seen: SeenProgress::nothing(),
+        };
+        player.play()
     }
 
-    /// Plays the whole stream. Returns the work done, and whether the recorded thread ended here.
-    pub fn play(mut self) -> (KernelWork, bool) {
+    fn play(mut self) -> (KernelWork, bool) {
         let followed = self.stage.points.peak_of(self.index);
         let (api, words) = (self.stage.api, self.stage.sheet.words);
         // In registers: a value that goes through memory in each op makes a dependency chain as
@@ -102,13 +99,11 @@ impl<'s> Player<'s> {
                 Op::DeleteSized => self.delete_sized(slot, size),
                 Op::Wait => {
                     let (thread, ops) = compiled::wait(word);
-                    self.seen.wait(self.stage, self.index, thread, ops);
+                    self.seen.wait(&self.stage.order, self.index, thread, ops);
                     continue;
                 }
                 Op::Position => {
-                    self.stage
-                        .skew
-                        .reach(self.stage, self.index, compiled::position(word));
+                    self.stage.order.reach(self.index, compiled::position(word));
                     continue;
                 }
                 Op::Rare => {
@@ -183,7 +178,7 @@ impl<'s> Player<'s> {
             Rare::End => return PlayedOp::Over(false),
             Rare::Exit => return PlayedOp::Over(true),
             Rare::Start => {
-                if let Some(child) = self.stage.steps.get(argument) {
+                if let Some(child) = self.stage.order.steps.get(argument) {
                     child.reach(self.step.position());
                 }
                 self.stage.create(argument);
@@ -285,31 +280,17 @@ impl<'s> Player<'s> {
     /// Sleeps until this much recorded time has passed, at the pace of this replay.
     fn sleep_until(&self, recorded_ns: u64) {
         if self.stage.pace > 0.0 {
-            let until = self.stage.began_ns.load(Ordering::Relaxed)
-                + (recorded_ns as f64 / self.stage.pace) as u64;
-            let time = libc::timespec {
-                tv_sec: (until / 1_000_000_000) as i64,
-                tv_nsec: (until % 1_000_000_000) as i64,
-            };
-            // SAFETY: sleeps, again after an interruption by a signal.
-            while unsafe {
-                libc::clock_nanosleep(
-                    libc::CLOCK_MONOTONIC,
-                    libc::TIMER_ABSTIME,
-                    &time,
-                    ptr::null_mut(),
-                )
-            } == libc::EINTR
-            {}
+            let passed_ns = (recorded_ns as f64 / self.stage.pace) as u64;
+            sys::sleep_until(self.stage.began_ns.load(Relaxed) + passed_ns);
         }
     }
 
     #[cold]
     pub(super) fn broken(&self, what: &str) -> ! {
         let (done, thread) = (self.done, self.index);
-        fail::give_up(
+        fail!(
             "error",
-            format_args!("the compiled trace {what}: operation {done} of thread {thread}"),
+            "the compiled trace {what}: operation {done} of thread {thread}"
         )
     }
 }

@@ -3,15 +3,11 @@
 //! measurement.
 
 use super::sheet::Sheet;
-use crate::api::Api;
-use crate::bench::Bench;
+use super::*;
 use crate::check::{self, Occupied};
-use crate::fail;
 use crate::heap_points::{HeapPoints, own};
 use crate::memory::Resident;
 use crate::published;
-use crate::sys;
-use core::cell::Cell;
 use heapmark_wire::Peak;
 
 /// Most points of a series of up to 1 GiB of live bytes; of a larger one as many times fewer, since
@@ -135,11 +131,9 @@ impl Points {
             let (present, all) = (present >> 20, all.max(0) >> 20);
             let where_it_lies =
                 "the heap lies in a file, and what a replay counts is memory without one";
-            fail::give_up(
+            fail!(
                 "error",
-                format_args!(
-                    "live blocks take {present} MiB of memory, of which {all} MiB are found: {where_it_lies}"
-                ),
+                "live blocks take {present} MiB of memory, of which {all} MiB are found: {where_it_lies}"
             );
         }
         present
@@ -147,7 +141,7 @@ impl Points {
 
     /// Writes the points to the report, and the packing that the host has found for the blocks.
     pub fn tell(&self, bench: &Bench, most_live_bytes: u64) {
-        self.taken.tell(bench);
+        self.taken.tell();
         let packed_bytes = bench.number("packed_bytes");
         if self.taken.wanted() && packed_bytes > 0 && most_live_bytes > 0 {
             bench.figure(
@@ -158,6 +152,6 @@ impl Points {
         self.at_peak
             .get()
             .iter()
-            .for_each(|peak| bench.say("peak", peak));
+            .for_each(|peak| report::say("peak", peak));
     }
 }

@@ -2,8 +2,9 @@
 //! one is read in before the clock starts. Of a large one only the part that is being read stays in
 //! memory, so that the length of a trace costs no memory.
 
+use super::*;
 use crate::memory;
-use crate::{fail, published, sys};
+use crate::published;
 use core::ffi::CStr;
 use heapmark_wire::RangeKind;
 use heapmark_wire::compiled::{CompiledFault, CompiledHead};
@@ -26,12 +27,10 @@ impl Sheet {
     /// Maps the compiled trace at this path, permanently.
     pub fn open(path: &CStr) -> Sheet {
         let Some(bytes) = memory::map_file(path) else {
-            fail::give_up(
+            fail!(
                 "error",
-                format_args!(
-                    "cannot map the compiled trace {}",
-                    path.to_str().unwrap_or("?")
-                ),
+                "cannot map the compiled trace {}",
+                path.to_str().unwrap_or("?")
             );
         };
         let large = bytes.len() > WHOLE_BYTES;
@@ -54,12 +53,10 @@ impl Sheet {
             Err(CompiledFault::Magic) => "is none, or one of another heapmark",
             Err(CompiledFault::Numbers) => "has numbers that do not fit each other",
         };
-        fail::give_up(
+        fail!(
             "error",
-            format_args!(
-                "the compiled trace {what}: {}",
-                path.to_str().unwrap_or("?")
-            ),
+            "the compiled trace {what}: {}",
+            path.to_str().unwrap_or("?")
         );
     }
 

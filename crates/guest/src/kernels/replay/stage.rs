@@ -3,26 +3,18 @@
 //! an allocator sees threads come and go as in the program. What the program's main thread did is
 //! played by the main thread: some allocators give it another heap than others.
 
-use super::order::Skew;
-use super::player::Player;
+use super::order::ReplayOrder;
 use super::points::Points;
 use super::sheet::Sheet;
 use super::touch::Touch;
 use super::tuning::Tuning;
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
+use super::*;
 use crate::clock;
 use crate::cpus::Cpus;
-use crate::fail;
-use crate::measured::Moment;
-use crate::memory::{HarnessTable, Padded};
 use crate::scheduled;
 use crate::stack::Stack;
-use crate::threads::{Gate, Semaphore, ThreadTime, create, make_ready, wait_until};
-use core::cell::Cell;
+use crate::threads::{Gate, ThreadTime, create, make_ready, wait_until};
 use core::ffi::c_void;
-use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use heapmark_wire::ReplayProgress;
 use heapmark_wire::compiled::CompiledThread;
 
@@ -31,11 +23,13 @@ pub struct Stage<'a> {
     pub api: Api,
     pub sheet: &'a Sheet,
     pub slots: &'a [Cell<*mut u8>],
-    pub steps: &'a [ReplayProgress],
     pub points: &'a Points,
     pub touch: Touch,
     pub tuning: Tuning,
-    pub skew: Skew,
+    pub order: ReplayOrder<'a>,
+    /// Plays a thread's stream from this word on; returns its work, and whether the recorded thread
+    /// ended there.
+    stream: fn(&Stage<'_>, usize, usize) -> (KernelWork, bool),
     /// Recorded time is played this many times faster; 0 = ignored.
     pub pace: f64,
     pub began_ns: AtomicU64,
@@ -43,8 +37,6 @@ pub struct Stage<'a> {
     strict: bool,
     /// What the main thread plays.
     main: Option<usize>,
-    /// More threads than CPUs.
-    pub crowded: bool,
     seats: &'a [Padded<ReplayThread>],
     gate: Gate,
     /// Threads whose streams have ended, in that order, each index plus one.
@@ -96,10 +88,6 @@ pub struct ReplayThread {
     cpu_ns: Cell<u64>,
 }
 
-// SAFETY: written by the thread that creates it, then by that thread itself, then by the main
-// thread, one after the other.
-unsafe impl Sync for ReplayThread {}
-
 impl<'a> Stage<'a> {
     /// A stage for all rounds of a job.
     pub fn new(
@@ -109,6 +97,7 @@ impl<'a> Stage<'a> {
         seats: &'a [Padded<ReplayThread>],
         steps: &'a [ReplayProgress],
         points: &'a Points,
+        stream: fn(&Stage<'_>, usize, usize) -> (KernelWork, bool),
     ) -> Stage<'a> {
         let strict = bench.parameter("mode") == "memory";
         let players = (0..seats.len())
@@ -119,20 +108,20 @@ impl<'a> Stage<'a> {
         } else {
             0.0
         };
+        let crowded = sheet.head.threads_at_a_time as usize > Cpus::usable().count();
         Stage {
             api: bench.api,
             sheet,
             slots,
-            steps,
             points,
             touch: Touch::of(bench.parameter("touch")),
             tuning: Tuning::find(),
-            skew: Skew::new(bench.number("skew")),
+            order: ReplayOrder::new(steps, crowded, bench.number("skew")),
+            stream,
             pace,
             began_ns: AtomicU64::new(0),
             strict,
             main: main_of(bench, sheet),
-            crowded: sheet.head.threads_at_a_time as usize > Cpus::usable().count(),
             seats,
             gate: Gate::default(),
             over: HarnessTable::shared(seats.len()),
@@ -165,15 +154,13 @@ impl<'a> Stage<'a> {
     /// Called before a round: resets all progress.
     pub fn set(&mut self) {
         self.gate = Gate::default();
-        self.over
-            .iter()
-            .for_each(|place| place.store(0, Ordering::Relaxed));
-        self.overs.store(0, Ordering::Relaxed);
-        self.skew.reset();
-        for (index, Padded(seat)) in self.seats.iter().enumerate() {
+        self.over.iter().for_each(|place| place.store(0, Relaxed));
+        self.overs.store(0, Relaxed);
+        self.order.reset();
+        for (index, seat) in self.seats.iter().enumerate() {
             seat.is_created.set(false);
-            seat.has_come.store(false, Ordering::Relaxed);
-            self.steps[index].reset(self.is_there_from_the_start(index));
+            seat.has_come.store(false, Relaxed);
+            self.order.steps[index].reset(self.is_there_from_the_start(index));
         }
     }
 
@@ -191,7 +178,7 @@ impl<'a> Stage<'a> {
     /// After the last round: the joiner ends.
     pub fn dismiss(&self) {
         if let Some(thread) = self.joiner.thread.take() {
-            self.joiner.is_over.store(true, Ordering::Release);
+            self.joiner.is_over.store(true, Release);
             self.joiner.begin.post();
             // SAFETY: a joinable thread of ours, joined once.
             unsafe { libc::pthread_join(thread, ptr::null_mut()) };
@@ -207,7 +194,7 @@ impl<'a> Stage<'a> {
             make_ready();
         }
         self.gate.all_here(others().count());
-        self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
+        self.began_ns.store(clock::now_ns(), Relaxed);
         let began = self.gate.open();
         if self.joiner.is_there() {
             self.joiner.begin.post();
@@ -227,31 +214,31 @@ impl<'a> Stage<'a> {
     /// code does not depend on which thread it is.
     #[inline(never)]
     fn play(&self, index: usize) {
-        let Padded(seat) = &self.seats[index];
+        let seat = &self.seats[index];
         let first = self.thread(index).first as usize;
         let cpu_ns = clock::thread_cpu_ns();
         seat.began_ns.set(clock::now_ns());
-        let (tally, has_exited) = Player::new(self, index, first).play();
+        let (tally, has_exited) = (self.stream)(self, index, first);
         seat.tally.set(tally);
         seat.has_exited.set(has_exited);
         seat.cpu_ns.set(clock::thread_cpu_ns() - cpu_ns);
         seat.ended_ns.set(clock::now_ns());
-        self.steps[index].rest();
-        let place = self.overs.fetch_add(1, Ordering::AcqRel) as usize;
-        self.over[place].store(index as u32 + 1, Ordering::Release);
+        self.order.steps[index].rest();
+        let place = self.overs.fetch_add(1, AcqRel) as usize;
+        self.over[place].store(index as u32 + 1, Release);
         self.one_is_over.post();
     }
 
     /// Creates a thread. It begins at once, or at the gate if it is one of the first.
     pub fn create(&self, index: usize) {
-        let Some(Padded(seat)) = self
+        let Some(seat) = self
             .seats
             .get(index)
-            .filter(|Padded(seat)| !seat.is_created.replace(true))
+            .filter(|seat| !seat.is_created.replace(true))
         else {
-            fail::give_up(
+            fail!(
                 "error",
-                format_args!("the compiled trace starts thread {index} twice, or has none"),
+                "the compiled trace starts thread {index} twice, or has none"
             );
         };
         seat.stage.set(ptr::from_ref(self).cast());
@@ -266,7 +253,7 @@ impl<'a> Stage<'a> {
         if self.strict {
             // Otherwise the first steps of the new thread would race with the threads that
             // continue.
-            wait_until(|| seat.has_come.load(Ordering::Acquire));
+            wait_until(|| seat.has_come.load(Acquire));
         }
     }
 
@@ -274,13 +261,13 @@ impl<'a> Stage<'a> {
     fn until_all_are_over(&self) {
         for place in self.over.iter().take(self.players) {
             self.one_is_over.wait();
-            wait_until(|| place.load(Ordering::Acquire) != 0);
-            let index = place.load(Ordering::Acquire) as usize - 1;
-            if self.seats[index].0.has_exited.get() {
+            wait_until(|| place.load(Acquire) != 0);
+            let index = place.load(Acquire) as usize - 1;
+            if self.seats[index].has_exited.get() {
                 self.join(index);
                 // A thread that waits for this thread's end waits for one op more than it has: by
                 // now its caches are freed, too.
-                self.steps[index].finish(self.steps[index].done() + 1);
+                self.order.steps[index].finish(self.order.steps[index].done() + 1);
             }
         }
     }
@@ -303,7 +290,6 @@ impl<'a> Stage<'a> {
             if waits(index, seat) {
                 self.join(index);
             }
-            let Padded(seat) = seat;
             let wall_ns = seat
                 .ended_ns
                 .get()
@@ -322,7 +308,7 @@ impl<'a> Stage<'a> {
         if self.main == Some(index) {
             return;
         }
-        let Padded(seat) = &self.seats[index];
+        let seat = &self.seats[index];
         // Its creator may still be returning from `pthread_create`.
         wait_until(|| seat.thread.get() != 0);
         // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
@@ -335,12 +321,7 @@ impl<'a> Stage<'a> {
 
 fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
     let found = CompiledThread::of(sheet.words, &sheet.head, index);
-    found.unwrap_or_else(|| {
-        fail::give_up(
-            "error",
-            format_args!("the compiled trace has no thread {index}"),
-        )
-    })
+    found.unwrap_or_else(|| fail!("error", "the compiled trace has no thread {index}"))
 }
 
 /// What the main thread plays, if it plays anything.
@@ -354,7 +335,7 @@ extern "C" fn join_those_that_end(stage: *mut c_void) -> *mut c_void {
     let stage = unsafe { &*stage.cast::<Stage>() };
     loop {
         stage.joiner.begin.wait();
-        if stage.joiner.is_over.load(Ordering::Acquire) {
+        if stage.joiner.is_over.load(Acquire) {
             return ptr::null_mut();
         }
         stage.until_all_are_over();
@@ -369,7 +350,7 @@ extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
         (seat, &*seat.stage.get().cast::<Stage>())
     };
     let index = seat.index.get();
-    seat.has_come.store(true, Ordering::Release);
+    seat.has_come.store(true, Release);
     make_ready();
     if !stage.thread(index).is_started {
         stage.gate.wait();

@@ -1,7 +1,6 @@
 //! Batches of blocks on the way from one thread to another.
 
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use super::*;
 
 /// What one thread hands to another. The record belongs to the harness, since the list must stay
 /// intact under any allocator. The header and the array of pointers come from the allocator under
@@ -31,13 +30,13 @@ impl Mailbox {
     /// # Safety
     /// The batch must belong to the caller alone, and live until the owner has taken it.
     pub unsafe fn push(&self, batch: *mut Batch) {
-        let mut head = self.head.load(Ordering::Relaxed);
+        let mut head = self.head.load(Relaxed);
         loop {
             // SAFETY: the caller's until the exchange succeeds.
             unsafe { (*batch).next = head };
             match self
                 .head
-                .compare_exchange_weak(head, batch, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange_weak(head, batch, Release, Relaxed)
             {
                 Ok(_) => return,
                 Err(current) => head = current,
@@ -47,7 +46,7 @@ impl Mailbox {
 
     /// All entries, the last one first; null if there are none.
     pub fn take(&self) -> *mut Batch {
-        self.head.swap(ptr::null_mut(), Ordering::Acquire)
+        self.head.swap(ptr::null_mut(), Acquire)
     }
 }
 

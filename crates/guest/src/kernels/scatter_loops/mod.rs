@@ -9,15 +9,9 @@ mod mailbox;
 mod tables;
 mod worker;
 
-use super::{Kernel, MemoryPoints};
-use crate::bench::{Bench, KernelWork, Round};
-use crate::measured::{Moment, Span};
-use crate::memory::{self, HarnessTable, Padded};
-use crate::threads::Rendezvous;
-use crate::{fail, null};
-use core::cell::Cell;
-use core::ptr;
-use core::sync::atomic::AtomicU64;
+use super::*;
+use crate::bench::Round;
+use crate::memory;
 use mailbox::{Batch, Desk};
 use tables::Distribution;
 use worker::{Room, ScatterContext, ScatterCounts};
@@ -35,23 +29,12 @@ const PARAMETERS: &[&str] = &[
 ];
 
 /// The program in its present state.
-pub const CURRENT: Kernel = Kernel {
-    name: "scatter-loops",
-    calls: &["malloc", "free"],
-    parameters: PARAMETERS,
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run: |bench| run(bench, false),
-};
+pub const CURRENT: Kernel = Kernel::timed("scatter-loops", PARAMETERS, |bench| run(bench, false));
 
 /// The program as the document describes it, in April 2017.
 pub const LEGACY: Kernel = Kernel {
-    name: "scatter-loops-legacy",
     calls: &["malloc", "free", "posix_memalign"],
-    parameters: PARAMETERS,
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run: |bench| run(bench, true),
+    ..Kernel::timed("scatter-loops-legacy", PARAMETERS, |bench| run(bench, true))
 };
 
 const GENERATIONS: u64 = 2;
@@ -59,7 +42,7 @@ const SEQUENCES: u64 = 2;
 
 /// Live bytes and memory at a moment when all threads wait.
 #[derive(Clone, Copy, Default)]
-struct Sample {
+struct ScatterSample {
     live_bytes: u64,
     rss_bytes: u64,
     mapped_bytes: u64,
@@ -67,14 +50,14 @@ struct Sample {
 
 /// Sums over the measured rounds, beside what every kernel reports.
 #[derive(Default)]
-struct Totals {
+struct ScatterTotals {
     ops: u64,
     clock_ns: u64,
     cpu_ns: u64,
     aborted: u64,
     batches: u64,
     peak_bytes: u64,
-    sample: Sample,
+    sample: ScatterSample,
 }
 
 fn run(bench: &mut Bench, legacy: bool) {
@@ -92,7 +75,7 @@ fn run(bench: &mut Bench, legacy: bool) {
     let (sizes, fill_sizes) = sizes(bench, legacy);
     let (allocations, frees) = (tables::allocations(ops), tables::frees(ops));
 
-    let mean = sizes.iter().map(|&size| u64::from(size)).sum::<u64>() / sizes.len() as u64;
+    let mean = sum(&sizes) / sizes.len() as u64;
     let in_batches = if cross_rate > 0 { ops } else { 0 };
     bench.needs(bench.threads as u64 * (blocks as u64 + in_batches) * (mean + 32));
     let tallies = HarnessTable::<Padded<Cell<ScatterCounts>>>::zeroed(bench.threads);
@@ -109,7 +92,7 @@ fn run(bench: &mut Bench, legacy: bool) {
     let mut slots_aside = HarnessTable::<*mut u8>::zeroed(aside * blocks);
     let mut batches_aside = HarnessTable::<*mut u8>::reserved(aside * batches_each * most_in_batch);
     let mut rooms = HarnessTable::<Padded<Cell<Room>>>::reserved(bench.threads);
-    for (index, Padded(room)) in rooms.iter_mut().enumerate() {
+    for (index, room) in rooms.iter_mut().enumerate() {
         room.set(Room {
             held: held[index * blocks..].as_mut_ptr(),
             batches: batches[index * batches_each..].as_mut_ptr(),
@@ -119,11 +102,8 @@ fn run(bench: &mut Bench, legacy: bool) {
         });
     }
 
-    let (mut done, mut expected, mut totals) = (
-        KernelWork::default(),
-        KernelWork::default(),
-        Totals::default(),
-    );
+    let [mut done, mut expected] = [KernelWork::default(); 2];
+    let mut totals = ScatterTotals::default();
     bench.begin();
     for round in bench.rounds() {
         let (mut span, mut ops) = (Span::default(), 0);
@@ -151,8 +131,8 @@ fn run(bench: &mut Bench, legacy: bool) {
                 rooms: &rooms,
                 tallies: &tallies,
             };
-            span = span + generation(bench, round, &shared, &mut totals);
-            for Padded(tally) in tallies.iter() {
+            span += generation(bench, round, &shared, &mut totals);
+            for tally in tallies.iter() {
                 let tally = tally.take();
                 // Without the slot array: it is allocated outside the threads' clocks.
                 ops += tally.allocations + tally.frees - 2;
@@ -166,7 +146,7 @@ fn run(bench: &mut Bench, legacy: bool) {
                 }
             }
         }
-        bench.record(round, span, 0, ops);
+        bench.record(round, span, ops);
         totals.ops += if round.cold { 0 } else { ops };
     }
     bench.account(&done, &expected);
@@ -189,10 +169,7 @@ fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) 
     // The program of 2017 added the smallest size a second time to every random size.
     let twice = if legacy { min } else { 0 };
     if max + twice >= u64::from(u32::MAX) {
-        fail::give_up(
-            "unsupported",
-            format_args!("blocks of up to {} bytes", max + twice),
-        );
+        fail!("unsupported", "blocks of up to {} bytes", max + twice);
     }
     if bench.parameter("mode") == "fixed" {
         return (tables::fixed(min as u32), tables::fixed(min as u32));
@@ -214,7 +191,7 @@ fn generation(
     bench: &mut Bench,
     round: Round,
     shared: &ScatterContext,
-    totals: &mut Totals,
+    totals: &mut ScatterTotals,
 ) -> Span {
     let team = bench.gather(shared, worker::run);
     let opened = team.release();
@@ -227,9 +204,9 @@ fn generation(
         // First all threads end their loops, then all free the batches that were still on the way.
         shared.meeting.wait();
         shared.meeting.wait();
-        span = span + began.elapsed();
+        span += began.elapsed();
         if shared.legacy && !round.cold {
-            let sample = Sample {
+            let sample = ScatterSample {
                 live_bytes: shared.live_bytes(),
                 rss_bytes: memory::Resident::now().rss,
                 mapped_bytes: memory::mapped_bytes(),
@@ -244,7 +221,8 @@ fn generation(
         shared.meeting.wait();
     }
     bench.join(round, team, &opened);
-    span + began.elapsed()
+    span += began.elapsed();
+    span
 }
 
 /// Adds one thread's work of a generation, and what the parameters predict. The number of handed
@@ -287,8 +265,8 @@ fn account(
     }
 }
 
-fn report(bench: &Bench, legacy: bool, totals: &Totals) {
-    let Totals {
+fn report(bench: &Bench, legacy: bool, totals: &ScatterTotals) {
+    let ScatterTotals {
         ops,
         clock_ns,
         cpu_ns,

@@ -2,8 +2,7 @@
 //! strides. The program has its random values as literals; ours come from a fixed generator with a
 //! seed for which the tables have the expected means.
 
-use crate::memory::HarnessTable;
-use crate::rng::SplitMix;
+use super::*;
 
 /// Entries of a size table.
 pub const SIZES: usize = 2000;

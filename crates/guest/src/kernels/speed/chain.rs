@@ -87,10 +87,9 @@ impl<'n> Chain<'n> {
         for (index, word) in name.split('-').enumerate() {
             let step = match word {
                 "malloc" | "calloc" => {
-                    let call = if word == "malloc" {
-                        Call::Malloc
-                    } else {
-                        Call::Calloc
+                    let call = match word {
+                        "malloc" => Call::Malloc,
+                        _ => Call::Calloc,
                     };
                     // Objects that are still live stay: a second set with sizes of its own is
                     // added. The same holds for new ones after a free.
@@ -128,6 +127,12 @@ impl<'n> Chain<'n> {
     /// The steps on the clock.
     pub fn steps(&self) -> impl Iterator<Item = ChainStep> {
         self.steps.into_iter().flatten()
+    }
+
+    /// The sets that are freed after the clock.
+    pub fn freed_sets(&self) -> impl Iterator<Item = usize> {
+        let frees = self.frees;
+        (0..SETS).filter(move |set| frees[*set])
     }
 
     /// Lets this chain use what `previous` leaves, if it needs exactly that.

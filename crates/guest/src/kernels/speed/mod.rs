@@ -3,33 +3,24 @@
 
 mod chain;
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::measured::Span;
-use crate::memory::{HarnessTable, Padded};
-use crate::rng::SplitMix;
+use super::*;
 use crate::sizes::Sizes;
-use crate::timed_phases::Load;
 use chain::{Call, Chain, ChainStep, DOCUMENT, DRAWS, REALLOC_DRAW, SETS};
-use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
 pub const KERNEL: Kernel = Kernel {
-    name: "speed",
     calls: &["malloc", "calloc", "realloc", "free"],
-    parameters: &[
-        "chain",
-        "objects",
-        "touch",
-        "carry-over",
-        "classes",
-        "thread",
-    ],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "speed",
+        &[
+            "chain",
+            "objects",
+            "touch",
+            "carry-over",
+            "classes",
+            "thread",
+        ],
+        run,
+    )
 };
 
 struct SpeedContext<'a> {
@@ -41,75 +32,54 @@ struct SpeedContext<'a> {
     /// Entries from one set or list to the next: whole cache lines.
     stride: usize,
     /// By worker, then by set.
-    blocks: &'a [AtomicPtr<u8>],
+    blocks: HarnessTable<AtomicPtr<u8>>,
     /// By worker, then by list.
-    sizes: &'a [u32],
-    tallies: &'a [Padded<Cell<KernelWork>>],
+    sizes: HarnessTable<u32>,
+    works: Works,
 }
-
-// SAFETY: each worker uses its own tally; blocks are atomic.
-unsafe impl Sync for SpeedContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let objects = bench.count("objects");
     let (list, count) = chains(bench.parameter("chain"), bench.flag("carry-over"));
     let chains = &list[..count];
-    let classes = Sizes::parse(bench.parameter("classes"));
+    let classes = bench.sizes();
     let stride = objects.next_multiple_of(32);
     let tables = SETS * size_of::<AtomicPtr<u8>>() + DRAWS * size_of::<u32>();
     bench.needs(
         (bench.threads * stride) as u64 * (tables as u64 + u64::from(classes.largest()) + 16),
     );
-    let blocks = HarnessTable::<AtomicPtr<u8>>::zeroed(bench.threads * SETS * stride);
     let mut sizes = HarnessTable::<u32>::zeroed(bench.threads * DRAWS * stride);
     let sums = draw(&classes, bench.seed, objects, stride, &mut sizes);
-    let tallies = HarnessTable::<Padded<Cell<KernelWork>>>::zeroed(bench.threads);
-    let (api, touch) = (bench.api, bench.flag("touch"));
     let shared = SpeedContext {
-        api,
+        api: bench.api,
         chains,
         objects,
-        touch,
+        touch: bench.flag("touch"),
         stride,
-        blocks: &blocks,
-        sizes: &sizes,
-        tallies: &tallies,
+        blocks: HarnessTable::zeroed(bench.threads * SETS * stride),
+        sizes,
+        works: Works::new(bench),
     };
-
     let per_step = (bench.threads * objects) as u64;
     let steps: usize = chains.iter().map(|chain| chain.steps().count()).sum();
-    let (mut done, mut expected, mut peak) = (KernelWork::default(), KernelWork::default(), 0);
-    let (mut measured, mut totals) = (0u64, [Span::default(); DOCUMENT.len()]);
-    bench.begin();
-    for round in bench.rounds() {
-        let mut laps = [Span::default(); DOCUMENT.len()];
-        bench.laps(round, count, &shared, |lap, lapse| laps[lap] = lapse.span);
-        let mut whole = Span::default();
-        laps.iter().for_each(|lap| whole = whole + *lap);
-        bench.record(round, whole, 0, per_step * steps as u64);
-        if !round.cold {
-            totals
-                .iter_mut()
-                .zip(&laps)
-                .for_each(|(total, lap)| *total = *total + *lap);
-            measured += 1;
-        }
-        tallies
-            .iter()
-            .for_each(|Padded(tally)| done.add(&tally.take()));
-        peak = expect(chains, per_step, &sums, &mut expected);
-    }
-    bench.account(&done, &expected);
+    let (expected, peak) = expected(chains, per_step, &sums);
+    let plan = LapPlan {
+        teams: 1,
+        laps: count,
+        ops: per_step * steps as u64,
+        expected,
+    };
+    let seen = laps::run(bench, &shared, &shared.works, &plan);
     bench.requested_peak(peak);
-    for (chain, total) in chains.iter().zip(&totals) {
-        let calls = (measured * objects as u64 * chain.steps().count() as u64) as f64;
+    for (chain, total) in chains.iter().zip(&seen.spans) {
+        let calls = (seen.measured * objects as u64 * chain.steps().count() as u64) as f64;
         bench.figure(
             format_args!("ns_per_call_{}", chain.name),
             total.wall_ns as f64 / calls,
         );
         bench.figure(
             format_args!("minor_faults_{}", chain.name),
-            total.minor_faults as f64 / measured as f64,
+            total.minor_faults as f64 / seen.measured as f64,
         );
     }
 }
@@ -117,9 +87,7 @@ fn run(bench: &mut Bench) {
 /// One chain, or all chains of the document in sequence in this process.
 fn chains(word: &str, carry_over: bool) -> ([Chain<'_>; DOCUMENT.len()], usize) {
     let parse = |name| {
-        Chain::parse(name).unwrap_or_else(|| {
-            fail::give_up("error", format_args!("`{name}` is no chain of routines"))
-        })
+        Chain::parse(name).unwrap_or_else(|| fail!("error", "`{name}` is no chain of routines"))
     };
     if word != "all" {
         return ([parse(word); DOCUMENT.len()], 1);
@@ -154,23 +122,14 @@ fn draw(
     sums
 }
 
-/// Adds what one round must do, computed from the chains alone, and returns the peak of live bytes
-/// between two steps.
-fn expect(
-    chains: &[Chain<'_>],
-    per_step: u64,
-    sums: &[u64; DRAWS],
-    expected: &mut KernelWork,
-) -> u64 {
+/// What one round must do, computed from the chains alone, and the peak of live bytes between two
+/// steps.
+fn expected(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS]) -> (KernelWork, u64) {
+    let mut expected = KernelWork::default();
     let (mut live, mut peak) = ([0; SETS], 0);
     for chain in chains {
         let first = chain.fills.then_some(ChainStep::FILL);
-        let last = chain
-            .frees
-            .iter()
-            .enumerate()
-            .filter(|(_, frees)| **frees)
-            .map(|(set, _)| ChainStep::free(set));
+        let last = chain.freed_sets().map(ChainStep::free);
         for step in first.into_iter().chain(chain.steps()).chain(last) {
             *match step.call {
                 Call::Malloc => &mut expected.malloc,
@@ -187,7 +146,7 @@ fn expect(
             peak = peak.max(live.iter().sum());
         }
     }
-    peak
+    (expected, peak)
 }
 
 impl Load for SpeedContext<'_> {
@@ -204,12 +163,7 @@ impl Load for SpeedContext<'_> {
     }
 
     fn after(&self, worker: usize, lap: usize) {
-        for (set, _) in self.chains[lap]
-            .frees
-            .iter()
-            .enumerate()
-            .filter(|(_, frees)| **frees)
-        {
+        for set in self.chains[lap].freed_sets() {
             self.all_objects(worker, ChainStep::free(set));
         }
     }
@@ -228,51 +182,32 @@ impl SpeedContext<'_> {
         let blocks = &self.blocks[(worker * SETS + step.set) * self.stride..][..self.objects];
         let sizes = &self.sizes[(worker * DRAWS + step.draw) * self.stride..][..self.objects];
         let calls = blocks.len() as u64;
+        let mut work = KernelWork::default();
         // SAFETY: ordinary calls; `realloc` and `free` get the blocks of the step before, each
         // block once.
-        let work = unsafe {
+        unsafe {
             match step.call {
                 Call::Malloc => {
-                    let checksum = self.fill(blocks, sizes, |_, size| malloc(size));
-                    KernelWork {
-                        malloc: calls,
-                        checksum,
-                        ..KernelWork::default()
-                    }
+                    work.malloc = calls;
+                    work.checksum = self.fill(blocks, sizes, |_, size| malloc(size));
                 }
                 Call::Calloc => {
-                    let checksum = self.fill(blocks, sizes, |_, size| calloc(1, size));
-                    KernelWork {
-                        calloc: calls,
-                        checksum,
-                        ..KernelWork::default()
-                    }
+                    work.calloc = calls;
+                    work.checksum = self.fill(blocks, sizes, |_, size| calloc(1, size));
                 }
                 Call::Realloc => {
-                    let checksum = self.fill(blocks, sizes, |place, size| {
-                        realloc(place.load(Ordering::Relaxed), size)
+                    work.realloc = calls;
+                    work.checksum = self.fill(blocks, sizes, |place, size| {
+                        realloc(place.load(Relaxed), size)
                     });
-                    KernelWork {
-                        realloc: calls,
-                        checksum,
-                        ..KernelWork::default()
-                    }
                 }
                 Call::Free => {
-                    blocks
-                        .iter()
-                        .for_each(|place| free(place.load(Ordering::Relaxed)));
-                    KernelWork {
-                        free: calls,
-                        ..KernelWork::default()
-                    }
+                    work.free = calls;
+                    blocks.iter().for_each(|place| free(place.load(Relaxed)));
                 }
             }
-        };
-        let tally = &self.tallies[worker].0;
-        let mut sum = tally.get();
-        sum.add(&work);
-        tally.set(sum);
+        }
+        self.works.add(worker, work);
     }
 
     /// Stores the result of `call` at each place, and returns the bytes requested.
@@ -287,13 +222,13 @@ impl SpeedContext<'_> {
         for (place, &size) in places.iter().zip(sizes) {
             let block = call(place, size as usize);
             if block.is_null() && size > 0 {
-                fail::null("malloc, calloc or realloc", size as usize);
+                report::no_block("malloc, calloc or realloc", size as usize);
             }
             if self.touch && size > 0 {
                 // SAFETY: the block has a first byte.
                 unsafe { block.write_volatile(1) };
             }
-            place.store(block, Ordering::Relaxed);
+            place.store(block, Relaxed);
             bytes += u64::from(size);
         }
         bytes

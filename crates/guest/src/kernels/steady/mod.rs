@@ -4,30 +4,21 @@
 mod ring;
 mod schedule;
 
-use super::shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again};
-use super::{Kernel, MemoryPoints};
-use crate::bench::{Bench, Round};
-use crate::fail;
+use super::*;
+use crate::bench::Round;
 use crate::lifetimes::Lifetimes;
-use crate::measured::Span;
-use crate::memory::{HarnessTable, Padded};
-use crate::null;
 use crate::placement;
-use crate::retained;
-use crate::threads::{Rendezvous, Turns};
-use crate::timed_phases::Load;
-use core::cell::Cell;
-use core::ptr;
+use crate::threads::Turns;
 use ring::Rings;
 use schedule::{Draws, Schedule, ThreadSchedule, stamp};
 
 pub const KERNEL: Kernel = Kernel {
-    name: "steady",
-    calls: &["malloc", "free"],
-    parameters: &["lifetimes", "operations", "touch", "use", "thread"],
     memory: MemoryPoints::Own,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "steady",
+        &["lifetimes", "operations", "touch", "use", "thread"],
+        run,
+    )
 };
 
 /// A thread frees what others hand over once in so many births.
@@ -51,7 +42,7 @@ struct SteadyContext {
     slots: usize,
     blocks: Blocks,
     rings: Rings,
-    workers: HarnessTable<Padded<Worker>>,
+    workers: HarnessTable<Padded<SteadyCounts>>,
     /// Addresses that the first thread reads, if they are wanted.
     placed: HarnessTable<Cell<usize>>,
     turns: Turns,
@@ -59,14 +50,11 @@ struct SteadyContext {
     looks_itself: bool,
     end: Rendezvous,
     /// Sums over all points: resident heap, and live bytes.
-    seen: [Cell<u64>; 2],
+    seen: InTurn<[Cell<u64>; 2]>,
 }
 
-// SAFETY: a worker uses its own part of all tables; the main thread alone `seen`; rings are made to be shared.
-unsafe impl Sync for SteadyContext {}
-
 #[derive(Default)]
-struct Worker {
+struct SteadyCounts {
     /// Of the births on the clock.
     deaths: Cell<u64>,
     freed_for_others: Cell<u64>,
@@ -87,9 +75,9 @@ fn run(bench: &mut Bench) {
         seed: bench.seed,
     };
     if draws.survivors + draws.births >= u32::MAX as usize {
-        fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("more than 2^32 blocks of a thread: lower `operations` or `live`"),
+            "more than 2^32 blocks of a thread: lower `operations` or `live`"
         );
     }
     bench.needs(Schedule::table_bytes(&draws) + (2.0 * live_bytes) as u64 * threads as u64);
@@ -121,9 +109,9 @@ fn run(bench: &mut Bench) {
     for round in bench.rounds() {
         context.shape.points.begin();
         let span = context.round(bench, round);
-        bench.record(round, span, 0, (threads * operations) as u64);
+        bench.record(round, span, (threads * operations) as u64);
         rounds += 1;
-        for Padded(worker) in context.workers.iter() {
+        for worker in context.workers.iter() {
             deaths += worker.deaths.take();
             for_others += worker.freed_for_others.take();
         }
@@ -148,18 +136,14 @@ fn run(bench: &mut Bench) {
 
 impl SteadyContext {
     fn round(&self, bench: &mut Bench, round: Round) -> Span {
-        let mut span = None;
-        if self.turns.are_taken() {
-            let team = bench.gather(self, |context, worker| context.in_turns(worker));
-            let began = team.release();
+        if !self.turns.are_taken() {
+            return bench.lap(round, self);
+        }
+        let began = bench.play_beside(round, self, SteadyContext::in_turns, |bench| {
             self.give_turns(bench.threads);
             self.end.wait();
-            bench.join(round, team, &began);
-            span = Some(began.elapsed());
-        } else {
-            bench.laps(round, 1, self, |_, lapse| span = Some(lapse.span));
-        }
-        span.unwrap_or_default()
+        });
+        began.elapsed()
     }
 
     fn in_turns(&self, worker: usize) {
@@ -189,7 +173,9 @@ impl SteadyContext {
         self.operations.div_ceil(TURN)
     }
 
-    /// Takes a point, unless there are too many, after so many turns on the clock.
+    /// Takes a point, unless there are too many, after so many turns on the clock. Never inlined:
+    /// most processes take none, and their loop would be larger.
+    #[inline(never)]
     fn look(&self, turns: usize) {
         let every = self.turns_on_clock().div_ceil(MOST_POINTS);
         if turns.is_multiple_of(every) {
@@ -267,7 +253,7 @@ impl SteadyContext {
                 saw((birth - from) * own.reads(birth).len() + place, address);
             }
         }
-        let worker = &self.workers[worker].0;
+        let worker = &self.workers[worker];
         worker.deaths.set(deaths);
         worker.freed_for_others.set(freed_for_others);
         worker.reads.set(worker.reads.get() + reads);
@@ -282,23 +268,18 @@ impl SteadyContext {
         let placement = placement::of(reads, |see| {
             self.placed.iter().for_each(|read| see(read.get(), 1, true));
         });
-        let figures = [
-            (
-                "tlb_64_misses_per_read",
-                placement.first_tlb_misses_per_node,
-            ),
-            (
-                "tlb_1536_misses_per_read",
-                placement.second_tlb_misses_per_node,
-            ),
-            (
-                "cache_1_mib_misses_per_read",
-                placement.cache_misses_per_node,
-            ),
-        ];
-        for (name, value) in figures {
-            bench.figure(name, value);
-        }
+        bench.figure(
+            "tlb_64_misses_per_read",
+            placement.first_tlb_misses_per_node,
+        );
+        bench.figure(
+            "tlb_1536_misses_per_read",
+            placement.second_tlb_misses_per_node,
+        );
+        bench.figure(
+            "cache_1_mib_misses_per_read",
+            placement.cache_misses_per_node,
+        );
     }
 }
 
@@ -335,10 +316,10 @@ impl Load for SteadyContext {
     fn after(&self, worker: usize, _lap: usize) {
         let thread = self.shape.thread(worker);
         let expected = self.schedule.of(worker).reads_sum;
-        if self.workers[worker].0.reads.take() != expected && self.verifies {
-            fail::give_up(
+        if self.workers[worker].reads.take() != expected && self.verifies {
+            fail!(
                 "wrong-result",
-                format_args!("a live block that was read does not hold what was written"),
+                "a live block that was read does not hold what was written"
             );
         }
         // All threads have handed over what they had to.

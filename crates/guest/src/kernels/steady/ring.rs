@@ -1,9 +1,7 @@
 //! Blocks that a thread is to free because others say so.
 
-use crate::memory::{HarnessTable, Padded};
+use super::*;
 use crate::shape_blocks::StampedBlock;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks that may wait for one thread.
 const ROOM: u64 = 4096;
@@ -11,25 +9,22 @@ const ROOM: u64 = 4096;
 /// A bounded queue for each thread: any thread pushes, its owner takes. After Dmitry Vyukov's: each
 /// place says which turn it is ready for.
 pub struct Rings {
-    places: HarnessTable<Place>,
-    ends: HarnessTable<Padded<Ends>>,
+    places: HarnessTable<RingPlace>,
+    ends: HarnessTable<Padded<RingEnds>>,
 }
 
-struct Place {
+struct RingPlace {
     turn: AtomicU64,
     block: Cell<StampedBlock>,
 }
 
 #[derive(Default)]
-struct Ends {
+struct RingEnds {
     /// Pushes so far.
     pushed: AtomicU64,
     /// Of the owner alone.
     taken: Cell<u64>,
 }
-
-// SAFETY: a place belongs to the thread that its turn says; `taken` to the owner.
-unsafe impl Sync for Rings {}
 
 impl Rings {
     /// For so many threads.
@@ -40,30 +35,25 @@ impl Rings {
         }
     }
 
-    fn place(&self, owner: usize, turn: u64) -> &Place {
+    fn place(&self, owner: usize, turn: u64) -> &RingPlace {
         &self.places[owner * ROOM as usize + (turn % ROOM) as usize]
     }
 
     /// Hands a block to its owner; `false` if there is no room.
     pub fn push(&self, owner: usize, block: StampedBlock) -> bool {
-        let pushed = &self.ends[owner].0.pushed;
-        let mut turn = pushed.load(Ordering::Relaxed);
+        let pushed = &self.ends[owner].pushed;
+        let mut turn = pushed.load(Relaxed);
         loop {
             let place = self.place(owner, turn);
             // A place is empty after an even number of turns of its own, and full after an odd one.
             let due = turn / ROOM * 2;
-            match place.turn.load(Ordering::Acquire) {
+            match place.turn.load(Acquire) {
                 ready if ready < due => return false,
-                ready if ready > due => turn = pushed.load(Ordering::Relaxed),
-                _ => match pushed.compare_exchange_weak(
-                    turn,
-                    turn + 1,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                ) {
+                ready if ready > due => turn = pushed.load(Relaxed),
+                _ => match pushed.compare_exchange_weak(turn, turn + 1, Relaxed, Relaxed) {
                     Ok(_) => {
                         place.block.set(block);
-                        place.turn.store(due + 1, Ordering::Release);
+                        place.turn.store(due + 1, Release);
                         return true;
                     }
                     Err(current) => turn = current,
@@ -74,15 +64,15 @@ impl Rings {
 
     /// The next block, if there is one. For the owner.
     pub fn take(&self, owner: usize) -> Option<StampedBlock> {
-        let taken = &self.ends[owner].0.taken;
+        let taken = &self.ends[owner].taken;
         let turn = taken.get();
         let place = self.place(owner, turn);
         let due = turn / ROOM * 2;
-        if place.turn.load(Ordering::Acquire) != due + 1 {
+        if place.turn.load(Acquire) != due + 1 {
             return None;
         }
         let block = place.block.get();
-        place.turn.store(due + 2, Ordering::Release);
+        place.turn.store(due + 2, Release);
         taken.set(turn + 1);
         Some(block)
     }

@@ -1,9 +1,8 @@
 //! When blocks are born and die, which thread frees them, and which of them are read: drawn before
 //! the clock starts, so that the same calls come in the same order under every allocator.
 
+use super::*;
 use crate::lifetimes::{Drawn, Lifetimes};
-use crate::memory::HarnessTable;
-use crate::rng::SplitMix;
 
 /// What is drawn for each thread.
 #[derive(Clone, Copy)]
@@ -91,7 +90,7 @@ fn read_byte(number: usize, size: u32) -> u64 {
 
 /// A block while its schedule is made.
 #[derive(Clone, Copy)]
-struct Object {
+struct Lifespan {
     size: u32,
     /// The birth before which it dies.
     death: u32,
@@ -111,8 +110,8 @@ impl Schedule {
         let blocks = draws.survivors + draws.births;
         let kept = blocks * (size_of::<Birth>() + size_of::<Death>())
             + draws.births * (1 + draws.uses) * size_of::<u32>();
-        let used =
-            blocks * (size_of::<Object>() + 3 * size_of::<u32>()) + draws.births * size_of::<u64>();
+        let used = blocks * (size_of::<Lifespan>() + 3 * size_of::<u32>())
+            + draws.births * size_of::<u64>();
         (draws.threads * kept + used) as u64
     }
 
@@ -133,7 +132,7 @@ impl Schedule {
             reads: HarnessTable::zeroed(threads * births * uses),
             sums: HarnessTable::zeroed(threads),
         };
-        let mut objects = HarnessTable::<Object>::zeroed(survivors + births);
+        let mut objects = HarnessTable::<Lifespan>::zeroed(survivors + births);
         for thread in 0..threads {
             let mut random = SplitMix::new(draws.seed, thread as u64);
             draw_objects(lifetimes, &draws, thread, &mut random, &mut objects);
@@ -152,9 +151,9 @@ impl Schedule {
         } = self.draws;
         let blocks = survivors + births;
         ThreadSchedule {
-            born: &self.born[thread * blocks..][..blocks],
+            born: self.born.part(thread, blocks),
             deaths_before: &self.deaths_before[thread * (births + 1)..][..births + 1],
-            deaths: &self.deaths[thread * blocks..][..blocks],
+            deaths: self.deaths.part(thread, blocks),
             reads: &self.reads[thread * births * uses..][..births * uses],
             bytes: self.sums[thread].bytes,
             reads_sum: self.sums[thread].reads,
@@ -174,7 +173,7 @@ impl Schedule {
     }
 
     /// Finds the slots of a thread's blocks, in the order of the births.
-    fn play(&mut self, thread: usize, random: &mut SplitMix, objects: &mut [Object]) {
+    fn play(&mut self, thread: usize, random: &mut SplitMix, objects: &mut [Lifespan]) {
         let Draws {
             survivors,
             births,
@@ -202,7 +201,7 @@ impl Schedule {
             if let Some(birth) = number.checked_sub(survivors) {
                 let dead = before[birth] as usize..before[birth + 1] as usize;
                 for (death, &dying) in deaths[dead.clone()].iter_mut().zip(&order[dead]) {
-                    let Object { size, slot, by, .. } = objects[dying as usize];
+                    let Lifespan { size, slot, by, .. } = objects[dying as usize];
                     *death = Death { slot, by };
                     live -= u64::from(size);
                     held[slot as usize] = 0;
@@ -251,7 +250,7 @@ fn draw_objects(
     draws: &Draws,
     thread: usize,
     random: &mut SplitMix,
-    objects: &mut [Object],
+    objects: &mut [Lifespan],
 ) {
     let threads = draws.threads as u32;
     let by = |random: &mut SplitMix, drawn: &Drawn| {
@@ -280,7 +279,7 @@ fn draw_objects(
     for (birth, (object, left)) in births.iter_mut().zip(lefts.iter_mut()).enumerate() {
         let drawn = lifetimes.birth(random);
         *left = drawn.left;
-        *object = Object {
+        *object = Lifespan {
             size: drawn.size,
             death: 0,
             by: by(random, &drawn),
@@ -303,7 +302,7 @@ fn draw_objects(
         at.min(never) as u32
     };
     for (object, Survivor { drawn, .. }) in survivors.iter_mut().zip(living.iter()) {
-        *object = Object {
+        *object = Lifespan {
             size: drawn.size,
             death: death(random, 0, drawn.left),
             by: by(random, drawn),
@@ -333,10 +332,10 @@ fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
 }
 
 /// The blocks that die, by the birth before which they do; `before` gets how many die earlier.
-fn in_order_of_death(objects: &[Object], before: &mut [u32]) -> HarnessTable<u32> {
+fn in_order_of_death(objects: &[Lifespan], before: &mut [u32]) -> HarnessTable<u32> {
     before.fill(0);
     let births = before.len() - 1;
-    let dies = |object: &&Object| (object.death as usize) < births;
+    let dies = |object: &&Lifespan| (object.death as usize) < births;
     for object in objects.iter().filter(dies) {
         before[object.death as usize + 1] += 1;
     }

@@ -3,23 +3,16 @@
 
 mod write_back;
 
-use super::{Kernel, MemoryPoints};
-use crate::api::Api;
-use crate::bench::{Bench, KernelWork};
-use crate::fail;
-use crate::memory::{HarnessTable, Padded};
-use crate::timed_phases::Load;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use super::*;
 use write_back::WriteBack;
 
 pub const KERNEL: Kernel = Kernel {
-    name: "zalloc",
     calls: &["malloc", "calloc", "free"],
-    parameters: &["blocks", "size", "zeroing", "write-back", "free", "thread"],
-    memory: MemoryPoints::Sampled,
-    has_floor: true,
-    run,
+    ..Kernel::timed(
+        "zalloc",
+        &["blocks", "size", "zeroing", "write-back", "free", "thread"],
+        run,
+    )
 };
 
 /// How a block is zeroed.
@@ -31,7 +24,7 @@ enum Zeroing {
     None,
 }
 
-struct ZallocContext<'a> {
+struct ZallocContext {
     api: Api,
     size: usize,
     zeroing: Zeroing,
@@ -40,12 +33,9 @@ struct ZallocContext<'a> {
     blocks: usize,
     /// Entries of `kept` from one worker to the next: whole cache lines.
     stride: usize,
-    kept: &'a [AtomicPtr<u8>],
-    tallies: &'a [Padded<Cell<KernelWork>>],
+    kept: HarnessTable<AtomicPtr<u8>>,
+    works: Works,
 }
-
-// SAFETY: each worker uses its own tally; blocks are atomic.
-unsafe impl Sync for ZallocContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let (blocks, size) = (bench.count("blocks"), bench.count("size"));
@@ -64,8 +54,6 @@ fn run(bench: &mut Bench) {
     bench.needs((bench.threads * live) as u64 * (size as u64 + 64));
 
     let stride = blocks.next_multiple_of(16);
-    let kept = HarnessTable::<AtomicPtr<u8>>::zeroed(bench.threads * stride);
-    let tallies = HarnessTable::<Padded<Cell<KernelWork>>>::zeroed(bench.threads);
     let shared = ZallocContext {
         api: bench.api,
         size,
@@ -74,50 +62,29 @@ fn run(bench: &mut Bench) {
         immediate,
         stride,
         blocks,
-        kept: &kept,
-        tallies: &tallies,
+        kept: HarnessTable::zeroed(bench.threads * stride),
+        works: Works::new(bench),
     };
-    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
-    let (mut mean_ns, mut measured) = (0, 0u32);
-    bench.begin();
-    for round in bench.rounds() {
-        let calls = (bench.threads * blocks) as u64;
-        let mut took = None;
-        bench.laps(round, 1, &shared, |_, lapse| took = Some(lapse));
-        let Some(lapse) = took else { continue };
-        bench.record(
-            round,
-            lapse.span,
-            0,
-            if immediate { 2 * calls } else { calls },
-        );
-        if !round.cold {
-            mean_ns += lapse.mean_ns;
-            measured += 1;
-        }
-        for Padded(tally) in tallies.iter() {
-            done.add(&tally.take());
-        }
-        *(if zeroing == Zeroing::Calloc {
-            &mut expected.calloc
-        } else {
-            &mut expected.malloc
-        }) += calls;
-        expected.free += calls;
-        expected.checksum += calls * size as u64;
-    }
-    bench.account(&done, &expected);
+    let calls = (bench.threads * blocks) as u64;
+    let plan = LapPlan {
+        teams: 1,
+        laps: 1,
+        ops: if immediate { 2 * calls } else { calls },
+        expected: KernelWork {
+            free: calls,
+            ..shared.made(calls)
+        },
+    };
+    let seen = laps::run(bench, &shared, &shared.works, &plan);
     bench.requested_peak((bench.threads * live * size) as u64);
     // The iteration's time is that of the slowest thread; the document's author reported this
     // average.
-    bench.figure(
-        "thread_mean_ns",
-        mean_ns as f64 / f64::from(measured.max(1)),
-    );
+    let mean_ns = seen.mean_ns as f64 / seen.measured.max(1) as f64;
+    bench.figure("thread_mean_ns", mean_ns);
     bench.note("write_back", write_back.word());
 }
 
-impl Load for ZallocContext<'_> {
+impl Load for ZallocContext {
     fn timed(&self, worker: usize, _lap: usize) {
         let Api {
             malloc,
@@ -137,7 +104,7 @@ impl Load for ZallocContext<'_> {
                 }
             };
             if block.is_null() && self.size > 0 {
-                fail::null("malloc or calloc", self.size);
+                report::no_block("malloc or calloc", self.size);
             }
             if self.zeroing == Zeroing::Memset {
                 // No compiler turns this into a calloc: it cannot know the target of the pointer to
@@ -153,39 +120,45 @@ impl Load for ZallocContext<'_> {
                 unsafe { free(block) };
                 freed += 1;
             } else {
-                place.store(block, Ordering::Relaxed);
+                place.store(block, Relaxed);
             }
         }
-        let calls = self.blocks as u64;
-        let (malloc, calloc) = if self.zeroing == Zeroing::Calloc {
-            (0, calls)
-        } else {
-            (calls, 0)
-        };
-        self.tallies[worker].0.set(KernelWork {
-            malloc,
-            calloc,
+        let work = KernelWork {
             free: freed,
             checksum: bytes,
-            ..KernelWork::default()
-        });
+            ..self.made(self.blocks as u64)
+        };
+        self.works.add(worker, work);
     }
 
     fn after(&self, worker: usize, _lap: usize) {
         if self.immediate {
             return;
         }
-        let mut tally = self.tallies[worker].0.get();
         for block in self.own(worker) {
             // SAFETY: a live block of this worker, released once.
-            unsafe { (self.api.free)(block.load(Ordering::Relaxed)) };
-            tally.free += 1;
+            unsafe { (self.api.free)(block.load(Relaxed)) };
         }
-        self.tallies[worker].0.set(tally);
+        let freed = KernelWork {
+            free: self.blocks as u64,
+            ..KernelWork::default()
+        };
+        self.works.add(worker, freed);
     }
 }
 
-impl ZallocContext<'_> {
+impl ZallocContext {
+    /// The work of so many calls that make a block.
+    fn made(&self, calls: u64) -> KernelWork {
+        let is_calloc = self.zeroing == Zeroing::Calloc;
+        KernelWork {
+            malloc: if is_calloc { 0 } else { calls },
+            calloc: if is_calloc { calls } else { 0 },
+            checksum: calls * self.size as u64,
+            ..KernelWork::default()
+        }
+    }
+
     /// A place for each block of a worker.
     fn own(&self, worker: usize) -> &[AtomicPtr<u8>] {
         &self.kept[worker * self.stride..][..self.blocks]

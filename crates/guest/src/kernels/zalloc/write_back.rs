@@ -50,9 +50,9 @@ impl WriteBack {
     /// No instruction is known for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn detect() -> WriteBack {
-        crate::fail::give_up(
+        fail!(
             "unsupported",
-            format_args!("no instruction is known here that writes cache lines back"),
+            "no instruction is known here that writes cache lines back"
         )
     }
 

@@ -1,12 +1,9 @@
 //! Batches of blocks: made for another thread, sent, received and freed.
 
 use super::super::mailbox::Batch;
-use super::super::tables;
-use super::{Worker, advance, lost_its_size, malloc, size_in};
-use core::ptr;
-use core::sync::atomic::Ordering;
+use super::*;
 
-impl Worker<'_> {
+impl ScatterWorker<'_> {
     /// Step 5: frees what others have sent, block by block, then array and header.
     pub(super) fn free_batches(&mut self, mut batch: *mut Batch) {
         let free = self.shared.api.free;
@@ -44,8 +41,8 @@ impl Worker<'_> {
                 free(header);
             }
             self.tally.frees += count + 2;
-            let desk = &self.shared.desks[producer].0;
-            desk.freed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            let desk = &self.shared.desks[producer];
+            desk.freed_bytes.fetch_add(bytes, Relaxed);
             // SAFETY: this thread is done with the record.
             unsafe { desk.spent.push(batch) };
             batch = next;
@@ -61,8 +58,8 @@ impl Worker<'_> {
         };
         let batch = self.record();
         let array_bytes = count as usize * size_of::<*mut u8>();
-        let header = malloc(&self.shared.api, size_of::<Batch>());
-        let mut pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
+        let header = self.shared.api.allocate(size_of::<Batch>());
+        let mut pointers: *mut *mut u8 = self.shared.api.allocate(array_bytes).cast();
         if !self.holds {
             // SAFETY: records are this thread's own, and each has a place aside.
             pointers = unsafe {
@@ -109,13 +106,13 @@ impl Worker<'_> {
             self.target = advance(self.target, 1, self.shared.threads);
         }
         // SAFETY: this thread's batch, which it touches no longer.
-        unsafe { self.shared.desks[self.target].0.received.push(batch) };
+        unsafe { self.shared.desks[self.target].received.push(batch) };
     }
 
     /// A record that is not in use: one that has come back, or a fresh one.
     fn record(&mut self) -> *mut Batch {
         if self.stock.is_null() {
-            self.stock = self.shared.desks[self.index].0.spent.take();
+            self.stock = self.shared.desks[self.index].spent.take();
         }
         if self.stock.is_null() {
             self.fresh_batches += 1;
@@ -130,7 +127,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn drain(&mut self) {
-        let received = self.shared.desks[self.index].0.received.take();
+        let received = self.shared.desks[self.index].received.take();
         if !received.is_null() {
             self.timed(|worker| worker.free_batches(received));
         }

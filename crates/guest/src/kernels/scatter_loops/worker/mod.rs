@@ -3,18 +3,11 @@
 mod batches;
 mod walk;
 
+use super::*;
 pub use walk::MARK_BYTES;
 
 use super::mailbox::{Batch, Desk};
-use super::tables;
-use crate::api::Api;
-use crate::clock::{now_ns, thread_cpu_ns};
-use crate::fail;
-use crate::memory::Padded;
-use crate::threads::Rendezvous;
-use core::cell::Cell;
-use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::clock::thread_cpu_ns;
 
 /// Distance of the threads' first sizes, in entries of the size table.
 const SIZE_STEP: usize = 37;
@@ -41,22 +34,18 @@ pub struct ScatterContext<'a> {
     pub meeting: Rendezvous,
     /// Sequences that threads have ended.
     pub ended: AtomicU64,
-    pub desks: &'a [Padded<Desk>],
-    pub rooms: &'a [Padded<Cell<Room>>],
-    pub tallies: &'a [Padded<Cell<ScatterCounts>>],
+    pub desks: &'a HarnessTable<Padded<Desk>>,
+    pub rooms: &'a HarnessTable<Padded<Cell<Room>>>,
+    pub tallies: &'a HarnessTable<Padded<Cell<ScatterCounts>>>,
 }
-
-// SAFETY: each worker uses its own memory and tally; the main thread reads them while the workers
-// wait; desks are atomic.
-unsafe impl Sync for ScatterContext<'_> {}
 
 impl ScatterContext<'_> {
     /// Requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
-        let told = |Padded(desk): &Padded<Desk>| {
+        let told = |desk: &Padded<Desk>| {
             desk.kept_bytes
-                .load(Ordering::Relaxed)
-                .wrapping_sub(desk.freed_bytes.load(Ordering::Relaxed)) as i64
+                .load(Relaxed)
+                .wrapping_sub(desk.freed_bytes.load(Relaxed)) as i64
         };
         self.desks.iter().map(told).sum::<i64>().max(0) as u64
     }
@@ -101,7 +90,7 @@ pub struct ScatterCounts {
     pub peak_bytes: u64,
 }
 
-struct Worker<'a> {
+struct ScatterWorker<'a> {
     shared: &'a ScatterContext<'a>,
     index: usize,
     tally: ScatterCounts,
@@ -128,9 +117,9 @@ struct Worker<'a> {
 
 /// The body of a worker thread.
 pub fn run(shared: &ScatterContext, index: usize) {
-    let room = shared.rooms[index].0.get();
+    let room = shared.rooms[index].get();
     let (allocate_stride, free_stride) = tables::strides(shared.blocks);
-    let mut worker = Worker {
+    let mut worker = ScatterWorker {
         shared,
         index,
         tally: ScatterCounts::default(),
@@ -151,7 +140,10 @@ pub fn run(shared: &ScatterContext, index: usize) {
         size_at: 0,
         alignment_turn: 0,
     };
-    worker.slots = malloc(&shared.api, shared.blocks * size_of::<*mut u8>()).cast();
+    worker.slots = shared
+        .api
+        .allocate(shared.blocks * size_of::<*mut u8>())
+        .cast();
     worker.tally.allocations += 1;
     // SAFETY: freshly allocated for that many pointers.
     unsafe { worker.slots.write_bytes(0, shared.blocks) };
@@ -168,10 +160,10 @@ pub fn run(shared: &ScatterContext, index: usize) {
     // SAFETY: the slot array is live, and nothing is left in it.
     unsafe { (shared.api.free)(worker.slots.cast()) };
     worker.tally.frees += 1;
-    shared.tallies[index].0.set(worker.tally);
+    shared.tallies[index].set(worker.tally);
 }
 
-impl Worker<'_> {
+impl ScatterWorker<'_> {
     fn sequence(&mut self, sequence: usize) {
         let shared = self.shared;
         // The reference program reads two entries ahead.
@@ -186,7 +178,7 @@ impl Worker<'_> {
         self.publish();
         // Only now may the others stop handing blocks over; blocks on the way are freed once all
         // have ended.
-        shared.ended.fetch_add(1, Ordering::AcqRel);
+        shared.ended.fetch_add(1, AcqRel);
         self.drain();
         shared.meeting.wait();
         self.drain();
@@ -203,14 +195,14 @@ impl Worker<'_> {
         let (mut frees, mut allocations) =
             (sequence % tables::FREES, sequence % tables::ALLOCATIONS);
         for number in 0..shared.loops {
-            let received = shared.desks[self.index].0.received.take();
+            let received = shared.desks[self.index].received.take();
             let start = now_ns();
             self.free_some(shared.frees[frees]);
             self.free_batches(received);
             self.replace_some(shared.allocations[allocations]);
             let hands_over = shared.cross_rate > 0
                 && number % shared.cross_rate == 0
-                && shared.ended.load(Ordering::Relaxed) == ended_before;
+                && shared.ended.load(Relaxed) == ended_before;
             let batch = if hands_over {
                 self.pack(shared.allocations[allocations])
             } else {
@@ -250,9 +242,8 @@ impl Worker<'_> {
     /// per `threads` loops, so that the cost does not grow with the number of threads.
     fn publish(&mut self) {
         self.shared.desks[self.index]
-            .0
             .kept_bytes
-            .store(self.kept_bytes, Ordering::Relaxed);
+            .store(self.kept_bytes, Relaxed);
         self.until_look -= 1;
         if self.until_look == 0 {
             self.until_look = self.shared.threads;
@@ -276,9 +267,9 @@ unsafe fn size_in(block: *mut u8) -> u32 {
 #[cold]
 #[inline(never)]
 fn lost_its_size(of: impl core::fmt::Display) -> ! {
-    fail::give_up(
+    fail!(
         "wrong-result",
-        format_args!("{of} changed: blocks overlap or are written to"),
+        "{of} changed: blocks overlap or are written to"
     )
 }
 
@@ -288,14 +279,4 @@ fn lost_its_size(of: impl core::fmt::Display) -> ! {
 fn advance(at: usize, stride: usize, end: usize) -> usize {
     let next = at + stride;
     if next >= end { next - end } else { next }
-}
-
-#[inline(always)]
-fn malloc(api: &Api, size: usize) -> *mut u8 {
-    // SAFETY: an ordinary call.
-    let block = unsafe { (api.malloc)(size) };
-    if block.is_null() && size > 0 {
-        fail::null("malloc", size);
-    }
-    block
 }

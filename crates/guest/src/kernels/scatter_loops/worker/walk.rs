@@ -1,9 +1,6 @@
 //! Walks over the slots that free and replace blocks.
 
-use super::super::tables;
-use super::{Worker, advance, lost_its_size, malloc, size_in};
-use crate::fail;
-use core::ptr;
+use super::*;
 
 /// Below this size, the program as the document describes it requests no alignment, 8 and 16 in
 /// turn.
@@ -21,7 +18,7 @@ struct Change {
     kept_bytes: u64,
 }
 
-impl Worker<'_> {
+impl ScatterWorker<'_> {
     /// Step 4: walks over slots and empties those that are occupied.
     pub(super) fn free_some(&mut self, steps: u64) {
         let (mut at, mut change) = (self.free_at, Change::default());
@@ -116,7 +113,7 @@ impl Worker<'_> {
         let block = if self.shared.legacy && size < ALIGNED_BELOW {
             self.aligned(size as usize)
         } else {
-            malloc(&self.shared.api, size as usize)
+            self.shared.api.allocate(size as usize)
         };
         // SAFETY: all within the block.
         unsafe {
@@ -143,7 +140,7 @@ impl Worker<'_> {
         let turn = self.alignment_turn;
         self.alignment_turn = if turn == 2 { 0 } else { turn + 1 };
         if turn == 0 {
-            return malloc(&self.shared.api, size);
+            return self.shared.api.allocate(size);
         }
         self.tally.aligned += 1;
         let mut block = ptr::null_mut();
@@ -151,7 +148,9 @@ impl Worker<'_> {
         // SAFETY: an ordinary call.
         let error = unsafe { (self.shared.api.posix_memalign)(&mut block, alignment, size) };
         if error != 0 || (block.is_null() && size > 0) {
-            fail::no_aligned(&self.shared.api, alignment, size, error, format_args!(""));
+            self.shared
+                .api
+                .no_aligned(alignment, size, error, format_args!(""));
         }
         block
     }
