@@ -7,7 +7,7 @@ use super::configure;
 use super::inspect::{Inspection, inspect};
 use super::step::{Slots, Steps};
 use super::toolchain::{self, Toolchain};
-use super::{Library, cargo_sources, check, link};
+use super::{Library, cargo_sources, entry_faults, link};
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Recipe, Source};
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
@@ -152,8 +152,8 @@ impl<'a> Work<'a> {
         };
         let inspection = inspect(&built)?;
         if let Sources::Crate(_, recipe) = self.sources {
-            let mut faults = check::completeness(self.allocator, &inspection.exports);
-            faults.extend(check::purity(recipe, &inspection));
+            let mut faults = entry_faults::completeness(self.allocator, &inspection.exports);
+            faults.extend(entry_faults::purity(recipe, &inspection));
             if !faults.is_empty() {
                 bail!(
                     "the library is not what its entry says:\n{}",

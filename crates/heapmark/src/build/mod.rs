@@ -4,12 +4,12 @@
 mod cache;
 mod cargo_sources;
 mod carried;
-pub mod check;
 pub mod command;
 mod compile;
 mod compiled_trace;
 mod configure;
 mod copy;
+pub mod entry_faults;
 mod files;
 #[cfg(test)]
 mod fingerprint;

@@ -6,7 +6,7 @@ use super::cache::{CachePlace, hash_of_file, short_hash};
 use super::inspect::inspect_any;
 use super::state::State;
 use super::step::{Slots, Steps};
-use super::{Library, check};
+use super::{Library, entry_faults};
 use crate::catalog::allocator::{Allocator, Source};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
@@ -198,7 +198,7 @@ impl<'a> Wheel<'a> {
             let kept = finished.join(file);
             fs::rename(&found, &kept).with_path("moving the library to", &kept)?;
         }
-        let faults = check::completeness(self.allocator, &self.library(&finished)?.exports);
+        let faults = entry_faults::completeness(self.allocator, &self.library(&finished)?.exports);
         if !faults.is_empty() {
             let faults = faults.join("\n");
             bail!("the library is not what its entry says:\n{faults}");

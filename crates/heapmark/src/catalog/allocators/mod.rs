@@ -1,18 +1,18 @@
 //! Reads the allocator entries, ours and the user's, and refuses invalid ones. Looks at the entries
 //! only: `build` finds out whether a library exists.
 
-mod check;
 mod embedded;
+mod entry_faults;
 
-pub use check::{check_name, is_name};
 pub use embedded::extra;
+pub use entry_faults::{check_name, is_name};
 
 use super::allocator::{Allocator, Source};
 use super::faults::{Fault, Faults, read, suggestion};
 use super::folder;
 use super::release::Sources;
-use check::{check, check_place};
 use embedded::OURS;
+use entry_faults::{check, check_place};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only;
 //! kernels and programs have none.
 
-mod check;
+mod faults;
 mod file;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Libraries with one fault each: the check for it fires, and a library that cannot be used is refused with its reason.
 
-use heapmark::build::{self, State, check, inspect};
+use heapmark::build::{self, State, entry_faults, inspect};
 use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::Recipe;
 use heapmark::catalog::{allocators, malloc_api};
@@ -43,7 +43,7 @@ fn the_checks_see_planted_faults() {
         .unwrap()
         .clone();
     entry.left_to_libc.clear();
-    let faults = check::completeness(&entry, &inspection.exports);
+    let faults = entry_faults::completeness(&entry, &inspection.exports);
     assert_eq!(faults.len(), malloc_api::required().count() - 1);
     assert!(
         faults[0].contains("does not define calloc"),
@@ -55,7 +55,7 @@ fn the_checks_see_planted_faults() {
         exports: vec!["at".into(), "v".into(), "ghost_*".into()],
         ..Recipe::default()
     };
-    let faults = check::purity(&recipe, &inspection).join("\n");
+    let faults = entry_faults::purity(&recipe, &inspection).join("\n");
     assert!(
         faults.contains("exports stray") && faults.contains("`ghost_*`"),
         "{faults}"

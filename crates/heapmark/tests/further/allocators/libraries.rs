@@ -1,7 +1,7 @@
 //! Builds every allocator of the catalogue and holds each library against its entry; then plants faults in recipes and asks
 //! that the build tells them. The first run compiles for a minute, later ones use the cache.
 
-use heapmark::build::{self, Built, State, check, flags, inspect};
+use heapmark::build::{self, Built, State, entry_faults, flags, inspect};
 use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::{Purge, Recipe, Source, Unit};
 use heapmark::catalog::allocators;
@@ -93,7 +93,7 @@ fn defines_what_its_entry_says(ready: &Ready) {
         .iter()
         .filter(|(allocator, _)| allocator.name != "null")
     {
-        let faults = check::completeness(allocator, &library.exports);
+        let faults = entry_faults::completeness(allocator, &library.exports);
         assert!(
             faults.is_empty(),
             "{}: {}",
@@ -113,7 +113,7 @@ fn exports_nothing_else(ready: &Ready) {
         if let Some(recipe) = &allocator.build {
             let inspection = inspect(&library.files[0]).unwrap();
             assert_eq!(
-                check::purity(recipe, &inspection),
+                entry_faults::purity(recipe, &inspection),
                 Vec::<String>::new(),
                 "{}",
                 allocator.name
