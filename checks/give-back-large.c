@@ -9,28 +9,10 @@ seconds = 30
 */
 #include "harness/check.h"
 #include "harness/resident.h"
-
-static char *blocks[64];
-
-static void held(const char *when, size_t before, size_t peak) {
-    size_t now = resident();
-    NOTE("held %s=%zu %%", when, now > before ? (now - before) * 100 / (peak - before) : 0);
-}
+#include "harness/give_back.h"
 
 CHECK {
-    size_t before = resident();
-    for (int which = 0; which < 64; which++) memset(blocks[which] = malloc(4 << 20), 1, 4 << 20);
-    size_t peak = resident();
-    for (int which = 0; which < 64; which++) free(blocks[which]);
-    held("at once", before, peak);
-    usleep(1500000);
-    held("after 1.5 s", before, peak);
-    sleep(10);
-    held("after 11.5 s", before, peak);
-    for (int times = 0; times < 2000; times++) free(malloc(times * 13));
-    held("after 2000 more calls", before, peak);
-    malloc_trim(0);
-    held("after malloc_trim", before, peak);
+    give_back(64, 4 << 20);
 }
 
 #ifdef PLANTED

@@ -9,25 +9,10 @@ seconds = 30
 */
 #include "harness/check.h"
 #include "harness/fill.h"
+#include "harness/address_space.h"
 
-// A process for each size: what was of use to blocks of one need not be of use to others.
 CHECK {
-    const char *again = getenv("AGAIN");
-    size_t size = again ? strtoul(again, NULL, 10) : 1024, count;
-    limit(RLIMIT_AS, counted("VmSize:") + (512ul << 20));
-    errno = 0;
-    void **blocks = fill(size, &count);
-    int error = errno;
-    drain(blocks);
-    if (count * size >= 1 << 30) UNSUPPORTED("it has reserved so much address space before that the limit is out of reach");
-    EXPECT(error == ENOMEM, "malloc(%zu) returned NULL with errno %d", size, error);
-    NOTE("blocks of %zu bytes=%zu MiB", size, count * size >> 20);
-    if (size > 64) {
-        char next[24];
-        sprintf(next, "%zu", size / 16);
-        limit(RLIMIT_AS, SIZE_MAX);
-        AGAIN(next);
-    }
+    fill_address_space(1024, 64);
 }
 
 #ifdef PLANTED

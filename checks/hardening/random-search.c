@@ -14,7 +14,7 @@ full = true
 #include <time.h>
 
 enum { MOST = 64, SLOTS = 8, SEQUENCES = 2000, SECONDS = 30 };
-enum { MALLOC, LARGER, FREE, AGAIN, OVERFLOW, STALE, FAKE, KINDS };
+enum { MALLOC, LARGER, FREE, TWICE, OVERFLOW, STALE, FAKE, KINDS };
 static const char *names[] = {"malloc", "malloc larger", "free", "free again",
                               "overflow", "write after free", "free a fake like"};
 struct call {
@@ -32,7 +32,7 @@ static int tried(const struct call *calls, int count) {
         bool is_stale = at[slot] && !live[slot];
         if (kind <= LARGER && !live[slot]) at[slot] = take(kind == LARGER ? size * 4 : size), live[slot] = true;
         else if (kind == FREE && live[slot]) give(at[slot]), live[slot] = false;
-        else if (kind == AGAIN && is_stale) free(at[slot]);
+        else if (kind == TWICE && is_stale) free(at[slot]);
         else if (kind == OVERFLOW && live[slot] && live[other]) {
             peek(genuine, at[other] - 16, 16);
             copy(at[slot] + malloc_usable_size(at[slot]), genuine, 16);

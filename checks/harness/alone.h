@@ -1,5 +1,6 @@
-// What a printed program of a check of hardening needs of the harness, in short. Paragraphs: each begins with the name that it
-// defines, and is printed if the program uses it. A program without heapmark judges less: no random bytes, no record of faults.
+// What a printed program needs of the harness, in short. Paragraphs: each begins with the name that it defines, and is printed if the
+// program uses it; all but the macros in capital letters are for checks of hardening. A program without heapmark judges less: no
+// random bytes, no record of faults.
 
 // size
 static size_t size = 24;
@@ -93,6 +94,9 @@ static void flip(char *at, size_t bytes) { while (bytes--) ((volatile char *)at)
 // copy
 static void copy(char *to, const char *from, size_t bytes) { while (bytes--) ((volatile char *)to)[bytes] = from[bytes]; }
 
+// EXPECT
+#define EXPECT(holds, ...) ((holds) ? (void)0 : (printf(__VA_ARGS__), puts(""), exit(1)))
+
 // NOTE
 #define NOTE(...) (printf(__VA_ARGS__), puts(""))
 
@@ -104,6 +108,12 @@ static void copy(char *to, const char *from, size_t bytes) { while (bytes--) ((v
 
 // UNSUPPORTED
 #define UNSUPPORTED(...) (printf(__VA_ARGS__), puts(""), exit(77))
+
+// AGAIN
+#define AGAIN(value) (setenv("AGAIN", value, 1), execl("/proc/self/exe", "again", NULL), exit(2))
+
+// FIRST
+#define FIRST(it) __attribute__((used, section(".preinit_array"))) static void (*first_)(int, char **) = it
 
 // operator_of
 #include <dlfcn.h>

@@ -2,14 +2,15 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <errno.h>
-#include <malloc.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+// After each header stand words of programs that need it: `--program` includes no others.
+#include <errno.h> // errno ENOMEM EINVAL EPERM ENOENT
+#include <malloc.h> // memalign( malloc_usable_size mallinfo malloc_info
+#include <stdbool.h> // bool true false
+#include <stdint.h> // intptr_t SIZE_MAX PTRDIFF_MAX uint64_t
+#include <stdio.h> // printf fopen
+#include <stdlib.h> // malloc free exit
+#include <string.h> // mem str
+#include <unistd.h> // _exit pid_t AGAIN sleep( close( read( write( lseek( dup2( access( pipe( getcwd getpid gettid getpagesize sbrk( sysconf syscall( exec
 
 // A check is found by the name of its file.
 struct heapmark_check {
@@ -17,11 +18,15 @@ struct heapmark_check {
     void (*run)(void);
 };
 
-// The body of a check. All of them are in one section of the program, which is so their list.
+// All of them are in one section of the program, which is so their list.
+#define HEAPMARK_ENTRY(function)                                                                                      \
+    __attribute__((used, section("heapmark_checks"))) static const struct heapmark_check heapmark_entry = {           \
+        __FILE__, function}
+
+// The body of a check.
 #define CHECK                                                                                                         \
     static void heapmark_body(void);                                                                                  \
-    __attribute__((used, section("heapmark_checks"))) static const struct heapmark_check heapmark_entry = {           \
-        __FILE__, heapmark_body};                                                                                     \
+    HEAPMARK_ENTRY(heapmark_body);                                                                                    \
     static void heapmark_body(void)
 
 // Something that must hold. The words say what was found if it does not; the check goes on.

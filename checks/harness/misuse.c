@@ -11,7 +11,7 @@
 size_t size;
 bool informed, wrong;
 
-// The words of the page; crates/heapmark/src/execute/misuse.rs reads them in this order.
+// The words of the page; crates/heapmark/src/execute/check_page.rs reads them in this order.
 enum { PHASE, OPERATIONS, TARGET, TARGET_END, SIGNAL, CODE, ADDRESS, PC, OVERLAPS, BROKEN, SPILLED, CHOSEN_BLOCKS, CHOSEN_WRITES };
 enum { SETUP, MISUSED, EXERCISE, VERIFY, DONE };
 
@@ -285,12 +285,15 @@ static void catch_signals(void) {
     for (size_t which = 0; which < sizeof ends / sizeof *ends; which++) sigaction(ends[which], &action, NULL);
 }
 
-void heapmark_misuse(void (*body)(void), volatile uint64_t *shared, char **words) {
-    page = shared;
-    size = strtoull(words[0], NULL, 10);
-    informed = strcmp(words[1], "informed") == 0;
-    wrong = strcmp(words[2], "wrong") == 0;
-    state = (strtoull(words[3], NULL, 10) + 1) * 0x9e3779b97f4a7c15;
+void heapmark_misuse(void (*body)(void)) {
+    char **words = &heapmark_words[3];
+    for (int word = 0; word < 5; word++) if (!words[word]) _exit(120);
+    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(words[0]), 0);
+    if (page == MAP_FAILED) _exit(121);
+    size = strtoull(words[1], NULL, 10);
+    informed = strcmp(words[2], "informed") == 0;
+    wrong = strcmp(words[3], "wrong") == 0;
+    state = (strtoull(words[4], NULL, 10) + 1) * 0x9e3779b97f4a7c15;
     file = memfd_create("peek", MFD_CLOEXEC);
     if (file < 0) UNSUPPORTED("no memory files");
     free(malloc(size));

@@ -4,9 +4,12 @@
 // The body of such a check. It ends before the exercise, which the harness makes.
 #define MISUSE                                                                                                        \
     static void heapmark_body(void);                                                                                  \
-    __attribute__((used, section("heapmark_misuses"))) static const struct heapmark_check heapmark_entry = {          \
-        __FILE__, heapmark_body};                                                                                     \
+    static void heapmark_run(void) { heapmark_misuse(heapmark_body); }                                                \
+    HEAPMARK_ENTRY(heapmark_run);                                                                                     \
     static void heapmark_body(void)
+
+// Makes all that is around a body, and ends the process.
+void heapmark_misuse(void (*body)(void));
 
 extern size_t size;   // What this process is about: blocks of so many bytes.
 extern bool informed; // Whether the attacker copies bytes of genuine neighbours instead of making them up.

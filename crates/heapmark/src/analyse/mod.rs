@@ -23,7 +23,6 @@ pub mod latency;
 mod limit;
 mod measured_cell;
 pub mod memory;
-pub mod misuse;
 pub mod noise;
 mod numbers;
 mod overall;

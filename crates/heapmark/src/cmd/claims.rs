@@ -7,7 +7,7 @@ use crate::analyse::claims::{
     Evidence, JudgedClaim, JudgedHardening, Measured, judge, judge_hardening,
 };
 use crate::catalog::claim::{Document, HardeningDocument};
-use crate::catalog::{Catalog, joined, misuse};
+use crate::catalog::{Catalog, check, joined};
 use crate::file::length;
 use crate::report;
 use crate::store::check::{CHECK_FILE, CheckFile};
@@ -127,7 +127,7 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
 pub(super) fn hardening(
     file: &CheckFile,
 ) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
-    let checks = misuse::all()?;
+    let checks = check::all()?;
     let documents = HardeningDocument::load(&Catalog::load()?, &checks)?;
     let judged = judge_hardening(&documents, &checks, file);
     Ok((documents, judged))

@@ -6,7 +6,7 @@ use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::{Claimed, Document, Feature, HardeningDocument};
 use crate::catalog::{
-    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, misuse, real_program,
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, check, joined, real_program,
 };
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
@@ -316,7 +316,7 @@ fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
     let documents = Document::load(catalog)?;
     let all = documents.iter().flat_map(|document| &document.claims);
     let mut all: Vec<Value> = all.map(|claim| json!(claim)).collect();
-    for document in HardeningDocument::load(catalog, &misuse::all()?)? {
+    for document in HardeningDocument::load(catalog, &check::all()?)? {
         let features = document.features.iter().enumerate();
         all.extend(features.map(|(place, feature)| of_feature(document.id(place), feature)));
     }

@@ -1,19 +1,19 @@
 //! One process of `heapmark check`.
 
+use super::check_page::CheckPage;
 use super::child::{Launch, Look, Rules, end_tree, may_go_on, padded};
 use super::exit::{End, signal_name};
-use super::memory_file::{inherited_file, text};
+use super::memory_file::{inherited_file, mapped_file, text};
 use super::patience::Patience;
+use super::report::proof;
 use super::report_lines::ReportLines;
-use super::tree::{descendants, field};
-use super::{Guest, LoadedObject, Outcome, Proof, Subject, prove};
-use crate::catalog::check::{Check, Language};
+use super::tree::{descendants, resident_bytes};
+use super::{Guest, Outcome, Subject, prove};
+use crate::catalog::check::{Check, Form};
 use anyhow::Result;
 use rustix::process::Pid;
-use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -30,19 +30,37 @@ const FAILED: [i32; 2] = [120, 121];
 /// That of the loader if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
 
+/// What a process is to do.
+pub struct CheckJob<'a> {
+    /// The check.
+    pub check: &'a Check,
+    /// Of a wrong program: the size of its blocks, and what the attacker knows.
+    pub cell: (u64, Form),
+    /// Whether a wrong program does what is wrong; its benign twin makes the same calls without that.
+    pub is_wrong: bool,
+    /// What random bytes and choices of a wrong program begin with.
+    pub seed: u32,
+}
+
 /// What one process of a check said, and how it ended.
+#[derive(Default)]
 pub struct Trial {
     /// How it ended.
     pub ended: Ended,
-    /// What did not hold.
-    pub reasons: Vec<String>,
-    /// Values, where standards leave it open.
-    pub notes: Vec<String>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Its lines: `reason=` what did not hold, `note=` a value, `sample=` a value of which only those of many
+    /// processes say something, `rate=` how many of its own trials ended in one way.
+    pub text: String,
+    /// What a wrong program wrote while it ran.
+    pub page: CheckPage,
 }
 
 /// How it ended.
+#[derive(Clone, Default)]
 pub enum Ended {
     /// At its own end.
+    #[default]
     Done,
     /// It cannot apply: why.
     Unsupported(String),
@@ -57,48 +75,44 @@ pub enum Ended {
     NotLoaded(String),
 }
 
-/// Runs checks.
-pub struct CheckRunner<'a> {
+impl Trial {
+    /// The values of the lines with this key.
+    pub fn said(&self, key: &str) -> Vec<String> {
+        let lines = ReportLines::parse(&self.text);
+        let values = lines.values(key).map(str::trim_end);
+        values.map(String::from).collect()
+    }
+}
+
+impl Ended {
+    /// In words; `None` at its own end.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Ended::Done => None,
+            Ended::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
+            Ended::Unsupported(why) | Ended::Broken(why) | Ended::NotLoaded(why) => {
+                Some(why.clone())
+            }
+            Ended::Hung(limit) => Some(format!("not ended after {} s", limit.as_secs_f64())),
+        }
+    }
+}
+
+/// The processes of checks.
+pub struct CheckProcesses<'a> {
     /// The launcher.
     pub guest: Guest,
-    /// The program that has all checks in C.
-    pub program: PathBuf,
-    /// The one that has those in C++.
-    pub program_in_cxx: PathBuf,
-    /// The one that has those that replace operators.
-    pub program_replacing: PathBuf,
+    /// The programs, in the order of [`crate::catalog::check::CheckProgram`].
+    pub programs: [PathBuf; 3],
     /// How long a process may take, if not as long as the check itself says.
     pub timeout: Option<Duration>,
     /// Set if a signal has stopped the run.
     pub stop: &'a AtomicBool,
 }
 
-impl CheckRunner<'_> {
+impl CheckProcesses<'_> {
     /// Makes a check once. Fails with `Interrupted` if `stop` was set.
-    pub fn trial(&self, subject: &Subject, check: &Check) -> Result<Trial> {
-        let program = match check.language {
-            Language::C => &self.program,
-            Language::Cxx if check.replacing => &self.program_replacing,
-            Language::Cxx => &self.program_in_cxx,
-        };
-        let timeout = self.timeout.unwrap_or(check.usual_time());
-        let process = self.process(subject, program, &check.name, timeout, None)?;
-        Ok(Trial {
-            reasons: process.said("reason"),
-            notes: process.said("note"),
-            ended: process.ended,
-        })
-    }
-
-    /// One process; with a page that is mapped in it, and further words, if it is one of hardening.
-    pub(super) fn process(
-        &self,
-        subject: &Subject,
-        program: &Path,
-        check: &str,
-        timeout: Duration,
-        page: Option<(&File, &[String])>,
-    ) -> Result<Process> {
+    pub fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial> {
         may_go_on(self.stop)?;
         let refused = match subject.refused.clone() {
             Some(Outcome::Unsupported { why }) => Some(Ended::Unsupported(why)),
@@ -107,12 +121,13 @@ impl CheckRunner<'_> {
         };
         let replaced = || Some(Ended::NotLoaded(prove::are_as_first_seen(subject).err()?));
         if let Some(ended) = refused.or_else(replaced) {
-            return Ok(Process {
+            return Ok(Trial {
                 ended,
-                signal: None,
-                text: String::new(),
+                ..Trial::default()
             });
         }
+        let program = &self.programs[job.check.program as usize];
+        let timeout = self.timeout.unwrap_or(job.check.usual_time());
         let report = inherited_file("heapmark-check")?;
         let environment = subject.environment();
         let variables = padded(&environment, 0);
@@ -121,22 +136,35 @@ impl CheckRunner<'_> {
         launch
             .command
             .arg(program)
-            .arg(check)
+            .arg(&job.check.name)
             .arg(report.as_raw_fd().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        if let Some((page, words)) = page {
-            launch.command.arg(page.as_raw_fd().to_string()).args(words);
+        let page = match job.check.is_wrong() {
+            true => Some(mapped_file("heapmark-misuse", CheckPage::BYTES)?),
+            false => None,
+        };
+        if let Some(page) = &page {
+            let (size_bytes, form) = job.cell;
+            let wrong = if job.is_wrong { "wrong" } else { "right" };
+            launch
+                .command
+                .arg(page.as_raw_fd().to_string())
+                .arg(size_bytes.to_string())
+                .args([&form.to_string(), wrong])
+                .arg(job.seed.to_string());
         }
-        let mut is_too_large = false;
-        let mut hangs = false;
+        let mut ended_for = None;
         let mut patience = Patience::new(timeout);
         let mut look = |launcher: i32| {
-            if resident_bytes(launcher) > MOST_BYTES {
-                is_too_large = true;
-                Pid::from_raw(launcher).into_iter().for_each(end_tree);
-            } else if patience.is_over(launcher) {
-                hangs = true;
+            let resident: u64 = descendants(launcher).into_iter().map(resident_bytes).sum();
+            let why = if resident > MOST_BYTES {
+                Some(Ended::TooLarge)
+            } else {
+                patience.is_over(launcher).then_some(Ended::Hung(timeout))
+            };
+            if why.is_some() {
+                ended_for = why;
                 Pid::from_raw(launcher).into_iter().for_each(end_tree);
             }
             LOOK
@@ -149,38 +177,26 @@ impl CheckRunner<'_> {
         end.was_started(program)?;
         let text = text(&report, 0);
         let lines = ReportLines::parse(&text);
-        let others = proof(&lines).and_then(|proof| prove::verify(subject, &proof).err());
-        let ended = match (others, &end.hang) {
-            (Some(why), _) => Ended::NotLoaded(why),
-            _ if is_too_large => Ended::TooLarge,
-            _ if hangs => Ended::Hung(timeout),
-            (_, Some((limit, _))) => Ended::Hung(*limit),
+        // A process that did not come so far has proven nothing, and says why.
+        let proof = Some(proof(&lines)).filter(|proof| proof.is_complete());
+        let others = proof.and_then(|proof| prove::verify(subject, &proof).err());
+        let ended = match (others, ended_for, &end.hang) {
+            (Some(why), _, _) => Ended::NotLoaded(why),
+            (None, Some(ended), _) => ended,
+            (None, None, Some((limit, _))) => Ended::Hung(*limit),
             _ => by_itself(&end, &lines),
         };
         let status = end.launched.status;
-        let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
-        Ok(Process {
+        let page = match page {
+            Some(page) => CheckPage::read(&page, &lines, &subject.allocator.stops_at)?,
+            None => CheckPage::default(),
+        };
+        Ok(Trial {
             ended,
-            signal,
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            page,
             text,
         })
-    }
-}
-
-/// A process and what it said.
-pub(super) struct Process {
-    pub ended: Ended,
-    /// The signal that ended it, if one did.
-    pub signal: Option<i32>,
-    text: String,
-}
-
-impl Process {
-    /// The values of the lines with this key.
-    pub fn said(&self, key: &str) -> Vec<String> {
-        let lines = ReportLines::parse(&self.text);
-        let values = lines.values(key).map(str::trim_end);
-        values.map(String::from).collect()
     }
 }
 
@@ -212,43 +228,6 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
         }
         (None, _) => Ended::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
     }
-}
-
-/// The owners of functions, `owner=malloc /path/lib.so`, and all loaded objects; `None` if the process
-/// did not come that far.
-fn proof(lines: &ReportLines) -> Option<Proof> {
-    let object = |path: &str| {
-        let file = std::fs::metadata(path).ok()?;
-        Some(LoadedObject {
-            path: path.into(),
-            device: file.dev(),
-            inode: file.ino(),
-            build_id: String::new(),
-        })
-    };
-    let mut proof = Proof {
-        objects: lines.values("object").filter_map(object).collect(),
-        ..Proof::default()
-    };
-    for (function, path) in lines.named("owner") {
-        proof.owners.insert(function.into(), proof.objects.len());
-        proof.objects.push(object(path)?);
-    }
-    proof.is_complete().then_some(proof)
-}
-
-/// Resident bytes of all processes below a launcher.
-fn resident_bytes(launcher: i32) -> u64 {
-    let of = |pid: i32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let kib: u64 = field(&status, "VmRSS:")?
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()?;
-        Some(kib << 10)
-    };
-    descendants(launcher).into_iter().filter_map(of).sum()
 }
 
 #[cfg(test)]

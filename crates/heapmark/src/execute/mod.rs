@@ -4,6 +4,7 @@
 mod bindings;
 pub mod callgrind;
 pub mod check;
+pub mod check_page;
 pub mod child;
 mod early_end;
 mod exec_tracer;
@@ -21,7 +22,6 @@ mod lender;
 pub mod measurement;
 mod memory_file;
 mod memory_limit;
-pub mod misuse;
 mod oom_kills;
 pub mod outcome;
 mod page;

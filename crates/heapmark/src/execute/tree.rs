@@ -44,6 +44,13 @@ pub fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
+/// What is resident of a process; nothing if it is gone.
+pub fn resident_bytes(pid: i32) -> u64 {
+    let statm = read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
 /// The descendants of a process, the nearest first.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];

@@ -2,14 +2,14 @@
 //! JSON.
 
 use super::Screen;
+use super::check::size;
 use super::claims::LEFT_OUT;
 use super::markdown::row;
-use super::misuse::size;
 use super::text::{count, join, json, markdown, plain};
 use crate::analyse::claims::{HardeningVerdict, JudgedHardening, SeenCell};
 use crate::analyse::distinct;
+use crate::catalog::check::Form;
 use crate::catalog::claim::HardeningDocument;
-use crate::catalog::misuse::Form;
 use comfy_table::{ColumnConstraint, Width};
 
 /// Cells that a reason lists; the others are in the JSON.

@@ -22,7 +22,6 @@ mod machine;
 mod markdown;
 mod matrix;
 mod metrics;
-mod misuse;
 mod operations;
 mod other_tools;
 mod page;

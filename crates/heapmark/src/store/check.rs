@@ -2,8 +2,7 @@
 
 use super::AllocatorInfo;
 pub use super::check_verdict::CheckVerdict;
-use super::misuse::MisuseResult;
-use crate::catalog::check::Standing;
+use crate::catalog::check::{Ends, Form, MisuseOutcome, Standing};
 use crate::file::{WithPath, read_named, read_stored};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -81,13 +80,109 @@ impl CheckedAllocator {
         }
     }
 
-    /// Puts its results into the order in which they are kept: not that in which they came.
-    pub fn sort(&mut self) {
+    /// Adds a result at its place: they come in another order than they are kept in.
+    pub fn add(&mut self, found: Found) {
+        match found {
+            Found::Verdict(result) => self.results.push(result),
+            Found::Outcomes(result) => self.hardening.push(result),
+        }
         self.results
-            .sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
+            .sort_by_cached_key(|it| (it.group.clone(), it.check.clone()));
         self.hardening
-            .sort_by(|a, b| (&a.group, &a.check).cmp(&(&b.group, &b.check)));
+            .sort_by_cached_key(|it| (it.group.clone(), it.check.clone()));
     }
+}
+
+/// What one check of hardening came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MisuseResult {
+    /// Its name.
+    pub check: String,
+    /// Its group.
+    pub group: String,
+    /// What it ends in.
+    pub ends: Ends,
+    /// One for each size and form.
+    pub cells: Vec<MisuseCell>,
+}
+
+/// What a check came to, of either kind.
+pub enum Found {
+    /// It passed or failed.
+    Verdict(CheckResult),
+    /// It is a wrong program.
+    Outcomes(MisuseResult),
+}
+
+/// Of blocks of one size, in one form.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MisuseCell {
+    /// The size that was asked for.
+    pub size_bytes: u64,
+    /// What the attacker knows.
+    pub form: Form,
+    /// The most frequent; of several, the worst.
+    pub outcome: MisuseOutcome,
+    /// How many of its processes ended how.
+    pub tally: BTreeMap<MisuseOutcome, u32>,
+    /// How many of those that were stopped late the first correct call ended. Earlier versions did
+    /// not count them.
+    #[serde(default)]
+    pub by_next_call: u32,
+    /// If chance decides: how often `outcome` is to be expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
+    /// The worst of all its processes.
+    pub impact: Impact,
+    /// If `outcome` is stopped-late: calls until then, the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<u64>,
+    /// Values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How one of those processes ended that had `outcome`; then, if others had errors, why one
+    /// did, after `error: `.
+    pub reasons: Vec<String>,
+    /// The command that makes it again.
+    pub again: String,
+}
+
+impl MisuseCell {
+    /// How many of its processes say something of the allocator.
+    pub fn answers(&self) -> u32 {
+        let answers = self.tally.iter().filter(|(outcome, _)| outcome.is_answer());
+        answers.map(|(_, times)| times).sum()
+    }
+
+    /// Whether one of its processes could not be checked, or its benign twin.
+    pub fn has_error(&self) -> bool {
+        self.outcome == MisuseOutcome::Error || self.tally.contains_key(&MisuseOutcome::Error)
+    }
+}
+
+/// A share of processes, with its 95 % interval of Wilson.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Of those that say something of the allocator.
+    pub of_processes: f64,
+    /// The true one is not smaller,
+    pub low: f64,
+    /// and not larger.
+    pub high: f64,
+}
+
+/// What an attacker has gained by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Impact {
+    /// Nothing that was seen.
+    None,
+    /// Two live blocks overlap.
+    Overlap,
+    /// A block lies in memory of the attacker's choice.
+    ChosenBlock,
+    /// Memory of the attacker's choice was written.
+    ChosenWrite,
 }
 
 impl CheckFile {
@@ -102,6 +197,15 @@ impl CheckFile {
             unfinished: true,
             allocators: Vec::new(),
         }
+    }
+
+    /// Whether something could not be checked.
+    pub fn has_error(&self) -> bool {
+        self.allocators.iter().any(|one| {
+            let mut results = one.results.iter();
+            let mut cells = one.hardening.iter().flat_map(|it| &it.cells);
+            results.any(|it| it.verdict == CheckVerdict::Error) || cells.any(MisuseCell::has_error)
+        })
     }
 
     /// Reads the file, or that of a directory.

@@ -1,6 +1,7 @@
 //! How a check of `heapmark check` ended.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// How a check ended, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,21 +22,15 @@ pub enum CheckVerdict {
 }
 
 impl CheckVerdict {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            CheckVerdict::Pass => "pass",
-            CheckVerdict::Unsupported => "unsupported",
-            CheckVerdict::Fail => "fail",
-            CheckVerdict::Hang => "hang",
-            CheckVerdict::Crash => "crash",
-            CheckVerdict::Error => "error",
-        }
-    }
-
     /// Whether a program cannot rely on what was checked. An error says nothing of the allocator.
     pub fn is_finding(self) -> bool {
         use CheckVerdict::{Crash, Fail, Hang};
         matches!(self, Fail | Hang | Crash)
+    }
+}
+
+impl fmt::Display for CheckVerdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
     }
 }

@@ -10,7 +10,6 @@ mod checksum;
 mod latency;
 mod light_record;
 mod line;
-pub mod misuse;
 pub mod preflights;
 mod published;
 mod read;

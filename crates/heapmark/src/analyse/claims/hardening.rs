@@ -1,12 +1,11 @@
 //! Holds what documents claim of hardening against a result of `heapmark check`.
 
 use crate::analyse::distinct;
+use crate::catalog::check::{Check, Form, MisuseOutcome, TRIALS_OF_A_RATE};
 use crate::catalog::claim::{Claimed, Feature, HardeningDocument, Sign, Signs};
 use crate::catalog::joined;
 use crate::catalog::malloc_api::matches;
-use crate::catalog::misuse::{Form, Misuse, MisuseOutcome, TRIALS_OF_A_RATE};
-use crate::store::check::{CheckFile, CheckedAllocator};
-use crate::store::misuse::MisuseCell;
+use crate::store::check::{CheckFile, CheckedAllocator, MisuseCell};
 use serde::Serialize;
 
 /// What a check says in place of a value if the call that was to tell it ended its process, or did
@@ -85,7 +84,7 @@ pub struct SeenCell {
 /// says that there is none.
 pub fn judge(
     documents: &[HardeningDocument],
-    checks: &[Misuse],
+    checks: &[Check],
     file: &CheckFile,
 ) -> Vec<JudgedHardening> {
     let mut all = Vec::new();
@@ -116,7 +115,7 @@ pub fn judge(
 fn of_claim(
     document: &HardeningDocument,
     feature: &Feature,
-    checks: &[Misuse],
+    checks: &[Check],
     file: &CheckFile,
     blank: &JudgedHardening,
 ) -> Vec<JudgedHardening> {
@@ -160,7 +159,7 @@ fn of_claim(
 fn of_entry(
     feature: &Feature,
     also_with: Option<&str>,
-    checks: &[Misuse],
+    checks: &[Check],
     one: &CheckedAllocator,
     blank: JudgedHardening,
 ) -> JudgedHardening {
@@ -205,7 +204,7 @@ fn of_entry(
 }
 
 /// Which cells of a sign a result does not have; `None` if it has all.
-fn why_missing(sign: &Sign, checks: &[Misuse], seen: &[SeenCell]) -> Option<String> {
+fn why_missing(sign: &Sign, checks: &[Check], seen: &[SeenCell]) -> Option<String> {
     let check = checks.iter().find(|it| it.name == sign.check)?;
     let is_seen = |size_bytes: u64, form: Form| {
         let mut seen = seen.iter();
@@ -255,7 +254,7 @@ fn seen(sign: &Sign, one: &CheckedAllocator) -> Vec<SeenCell> {
 /// Whether a cell shows a feature, and what it says. If processes ended differently, chance has
 /// decided, and only a claim about chances can be held against that.
 fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
-    let word = cell.outcome.word();
+    let word = cell.outcome;
     let reasons = || format!("{word}: {}", cell.reasons.join("; "));
     match (cell.outcome, &sign.value) {
         (MisuseOutcome::Error | MisuseOutcome::Unsupported, _) => return (None, reasons()),
@@ -270,7 +269,7 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
     let times: u32 = cell.tally.iter().map(with).sum();
     let said = match cell.tally.get(&cell.outcome) {
         Some(most) if *most < all => format!("{word} in {most} of {all} processes"),
-        _ => word.to_owned(),
+        _ => word.to_string(),
     };
     let shows = match times {
         // The check ended before it could say the value.
@@ -383,7 +382,7 @@ mod tests {
 
     #[test]
     fn cells_that_were_not_made_are_named() {
-        let checks = crate::catalog::misuse::all().unwrap();
+        let checks = crate::catalog::check::all().unwrap();
         let missing = |keys: &str, sizes: &[u64]| {
             let sign: Sign = toml::from_str(&format!("check = \"double-free\"\n{keys}")).unwrap();
             let seen = sizes.iter().map(|size_bytes| SeenCell {

@@ -3,10 +3,10 @@
 
 use super::data::fault_at;
 use crate::catalog::Catalog;
+use crate::catalog::check::{Check, Form, MisuseOutcome};
 use crate::catalog::faults::{self, Fault, Faults, suggestion};
 use crate::catalog::folder;
 use crate::catalog::malloc_api::matches;
-use crate::catalog::misuse::{Form, Misuse, MisuseOutcome};
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ pub struct Sign {
 
 impl HardeningDocument {
     /// The documents that the binary carries, with the user's on top, in the order of their names.
-    pub fn load(catalog: &Catalog, checks: &[Misuse]) -> Result<Vec<HardeningDocument>, Faults> {
+    pub fn load(catalog: &Catalog, checks: &[Check]) -> Result<Vec<HardeningDocument>, Faults> {
         let mut faults = Vec::new();
         let texts = folder::texts(&HARDENING, "claims/hardening", &mut faults);
         let documents = texts
@@ -204,7 +204,7 @@ fn parse(
     file: &str,
     text: &str,
     catalog: &Catalog,
-    checks: &[Misuse],
+    checks: &[Check],
     faults: &mut Vec<Fault>,
 ) -> Option<HardeningDocument> {
     let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
@@ -229,7 +229,7 @@ struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     catalog: &'a Catalog,
-    checks: &'a [Misuse],
+    checks: &'a [Check],
     faults: &'a mut Vec<Fault>,
 }
 
@@ -279,7 +279,7 @@ impl Reader<'_> {
     }
 
     fn sign(&mut self, feature: &str, sign: &Sign) {
-        let checks = self.checks.iter();
+        let checks = self.checks.iter().filter(|it| it.is_wrong());
         let Some(check) = checks.clone().find(|it| it.name == sign.check) else {
             let what = format!("there is no check of hardening `{}`", sign.check);
             let known = checks.map(|it| it.name.as_str());
@@ -296,7 +296,7 @@ impl Reader<'_> {
         let sizes = sign.sizes.iter().filter(|size| !has(Some(**size), None));
         let sizes = sizes.map(|size| format!("{size} bytes"));
         let forms = sign.forms.iter().filter(|form| !has(None, Some(**form)));
-        let forms = forms.map(|form| form.word().to_owned());
+        let forms = forms.map(Form::to_string);
         let value = sign.value.iter().filter(|value| !check.notes(value));
         let value = value.map(|value| format!("value `{value}`"));
         let missing: Vec<String> = sizes.chain(forms).chain(value).collect();
@@ -335,7 +335,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::misuse;
+    use crate::catalog::check;
 
     const ENTRY: &str = r#"
 short = "XX"
@@ -371,7 +371,7 @@ no-check = "no check looks at it"
     fn read(text: &str) -> (Option<HardeningDocument>, String) {
         let catalog = Catalog::load().unwrap();
         let mut faults = Vec::new();
-        let checks = misuse::all().unwrap();
+        let checks = check::all().unwrap();
         let file = "claims/hardening/xx.toml";
         let document = parse(file, text, &catalog, &checks, &mut faults);
         (document, Faults(faults).to_string())
@@ -458,7 +458,7 @@ no-check = "no check looks at it"
 
     #[test]
     fn the_table_of_isoalloc_is_whole_and_most_of_it_has_a_check() {
-        let checks = misuse::all().unwrap();
+        let checks = check::all().unwrap();
         let documents = HardeningDocument::load(&Catalog::load().unwrap(), &checks).unwrap();
         let table = documents.iter().find(|it| it.name == "isoalloc").unwrap();
         assert_eq!((table.features.len(), table.allocators.len()), (24, 10));

@@ -9,7 +9,9 @@ use crate::analyse::claims::JudgedHardening;
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
 use crate::catalog::claim::HardeningDocument;
-use crate::report::check::{applying, failing, groups, standing, values_of, worst_first};
+use crate::report::check::{
+    applying, day, ended, failing, groups, of_group, standing, values_of, worst_first,
+};
 use crate::report::hardening_claims;
 use crate::report::text::{count, join, list, plain};
 use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
@@ -61,13 +63,13 @@ fn title(file: &CheckFile) -> String {
     };
     let cpu = file.machine.get("cpu_model");
     let cpu = cpu.map(|cpu| format!(" on {cpu}")).unwrap_or_default();
-    let date = file.started.split('T').next().unwrap_or_default();
     let unfinished = if file.unfinished {
         ", stopped before its end"
     } else {
         ""
     };
-    plain(&format!("heapmark check: {what}{cpu}, {date}{unfinished}"))
+    let day = day(&file.started);
+    plain(&format!("heapmark check: {what}{cpu}, {day}{unfinished}"))
 }
 
 fn names_of_checks(file: &CheckFile) -> Vec<&str> {
@@ -83,11 +85,8 @@ fn verdict(ranked: &[&CheckedAllocator]) -> String {
         return "Only hardening was checked: check.json has the outcome of each program.".into();
     }
     let breaks = |one: &CheckedAllocator| failing(one).any(|it| it.standing == Standing::Std);
-    let keeps = |one: &CheckedAllocator| {
-        let mut results = one.results.iter();
-        results.any(|it| it.standing == Standing::Std && it.verdict == CheckVerdict::Pass)
-    };
-    let keeping = ranked.iter().filter(|one| !breaks(one) && keeps(one));
+    let has_std = |one: &CheckedAllocator| applying(one).any(|it| it.standing == Standing::Std);
+    let keeping = ranked.iter().filter(|one| !breaks(one) && has_std(one));
     let keeping: Vec<&str> = keeping.map(|one| one.info.name.as_str()).collect();
     let what = "what was checked of ISO C, C++ and POSIX";
     let first = match keeping.len() {
@@ -98,13 +97,12 @@ fn verdict(ranked: &[&CheckedAllocator]) -> String {
         1 => format!("{} passes all of {what}.", keeping[0]),
         _ => format!("{} pass all of {what}.", list(&keeping)),
     };
-    let most = ranked.iter().find(|one| failing(one).next().is_some());
-    match most {
-        None => first,
-        Some(one) => format!(
-            "{first} The most checks, {} of {}, fail under {}.",
-            failing(one).count(),
-            applying(&one.results).count(),
+    // Those with the most findings come first.
+    match ranked.first().map(|one| (failing(one).count(), one)) {
+        None | Some((0, _)) => first,
+        Some((most, one)) => format!(
+            "{first} The most checks, {most} of {}, fail under {}.",
+            applying(one).count(),
             one.info.name
         ),
     }
@@ -142,11 +140,8 @@ fn matrix(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
 }
 
 fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
-    let own = one.results.iter().filter(|it| it.group == group);
-    let all: Vec<&CheckResult> = applying(own).collect();
-    let failed = all.iter().filter(|it| it.verdict.is_finding());
-    let failed: Vec<&str> = failed.map(|it| it.check.as_str()).collect();
-    if all.is_empty() {
+    let (all, failed) = of_group(one, group);
+    if all == 0 {
         return MatrixCell {
             shown: "-".into(),
             class: "gap",
@@ -156,9 +151,9 @@ fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
     }
     let is_bad = !failed.is_empty();
     MatrixCell {
-        shown: format!("{}/{}", all.len() - failed.len(), all.len()),
+        shown: format!("{}/{all}", all - failed.len()),
         class: if is_bad { "slower" } else { "same" },
-        heat: (100 * failed.len() / all.len()) as u32,
+        heat: (100 * failed.len() / all) as u32,
         words: match is_bad {
             true => plain(&format!("does not pass {}", list(failed))),
             false => "all pass".into(),
@@ -168,15 +163,17 @@ fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
     }
 }
 
-/// `None` of a check of the result that is no longer there.
-fn known<'a>(checks: &'a [Check], name: &str) -> Option<&'a Check> {
-    checks.iter().find(|check| check.name == name)
+/// What it is about, why and who says so; nothing of a check of the result that is no longer there.
+fn told_of(checks: &[Check], name: &str) -> [String; 3] {
+    let known = checks.iter().find(|check| check.name == name);
+    known.map_or_else(Default::default, |check| {
+        [&check.about, &check.why, &check.source].map(String::clone)
+    })
 }
 
 fn about_of(checks: &[Check], name: &str) -> String {
-    known(checks, name)
-        .map(|check| check.about.clone())
-        .unwrap_or_default()
+    let [about, ..] = told_of(checks, name);
+    about
 }
 
 /// Each check that some do not pass.
@@ -184,16 +181,11 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
     let results = ranked.iter().flat_map(|one| &one.results);
     let all = distinct(results.map(|it| it.check.as_str()));
     let rows = all.into_iter().filter_map(|name| {
-        let under = ranked
-            .iter()
-            .filter(|one| failing(one).any(|it| it.check == name));
-        let names: Vec<&str> = under.map(|one| one.info.name.as_str()).collect();
-        let [about, why, source] = match known(checks, name) {
-            Some(check) => [&check.about, &check.why, &check.source].map(String::as_str),
-            None => [""; 3],
-        };
-        let words = [name, about, why, source].map(str::to_owned);
-        (!names.is_empty()).then(|| words.into_iter().chain([list(names)]).collect())
+        let is_under = |one: &&&CheckedAllocator| failing(one).any(|it| it.check == name);
+        let under = ranked.iter().filter(is_under);
+        let names = list(under.map(|one| &one.info.name));
+        let [about, why, source] = told_of(checks, name);
+        (!names.is_empty()).then(|| vec![name.into(), about, why, source, names])
     });
     let columns = ["check", "must hold", "why", "source", "not under"];
     let table = PageTable::of_words("", &columns, rows);
@@ -203,10 +195,14 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
 /// What a program may rely on under an allocator.
 fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
     let about = |result: &CheckResult| about_of(checks, &result.check);
-    let mut groups_of_rows = Vec::new();
+    let mut last = "";
+    let mut ids = Vec::new();
     let mut rows = Vec::new();
     for result in failing(one) {
-        groups_of_rows.push(result.group.as_str());
+        // Results stand in the order of their groups.
+        let is_first = last != result.group;
+        last = &result.group;
+        ids.push(is_first.then(|| place_of(one, Some(last))));
         rows.push(vec![
             result.check.clone(),
             about(result),
@@ -216,56 +212,44 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
         ]);
     }
     let columns = ["check", "must hold", "who says so", "found", "again"];
-    let mut ids = Vec::new();
-    for (place, group) in groups_of_rows.iter().enumerate() {
-        // Results stand in the order of their groups.
-        let is_first = place == 0 || groups_of_rows[place - 1] != *group;
-        ids.push(is_first.then(|| place_of(one, Some(group))));
-    }
     let broken = PageTable {
         ids,
         ..PageTable::of_words("A program may not rely on", &columns, rows)
     };
-    let passed = one
-        .results
-        .iter()
-        .filter(|it| it.verdict == CheckVerdict::Pass && it.standing != Standing::Observe);
-    let kept = distinct(passed.clone().map(|it| it.group.as_str()))
-        .into_iter()
-        .map(|group| {
-            let own = passed.clone().filter(|it| it.group == group);
-            let words = own.map(|it| match about(it) {
-                about if about.is_empty() => it.check.clone(),
-                about => about,
-            });
-            vec![group.to_owned(), join(words, "; ")]
+    let passed = applying(one).filter(|it| !it.verdict.is_finding());
+    let groups = distinct(passed.clone().map(|it| it.group.as_str()));
+    let kept = groups.into_iter().map(|group| {
+        let own = passed.clone().filter(|it| it.group == group);
+        let words = own.map(|it| match about(it) {
+            about if about.is_empty() => it.check.clone(),
+            about => about,
         });
+        vec![group.to_owned(), join(words, "; ")]
+    });
     let kept = PageTable {
         folded,
         ..PageTable::of_words("A program may rely on", &["group", "what holds"], kept)
     };
-    let unknown = one
-        .results
-        .iter()
-        .filter(|it| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error));
+    let is_unknown =
+        |it: &&CheckResult| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error);
+    let unknown = one.results.iter().filter(is_unknown);
     let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
     let unknown = PageTable {
         folded,
         ..PageTable::of_words("Not known", &["check", "must hold", "why not"], unknown)
     };
     let info = &one.info;
-    let heading = format!("Under {}", info.name);
     Section {
         text: vec![plain(&format!(
             "{} of {} that apply pass. Version {}, from {}.",
             passed.count(),
-            count(applying(&one.results).count(), "check"),
+            count(applying(one).count(), "check"),
             info.version,
             info.origin
         ))],
         ..Section::of_tables(
             &place_of(one, None),
-            &plain(&heading),
+            &plain(&format!("Under {}", info.name)),
             [broken, kept, unknown],
         )
     }
@@ -273,12 +257,7 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
 
 /// How it ended, how often, and why.
 fn found(result: &CheckResult) -> String {
-    let times = match result.times {
-        (_, 1) => String::new(),
-        (times, of) => format!(" {times} of {of} times"),
-    };
-    let why = join(&result.reasons, "; ");
-    format!("{}{times}: {why}", result.verdict.word())
+    format!("{}: {}", ended(result), join(&result.reasons, "; "))
 }
 
 fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
@@ -288,7 +267,7 @@ fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
     let rows = open.into_iter().flat_map(|name| {
         let about = about_of(checks, name);
         let values = values_of(file, name).into_iter();
-        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, list(names)])
+        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, names])
     });
     let columns = ["check", "what is left open", "value", "under"];
     Section::of_tables(
@@ -339,28 +318,28 @@ fn method(file: &CheckFile) -> Section {
 
 fn next() -> Section {
     let rows = [
-        (
+        [
             "make one check again",
             "heapmark check -a ALLOCATOR --only CHECK",
-        ),
-        (
+        ],
+        [
             "get a check as a C program that needs no heapmark",
             "heapmark check --program CHECK",
-        ),
-        (
+        ],
+        [
             "hold what documents say of hardening against this result",
             "heapmark claims DIR",
-        ),
-        (
+        ],
+        [
             "see what a new release changes",
             "heapmark check diff OLD NEW",
-        ),
-        (
+        ],
+        [
             "fail a CI job by findings",
             "heapmark check -a mine=/path/libmine.so --fail-on std",
-        ),
+        ],
     ];
-    let rows = rows.map(|(aim, command)| vec![aim.to_owned(), command.to_owned()]);
+    let rows = rows.map(|row| row.map(String::from).to_vec());
     let table = PageTable::of_words("", &["to", "type"], rows);
     Section::of_tables("next", "What next", [table])
 }

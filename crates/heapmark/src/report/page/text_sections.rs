@@ -183,7 +183,7 @@ pub fn failed_checks(legend: &SeriesLegend) -> Section {
                     name.clone(),
                     it.check.clone(),
                     check::standing(it.standing).to_owned(),
-                    join([it.verdict.word(), &short(&it.found)], ": "),
+                    join([it.verdict.to_string(), short(&it.found)], ": "),
                     format!("heapmark {}, {}", it.heapmark, check::day(&it.at)),
                     format!("heapmark check -a {name} --only {}", it.check),
                 ]

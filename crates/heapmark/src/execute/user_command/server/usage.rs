@@ -2,6 +2,7 @@
 //! client is measured.
 
 use crate::execute::descendants;
+use crate::execute::tree::resident_bytes;
 use crate::execute::user_command::in_malloc::{Calls, Times};
 use crate::execute::user_command::reached::ReachFile;
 use anyhow::Result;
@@ -34,7 +35,7 @@ impl Used {
         let live_bytes = reach.map(|reach| reach.live_bytes(&tree)).transpose()?;
         Ok(Used {
             live_bytes: live_bytes.flatten(),
-            rss_bytes: tree.iter().map(|pid| rss_bytes(*pid)).sum(),
+            rss_bytes: tree.iter().map(|pid| resident_bytes(*pid)).sum(),
             cpu_ns: tree.into_iter().map(cpu_ns).sum(),
             calls,
         })
@@ -63,12 +64,6 @@ fn cpu_ns(pid: i32) -> u64 {
     };
     let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     own.map_or(0, ns) + of_its_children_ns(&stat(pid))
-}
-
-fn rss_bytes(pid: i32) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
 /// What `/proc` says of a process; empty if it is gone.

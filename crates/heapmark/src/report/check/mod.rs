@@ -1,23 +1,24 @@
-//! What `heapmark check` found: allocators against groups of checks, then each check that some do
-//! not pass, and what differs between two results.
+//! What `heapmark check` found: allocators against groups of checks, each check that some do not pass,
+//! how each answers wrong programs, and what differs between two results.
+
+mod hardening;
 
 use super::machine::machine_name;
-use super::misuse::{hardening, size, words};
 use super::screen::{BOLD, GREEN, RED, Screen, numbers_table};
 use super::text::{count, enclosed, list, plain, short};
-use crate::analyse::check::{Changed, ChangedCell};
+use crate::analyse::check::Changed;
 use crate::analyse::distinct;
 use crate::catalog::check::{Check, Standing};
-use crate::catalog::misuse::Misuse;
 use crate::store::Finding;
-use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
+use crate::store::check::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator, MisuseCell};
+pub use hardening::size;
 
 /// All of a result.
-pub fn check(file: &CheckFile, checks: &[Check], misuses: &[Misuse], screen: Screen) -> String {
+pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
     let head = format!(
         "heapmark {}: {} of {}, preset {}, on {}{}",
         file.heapmark,
-        count(checks.len() + misuses.len(), "check"),
+        count(checks.len(), "check"),
         count(file.allocators.len(), "allocator"),
         file.preset,
         machine_name(&file.machine),
@@ -28,30 +29,35 @@ pub fn check(file: &CheckFile, checks: &[Check], misuses: &[Misuse], screen: Scr
         }
     );
     let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
-    if !checks.is_empty() {
+    let (wrong, others): (Vec<&Check>, Vec<&Check>) =
+        checks.iter().partition(|check| check.is_wrong());
+    if !others.is_empty() {
         lines.push(matrix(file));
-    }
-    let (noted, judged): (Vec<&Check>, Vec<&Check>) = checks
-        .iter()
-        .partition(|check| check.standing == Standing::Observe);
-    for check in judged {
-        lines.extend(findings(file, check, screen));
-    }
-    for check in noted {
-        lines.extend(values(file, check, screen));
-    }
-    if !checks.is_empty() {
+        let (open, judged): (Vec<&Check>, Vec<&Check>) = others
+            .iter()
+            .partition(|check| check.standing == Some(Standing::Observe));
+        lines.extend(
+            judged
+                .iter()
+                .flat_map(|check| findings(file, check, screen)),
+        );
+        lines.extend(open.iter().flat_map(|check| {
+            let lines = values_of(file, &check.name).into_iter();
+            let lines = lines.map(|(value, names)| format!("{names}: {value}"));
+            named(check, "left open", lines, None, screen)
+        }));
         lines.push(screen.wrap(
             "Numbers: checks that pass, of those that apply; the allocators with the most findings first. Facts about these \
              libraries, each alone, and no score.",
             0,
         ));
     }
-    let hardening = hardening(file, misuses, screen);
-    if !checks.is_empty() && !hardening.is_empty() {
-        lines.push(String::new());
+    if !wrong.is_empty() {
+        if !others.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(hardening::hardening(file, &wrong, screen));
     }
-    lines.extend(hardening);
     lines.push(screen.wrap(
         "Again: heapmark check -a ALLOCATOR --only CHECK. As a C program that needs no heapmark: heapmark check --program CHECK",
         2,
@@ -59,26 +65,65 @@ pub fn check(file: &CheckFile, checks: &[Check], misuses: &[Misuse], screen: Scr
     lines.join("\n") + "\n"
 }
 
+/// A check with what is said of it; nothing if that is nothing.
+fn named(
+    check: &Check,
+    kind: &str,
+    said: impl IntoIterator<Item = String>,
+    colour: Option<&str>,
+    screen: Screen,
+) -> Vec<String> {
+    let head = format!("{} ({kind}): {}", check.name, check.about);
+    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
+    lines.extend(said.into_iter().map(|line| {
+        let line = screen.wrap(&format!("  {line}"), 4);
+        match colour {
+            Some(colour) => screen.paint(colour, &line),
+            None => line,
+        }
+    }));
+    match lines.len() {
+        1 => Vec::new(),
+        _ => [lines, vec![String::new()]].concat(),
+    }
+}
+
+/// Each text once, with the names that have it.
+fn together(all: &[(String, String)]) -> Vec<(String, String)> {
+    let with = |text: &String| {
+        let names = all.iter().filter(|(_, it)| it == text);
+        let names = list(distinct(names.map(|(name, _)| name)));
+        (text.clone(), names)
+    };
+    distinct(all.iter().map(|(_, text)| text))
+        .into_iter()
+        .map(with)
+        .collect()
+}
+
 /// Passed checks of each group, of those that apply.
 fn matrix(file: &CheckFile) -> String {
     let groups = groups(file);
     let rows = worst_first(file).into_iter().map(|one| {
-        let cells = groups.iter().map(|group| {
-            let own = one.results.iter().filter(|it| it.group == **group);
-            let all: Vec<&CheckResult> = applying(own).collect();
-            let passed = all.iter().filter(|it| !it.verdict.is_finding());
-            match all.len() {
-                0 => "-".into(),
-                all => format!("{}/{all}", passed.count()),
-            }
+        let cells = groups.iter().map(|group| match of_group(one, group) {
+            (0, _) => "-".into(),
+            (all, failing) => format!("{}/{all}", all - failing.len()),
         });
-        let mut row = vec![plain(&one.info.name)];
-        row.extend(cells);
-        row
+        [plain(&one.info.name)]
+            .into_iter()
+            .chain(cells)
+            .collect::<Vec<String>>()
     });
     let mut header = vec!["".to_owned()];
     header.extend(groups.iter().map(|group| group.to_string()));
     numbers_table(header, groups.len(), rows)
+}
+
+/// How many checks of a group apply to an allocator, and the names of those that it does not pass.
+pub(super) fn of_group<'a>(one: &'a CheckedAllocator, group: &str) -> (usize, Vec<&'a str>) {
+    let own = |it: &&CheckResult| it.group == group;
+    let failing = failing(one).filter(own).map(|it| it.check.as_str());
+    (applying(one).filter(own).count(), failing.collect())
 }
 
 /// Allocators, those with the most findings first.
@@ -90,7 +135,7 @@ pub(super) fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
 
 /// Those of an allocator that a program cannot rely on.
 pub(super) fn failing(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
-    applying(&one.results).filter(|it| it.verdict.is_finding())
+    applying(one).filter(|it| it.verdict.is_finding())
 }
 
 /// Groups with checks that end in verdicts.
@@ -101,84 +146,42 @@ pub(super) fn groups(file: &CheckFile) -> Vec<&str> {
 }
 
 /// Those that pass, or that a program cannot rely on.
-pub(super) fn applying<'a>(
-    results: impl IntoIterator<Item = &'a CheckResult>,
-) -> impl Iterator<Item = &'a CheckResult> {
-    let judged = results
-        .into_iter()
-        .filter(|it| it.standing != Standing::Observe);
-    judged.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding())
+pub(super) fn applying(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + Clone {
+    let judged = |it: &&CheckResult| it.standing != Standing::Observe;
+    let results = one.results.iter().filter(judged);
+    results.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding())
 }
 
 /// A check that some allocators do not pass, with what each of them did.
 fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
-    let found: Vec<(&str, &CheckResult)> = results(file, &check.name)
-        .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error)
-        .collect();
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let head = format!(
-        "{} ({}): {}",
-        check.name,
-        standing(check.standing),
-        check.about
-    );
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    for (allocator, result) in found {
-        let times = match result.times {
-            (_, 1) => String::new(),
-            (times, of) => format!(" {times} of {of} times"),
-        };
-        let why = result
-            .reasons
-            .first()
-            .map(String::as_str)
-            .unwrap_or("no reason was given");
-        let more = match result.reasons.len() {
-            0 | 1 => "",
-            _ => " ...",
-        };
-        let text = format!(
-            "  {allocator}: {}{times}: {why}{more}",
-            result.verdict.word()
-        );
-        lines.push(screen.paint(RED, &screen.wrap(&text, 4)));
-    }
-    lines.push(String::new());
-    lines
+    let found = results(file, &check.name)
+        .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error);
+    let said = found.map(|(allocator, result)| {
+        let mut reasons = result.reasons.iter();
+        let why = reasons.next().map_or("no reason was given", String::as_str);
+        let more = reasons.next().map_or("", |_| " ...");
+        format!("{allocator}: {}: {why}{more}", ended(result))
+    });
+    let kind = check.standing.map_or("", standing);
+    named(check, kind, said, Some(RED), screen)
 }
 
-/// The values of a check that standards leave open, allocators with the same values together.
-fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
-    let all = values_of(file, &check.name);
-    if all.is_empty() {
-        return Vec::new();
+/// How a check ended, and how often.
+pub(super) fn ended(result: &CheckResult) -> String {
+    match result.times {
+        (_, 1) => result.verdict.to_string(),
+        (times, of) => format!("{} {times} of {of} times", result.verdict),
     }
-    let head = format!("{} (left open): {}", check.name, check.about);
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    for (value, names) in all {
-        lines.push(screen.wrap(&format!("  {}: {value}", list(names)), 4));
-    }
-    lines.push(String::new());
-    lines
 }
 
 /// Each value that a check ended in, with the allocators that have it.
-pub(super) fn values_of<'a>(file: &'a CheckFile, check: &'a str) -> Vec<(String, Vec<&'a str>)> {
+pub(super) fn values_of(file: &CheckFile, check: &str) -> Vec<(String, String)> {
     let of = |result: &CheckResult| match result.verdict {
-        CheckVerdict::Pass => list(result.notes.iter()),
-        other => format!("{}: {}", other.word(), list(result.reasons.iter())),
+        CheckVerdict::Pass => list(&result.notes),
+        other => format!("{other}: {}", list(&result.reasons)),
     };
-    let mut all: Vec<(String, Vec<&str>)> = Vec::new();
-    for (name, result) in results(file, check) {
-        let value = of(result);
-        match all.iter_mut().find(|(known, _)| *known == value) {
-            Some((_, names)) => names.push(name),
-            None => all.push((value, vec![name])),
-        }
-    }
-    all
+    let all = results(file, check).map(|(name, result)| (name.to_owned(), of(result)));
+    together(&all.collect::<Vec<_>>())
 }
 
 fn results<'a>(
@@ -212,7 +215,7 @@ pub fn failed(allocator: &str, findings: &[Finding]) -> Option<String> {
     let named = findings.iter().take(MOST_NAMED).map(|it| {
         let found = match it.verdict {
             CheckVerdict::Fail => short(&it.found),
-            other => other.word().into(),
+            other => other.to_string(),
         };
         format!("{}{}", it.check, enclosed(" (", &found, ")"))
     });
@@ -237,58 +240,48 @@ pub fn day(moment: &str) -> &str {
 }
 
 /// What differs between two results.
-pub fn check_changes(changes: &[Changed], cells: &[ChangedCell], screen: Screen) -> String {
-    let (perhaps, cells): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance);
-    let none = match changes.is_empty() && cells.is_empty() {
-        true => "no check ended otherwise\n".to_owned(),
-        false => String::new(),
-    };
-    let line = |one: &Changed| {
-        let (old, new) = (one.old, one.new);
-        let why = match new.reasons.first() {
-            Some(why) => format!(": {why}"),
-            None => String::new(),
-        };
-        let colour = if new.verdict < old.verdict {
-            GREEN
-        } else {
-            RED
-        };
+pub fn check_changes(
+    (checks, cells): &(Vec<Changed<CheckResult>>, Vec<Changed<MisuseCell>>),
+    screen: Screen,
+) -> String {
+    let (perhaps, certain): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance());
+    let mut lines = Vec::new();
+    if checks.is_empty() && certain.is_empty() {
+        lines.push("no check ended otherwise".to_owned());
+    }
+    for it in checks {
+        let (old, new) = (it.old.verdict, it.new.verdict);
+        let why = it.new.reasons.first().map_or("", String::as_str);
         let text = format!(
-            "{} {}: {} -> {}{why}",
-            one.allocator,
-            new.check,
-            old.verdict.word(),
-            new.verdict.word()
+            "{} {}: {old} -> {new}{}",
+            it.allocator,
+            it.check,
+            enclosed(": ", why, "")
         );
-        screen.paint(colour, &screen.wrap(&text, 2)) + "\n"
-    };
-    let cell = |one: &&ChangedCell| {
+        let colour = if new < old { GREEN } else { RED };
+        lines.push(screen.paint(colour, &screen.wrap(&text, 2)));
+    }
+    let cell = |it: &Changed<MisuseCell>| {
         let text = format!(
             "{} {} {} {}: {} -> {}",
-            one.allocator,
-            one.check,
-            size(one.new.size_bytes),
-            one.new.form.word(),
-            words(one.old),
-            words(one.new)
+            it.allocator,
+            it.check,
+            size(it.new.size_bytes),
+            it.new.form,
+            hardening::words(it.old),
+            hardening::words(it.new)
         );
-        screen.wrap(&text, 2) + "\n"
+        screen.wrap(&text, 2)
     };
-    let by_chance = match perhaps.as_slice() {
-        [] => String::new(),
-        _ => {
-            screen.wrap(
-                "perhaps by chance, since so few processes ended so (--preset full tells):",
-                2,
-            ) + "\n"
-        }
-    };
-    let changes = changes.iter().map(line);
-    let cells = cells.iter().map(cell);
-    let perhaps = perhaps.iter().map(cell);
-    let all = [none].into_iter().chain(changes).chain(cells);
-    all.chain([by_chance]).chain(perhaps).collect()
+    lines.extend(certain.into_iter().map(cell));
+    if !perhaps.is_empty() {
+        lines.push(screen.wrap(
+            "perhaps by chance, since so few processes ended so (--preset full tells):",
+            2,
+        ));
+    }
+    lines.extend(perhaps.into_iter().map(cell));
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -317,7 +310,7 @@ mod tests {
             width: 100,
             colour: false,
         };
-        let text = check(&file, &checks, &[], screen);
+        let text = check(&file, &checks, screen);
         let line = |name: &str| {
             let mut lines = text.lines().map(str::trim);
             lines

@@ -1,24 +1,23 @@
 //! What `heapmark check` found of hardening: how each allocator answers wrong programs, and what
 //! such programs can see.
 
-use super::screen::{BOLD, RED, Screen, numbers_table};
-use super::text::{list, plain};
-use super::units;
+use super::{named, together};
 use crate::analyse::distinct;
-use crate::catalog::misuse::{Ends, Form, Misuse, MisuseOutcome};
-use crate::store::check::{CheckFile, CheckedAllocator};
-use crate::store::misuse::{Impact, MisuseCell};
+use crate::catalog::check::{Check, Ends, Form, MisuseOutcome};
+use crate::report::screen::{BOLD, RED, Screen, numbers_table};
+use crate::report::text::{join, list, plain};
+use crate::report::units;
+use crate::store::check::{CheckFile, CheckedAllocator, Impact, MisuseCell};
 
-/// All of it; nothing if no such check was made.
-pub fn hardening(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
-    if checks.is_empty() {
-        return Vec::new();
-    }
+/// All of it.
+pub(super) fn hardening(file: &CheckFile, checks: &[&Check], screen: Screen) -> Vec<String> {
+    let (shown, judged): (Vec<&Check>, Vec<&Check>) =
+        checks.iter().partition(|check| check.ends == Ends::Values);
     let mut lines = vec![
         screen.paint(BOLD, "Hardening: what becomes of wrong programs"),
         String::new(),
     ];
-    lines.extend(table(file, checks, screen));
+    lines.extend(table(file, &judged, screen));
     lines.push(screen.wrap(
         "Words: what the allocator made of the program (docs/CHECK.md); naive / informed: the attacker made bytes up, or copied \
          them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
@@ -27,9 +26,7 @@ pub fn hardening(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<Str
     ));
     lines.push(String::new());
     lines.extend(errors(file, screen));
-    for check in checks.iter().filter(|check| check.ends == Ends::Values) {
-        lines.extend(values(file, check, screen));
-    }
+    lines.extend(shown.iter().flat_map(|check| values(file, check, screen)));
     lines
 }
 
@@ -41,94 +38,76 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// The table of checks and allocators.
-fn table(file: &CheckFile, checks: &[Misuse], screen: Screen) -> Vec<String> {
-    let rows: Vec<(String, Vec<String>)> = checks
-        .iter()
-        .filter(|check| check.ends == Ends::Outcome)
-        .flat_map(|check| rows(file, check))
-        .collect();
+/// The table of checks and allocators; if it does not fit, of each row the allocators by what they did.
+fn table(file: &CheckFile, checks: &[&Check], screen: Screen) -> Vec<String> {
     let names: Vec<String> = file
         .allocators
         .iter()
         .map(|one| plain(&one.info.name))
         .collect();
+    let rows: Vec<Vec<String>> = checks.iter().flat_map(|check| rows(file, check)).collect();
     if rows.is_empty() {
-        return Vec::new();
+        return rows.concat();
     }
+    let header = [vec![String::new()], names.clone()].concat();
     let width = |column: usize| {
-        let cells = rows.iter().map(|(_, cells)| cells[column].len());
-        cells.chain([names[column].len()]).max().unwrap_or(0) + 2
+        let cells = [&header].into_iter().chain(&rows);
+        cells
+            .map(|cells| cells[column].len() + 2)
+            .max()
+            .unwrap_or(0)
     };
-    let label = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 2;
-    if label + (0..names.len()).map(width).sum::<usize>() > screen.width {
-        return lists(&rows, &names, screen);
+    if (0..header.len()).map(width).sum::<usize>() <= screen.width {
+        return vec![numbers_table(header, 0, rows.into_iter())];
     }
-    let header = [vec![String::new()], names].concat();
-    let rows = rows
-        .into_iter()
-        .map(|(label, cells)| [vec![label], cells].concat());
-    vec![numbers_table(header, 0, rows)]
-}
-
-/// The same if the table does not fit: of each row the allocators by what they did.
-fn lists(rows: &[(String, Vec<String>)], names: &[String], screen: Screen) -> Vec<String> {
     let mut lines = Vec::new();
-    for (label, cells) in rows {
-        lines.push(screen.paint(BOLD, &screen.wrap(label, 2)));
-        for words in distinct(cells) {
-            let names = names.iter().zip(cells).filter(|(_, it)| *it == words);
-            let names = list(names.map(|(name, _)| name));
-            lines.push(screen.wrap(&format!("  {words}: {names}"), 4));
-        }
+    for row in rows {
+        lines.push(screen.paint(BOLD, &screen.wrap(&row[0], 2)));
+        let all: Vec<(String, String)> = names.iter().cloned().zip(row[1..].to_vec()).collect();
+        lines.extend(
+            together(&all)
+                .into_iter()
+                .map(|(words, names)| screen.wrap(&format!("  {words}: {names}"), 4)),
+        );
     }
     lines.push(String::new());
     lines
 }
 
 /// The rows of a check: sizes at which all allocators do the same are one row.
-fn rows(file: &CheckFile, check: &Misuse) -> Vec<(String, Vec<String>)> {
+fn rows(file: &CheckFile, check: &Check) -> Vec<Vec<String>> {
     let of = |one: &CheckedAllocator, bytes: u64| {
-        let words = check
-            .forms
-            .iter()
-            .map(|form| match cell(one, check, bytes, *form) {
-                Some(cell) => words(cell),
-                None => "-".into(),
-            });
-        let words: Vec<String> = words.collect();
+        let words = check.forms.iter().map(|form| {
+            let cell = cell(one, check, bytes, *form);
+            cell.map_or("-".into(), words)
+        });
         distinct(words).join(" / ")
     };
-    let mut rows: Vec<(Vec<u64>, Vec<String>)> = Vec::new();
+    let mut rows: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for bytes in &check.sizes {
-        let is_made = |one: &CheckedAllocator| {
-            let mut forms = check.forms.iter();
-            forms.any(|form| cell(one, check, *bytes, *form).is_some())
-        };
-        if !file.allocators.iter().any(is_made) {
+        let words: Vec<String> = file.allocators.iter().map(|one| of(one, *bytes)).collect();
+        if words.iter().all(|words| words == "-") {
             continue;
         }
-        let words: Vec<String> = file.allocators.iter().map(|one| of(one, *bytes)).collect();
         match rows.iter_mut().find(|(_, known)| *known == words) {
-            Some((sizes, _)) => sizes.push(*bytes),
-            None => rows.push((vec![*bytes], words)),
+            Some((sizes, _)) => sizes.push(size(*bytes)),
+            None => rows.push((vec![size(*bytes)], words)),
         }
     }
     let is_one = check.sizes.len() == 1 || rows.len() == 1;
-    rows.into_iter()
-        .map(|(sizes, words)| {
-            let sizes = sizes.into_iter().map(size).collect::<Vec<_>>().join(", ");
-            match is_one {
-                true => (check.name.clone(), words),
-                false => (format!("{} {sizes}", check.name), words),
-            }
-        })
-        .collect()
+    let row = |(sizes, words): (Vec<String>, Vec<String>)| {
+        let label = match is_one {
+            true => check.name.clone(),
+            false => format!("{} {}", check.name, sizes.join(", ")),
+        };
+        [vec![label], words].concat()
+    };
+    rows.into_iter().map(row).collect()
 }
 
 fn cell<'a>(
     one: &'a CheckedAllocator,
-    check: &Misuse,
+    check: &Check,
     bytes: u64,
     form: Form,
 ) -> Option<&'a MisuseCell> {
@@ -139,7 +118,7 @@ fn cell<'a>(
 
 /// An outcome with what stands beside it.
 pub fn words(cell: &MisuseCell) -> String {
-    let mut words = cell.outcome.word().to_owned();
+    let mut words = cell.outcome.to_string();
     let times = cell.tally.get(&cell.outcome).copied().unwrap_or(0);
     let all = match cell.outcome.is_answer() {
         true => cell.answers(),
@@ -196,42 +175,31 @@ fn error(cell: &MisuseCell) -> String {
 }
 
 /// The values of a check, allocators with the same ones together.
-fn values(file: &CheckFile, check: &Misuse, screen: Screen) -> Vec<String> {
+fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
+    let said = |cell: &MisuseCell| {
+        let mut said = cell.notes.clone();
+        if cell.outcome != MisuseOutcome::Observed {
+            said.insert(0, words(cell));
+            said.extend(cell.reasons.clone());
+        }
+        join(said, ", ")
+    };
     let of = |one: &CheckedAllocator| {
         let result = one.hardening.iter().find(|it| it.check == check.name)?;
-        let said = |cell: &MisuseCell| match cell.outcome {
-            MisuseOutcome::Observed => cell.notes.join(", "),
-            _ => [vec![words(cell)], cell.notes.clone(), cell.reasons.clone()]
-                .concat()
-                .join(", "),
-        };
-        let all: Vec<String> = result.cells.iter().map(said).collect();
-        let texts = distinct(all.iter()).into_iter().map(|text| {
-            let cells = result.cells.iter().zip(&all).filter(|(_, it)| *it == text);
-            let sizes = distinct(cells.map(|(cell, _)| size(cell.size_bytes)));
-            match result.cells.len() == 1 {
-                true => text.clone(),
-                false => format!("{}: {text}", list(sizes)),
-            }
-        });
-        Some(texts.collect::<Vec<_>>().join("; "))
+        let cells = result.cells.iter();
+        let all: Vec<(String, String)> = cells.map(|it| (size(it.size_bytes), said(it))).collect();
+        let texts = together(&all)
+            .into_iter()
+            .map(|(text, sizes)| match all.len() {
+                1 => text,
+                _ => format!("{sizes}: {text}"),
+            });
+        Some((plain(&one.info.name), join(texts, "; ")))
     };
-    let named = |one: &CheckedAllocator| Some((plain(&one.info.name), of(one)?));
-    let all: Vec<(String, String)> = file.allocators.iter().filter_map(named).collect();
-    if all.is_empty() {
-        return Vec::new();
-    }
-    let head = format!("{} (values): {}", check.name, check.about);
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    for text in distinct(all.iter().map(|(_, text)| text.as_str())) {
-        let names = all
-            .iter()
-            .filter(|(_, it)| it == text)
-            .map(|(name, _)| name);
-        lines.push(screen.wrap(&format!("  {}: {text}", list(names)), 4));
-    }
-    lines.push(String::new());
-    lines
+    let all: Vec<(String, String)> = file.allocators.iter().filter_map(of).collect();
+    let lines = together(&all).into_iter();
+    let lines = lines.map(|(text, names)| format!("{names}: {text}"));
+    named(check, "values", lines, None, screen)
 }
 
 #[cfg(test)]
@@ -270,12 +238,13 @@ mod tests {
     }
 
     fn text(width: usize) -> String {
-        let mut checks = crate::catalog::misuse::all().unwrap();
+        let mut checks = crate::catalog::check::all().unwrap();
         checks.retain(|check| check.name == "uaf-write");
         let screen = Screen {
             width,
             colour: false,
         };
+        let checks: Vec<&Check> = checks.iter().collect();
         hardening(&file(["one", "two"]), &checks, screen).join("\n")
     }
 
