@@ -4,11 +4,8 @@
 
 use super::Exit;
 use super::surroundings::stdout;
-use crate::catalog::joined;
-use anyhow::Result;
+use clap::Command;
 use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
 
 const RESUME: &str = "resume";
 /// All flags that have an effect with `--resume`. A new flag is refused until it is listed here.
@@ -22,45 +19,20 @@ const WITH_RESUME: [&str; 7] = [
     "format",
 ];
 
-/// A number below 0 is not a flag: the parser of the value reports the mistake.
-pub fn with_numbers_below_zero(command: Command) -> Command {
+/// The rules that hold for every command and its subcommands.
+pub fn with_rules(command: Command) -> Command {
+    let resumes = command.get_arguments().any(|arg| arg.get_id() == RESUME);
     let command = command.mut_args(|arg| {
+        // A number below 0 is not a flag: the parser of the value reports the mistake.
         let is_flag = arg.get_action().takes_values() && !arg.is_positional();
-        arg.allow_negative_numbers(is_flag)
+        let arg = arg.allow_negative_numbers(is_flag);
+        if resumes && !WITH_RESUME.contains(&arg.get_id().as_str()) {
+            arg.conflicts_with(RESUME)
+        } else {
+            arg
+        }
     });
-    command.mut_subcommands(with_numbers_below_zero)
-}
-
-/// Refuses arguments that would have no effect beside the others.
-pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
-    let chosen = matches.subcommand();
-    let chosen = chosen.and_then(|(name, typed)| Some((command.find_subcommand(name)?, typed)));
-    let Some((command, matches)) = chosen else {
-        return Ok(());
-    };
-    let is_typed =
-        |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let (useful, idle): (Vec<&Arg>, Vec<&Arg>) = command
-        .get_arguments()
-        .filter(is_typed)
-        .partition(|arg| WITH_RESUME.contains(&arg.get_id().as_str()));
-    if idle.is_empty() || useful.iter().all(|arg| arg.get_id() != RESUME) {
-        return Ok(());
-    }
-    let idle = joined(idle.into_iter().map(named), ", ");
-    refuse!(
-        "{idle} does nothing beside --resume: what is measured, and how, stands in the stored run. Start a new run, or leave all of \
-         it out: heapmark run --resume RUN"
-    )
-}
-
-/// The argument as users write it: `--allocators`, `SUITE`.
-fn named(arg: &Arg) -> String {
-    match (arg.get_long(), arg.get_value_names()) {
-        (Some(long), _) => format!("--{long}"),
-        (None, Some([name, ..])) => name.to_string(),
-        (None, _) => arg.get_id().as_str().to_uppercase(),
-    }
+    command.mut_subcommands(with_rules)
 }
 
 /// Prints clap's message, help or a mistake; returns the exit code.

@@ -10,36 +10,37 @@ macro_rules! refuse {
     ($($words:tt)*) => { return Err($crate::cmd::Usage(format!($($words)*)).into()) };
 }
 
-pub mod build;
-pub mod campaign;
-pub mod check;
-pub mod claims;
-pub mod clean;
-pub mod compare;
-pub mod completions;
-pub mod doctor;
-pub mod explain;
-pub mod export;
-pub mod fetch;
-pub mod flags;
-pub mod help;
-pub mod list;
+mod build;
+mod campaign;
+mod check;
+mod claims;
+mod clean;
+pub mod command_line;
+mod compare;
+mod completions;
+mod doctor;
+mod explain;
+mod export;
+mod fetch;
+mod flags;
+mod help;
+mod list;
 mod long;
-pub mod man;
-pub mod noise;
-pub mod open;
+mod man;
+mod noise;
+mod open;
 mod output;
 mod piped_input;
-pub mod record;
-pub mod replay;
-pub mod report;
-pub mod run;
-pub mod selftest;
-pub mod show;
+mod record;
+mod replay;
+mod report;
+mod run;
+mod selftest;
+mod show;
 pub mod signals;
 pub mod surroundings;
-pub mod trace;
-pub mod try_command;
+mod trace;
+mod try_command;
 
 use crate::build::libc_version;
 use crate::execute::{Guest, Subject};
@@ -67,7 +68,7 @@ fn described_machine() -> BTreeMap<String, String> {
 }
 
 /// Shown below `--help`.
-pub const EXIT_CODES: &str = "\
+const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
 not end `ok` (what this machine lacks is `absent`, which is not a failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (events before the \
 damage were read), 7 a trace is inconsistent (for example a block freed twice), 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
@@ -172,7 +173,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
 
 /// How heapmark prints, whichever command runs.
 #[derive(Clone, Copy, clap::Args)]
-pub struct Manner {
+struct Manner {
     /// Print results and errors only: no progress, no remarks
     #[arg(short, long, global = true)]
     quiet: bool,
@@ -199,7 +200,7 @@ static MANNER: OnceLock<Manner> = OnceLock::new();
 
 impl Manner {
     /// Takes effect for the rest of the process.
-    pub fn take_effect(self) {
+    fn take_effect(self) {
         let _ = MANNER.set(self);
     }
 }
@@ -217,7 +218,7 @@ fn note(text: impl AsRef<str>) {
 }
 
 /// Refuses where hardly any file may be open: what failed for that would be told as something else.
-pub fn refuse_few_files() -> Result<()> {
+fn refuse_few_files() -> Result<()> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < LEAST_FILES => {
             refuse!("ulimit -n is {most}: heapmark needs {LEAST_FILES} open files at least")

@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 #[derive(clap::Args)]
 pub struct ReplayArgs {
     /// Traces made by `heapmark record` or `heapmark trace`
-    #[arg(required = true, value_name = "TRACE")]
+    #[arg(required_unless_present = "resume", value_name = "TRACE")]
     traces: Vec<String>,
     /// speed: threads wait only for what they need; memory: one at a time in recorded order, for
     /// --retained; paced: at the recorded times [default: speed, or memory with --retained]
@@ -69,6 +69,8 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     run::run(run::RunArgs {
         suite: "quick".into(),
         workloads: traces.map(|trace| format!("trace:{trace}")).collect(),
+        threads: Vec::new(),
+        preset: None,
         args: run,
     })
 }

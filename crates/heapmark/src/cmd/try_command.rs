@@ -59,21 +59,16 @@ pub struct TryArgs {
     name: Option<String>,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget"], help_heading = "What is measured")]
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget", "age", "turns"], help_heading = "What is measured")]
     limit: Option<LimitKind>,
     /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
-    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], help_heading = "Servers")]
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "turns", help_heading = "Servers")]
     server: Option<String>,
     /// Command that drives the server and is timed; no allocator is preloaded into it
-    #[arg(
-        long,
-        value_name = "CMD",
-        requires = "server",
-        help_heading = "Servers"
-    )]
+    #[arg(long, value_name = "CMD", requires = "server", conflicts_with_all = ["command", "turns"], help_heading = "Servers")]
     client: Option<String>,
     /// Port on this machine, or path of a Unix socket, that answers when the server is ready
-    #[arg(long, value_name = "PORT|PATH", requires = "server", value_parser = ready, help_heading = "Servers")]
+    #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
 }
 

@@ -14,6 +14,7 @@ pub mod tried;
 
 use heapmark::build;
 use heapmark::catalog::Catalog;
+use heapmark::cmd::command_line;
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -403,27 +404,18 @@ pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
         .unwrap_or_else(|| panic!("no text `{key}` in {value}"))
 }
 
-/// All commands, as `--help` lists them; `trace` stands there by its own.
-pub fn commands(place: &Place) -> Vec<String> {
-    // Above the flags, in groups or not.
-    let listed = |of: &[&str]| -> Vec<String> {
-        let help = place.run(of).stdout;
-        let above = help.split("\nOptions:").next().unwrap();
-        let name = |line: &str| {
-            let line = line.strip_prefix("  ")?;
-            let is_name = line.starts_with(|first: char| first.is_ascii_lowercase());
-            is_name.then(|| line.split_whitespace().next().map(String::from))?
-        };
-        let names = above.lines().filter_map(name);
-        names.filter(|name| name != "help").collect()
-    };
-    let mut all = listed(&["--help"]);
-    all.retain(|name| name != "trace");
-    all.extend(
-        listed(&["trace", "--help"])
-            .iter()
-            .map(|name| format!("trace {name}")),
-    );
-    assert!(all.len() >= 19, "{all:?}");
-    all
+/// All commands; those of `trace` stand for it.
+pub fn commands() -> Vec<(String, clap::Command)> {
+    let definition = command_line::definition();
+    let all = definition.get_subcommands().flat_map(|command| {
+        let below = command.get_subcommands().map(|command| {
+            let name = format!("trace {}", command.get_name());
+            (name, command.clone())
+        });
+        match command.get_name() {
+            "trace" => below.collect(),
+            name => vec![(name.to_owned(), command.clone())],
+        }
+    });
+    all.collect()
 }

@@ -64,7 +64,7 @@ pub struct Comparison {
     pub thp: Option<HugePages>,
     /// Compare each allocator in an aged heap with itself in a fresh one: blocks are allocated,
     /// replaced and freed before the clock starts, until P % of them are left
-    #[arg(long, value_name = "P", value_parser = age, help_heading = "What is measured")]
+    #[arg(long, value_name = "P", value_parser = age, conflicts_with = "turns", help_heading = "What is measured")]
     pub age: Option<u8>,
     /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `slices`, the
     /// scheduler (Linux 6.12 and newer), or `stop`, heapmark; `slices=20,80`: turns of these milliseconds; `stop-all`: on all
@@ -80,7 +80,8 @@ pub struct Comparison {
     /// What is printed at the end
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with_all = ["dry_run", "cells", "cell"], help_heading = "Results")]
     pub format: AnswerFormat,
-    /// Continue an interrupted run: a run directory, or `latest`
+    /// Continue an interrupted run: a run directory, or `latest`; what is measured, and how, stands
+    /// in it
     #[arg(long, value_name = "RUN", help_heading = "Results")]
     pub resume: Option<String>,
     /// Measure nothing if `heapmark doctor` has a warning: exit code 5
@@ -97,7 +98,7 @@ pub struct Comparison {
     pub cells: bool,
     /// Run one cell of the plan (or of the run named by --resume) alone, print the output of the
     /// guest, store nothing
-    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"], help_heading = "Results")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run", "cells"], help_heading = "Results")]
     pub cell: Option<String>,
     /// Part of a campaign: if it is interrupted, nothing of it is kept.
     #[arg(skip)]

@@ -43,6 +43,12 @@ pub struct RunArgs {
     /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
     #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
     pub(super) workloads: Vec<String>,
+    /// Thread counts; `all` is the number of usable CPUs [default: the suite's]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
+    pub(super) threads: Vec<String>,
+    /// quick, paper, or another preset of the workloads [default: the suite's]
+    #[arg(long, value_name = "NAME", help_heading = "What is measured")]
+    pub(super) preset: Option<String>,
     #[command(flatten)]
     pub(super) args: RunFlags,
 }
@@ -50,12 +56,6 @@ pub struct RunArgs {
 /// How to measure.
 #[derive(clap::Args)]
 pub struct RunFlags {
-    /// Thread counts; `all` is the number of usable CPUs [default: the suite's]
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
-    threads: Vec<String>,
-    /// quick, paper, or another preset of the workloads [default: the suite's]
-    #[arg(long, value_name = "NAME", help_heading = "What is measured")]
-    preset: Option<String>,
     /// Set a parameter of a workload
     #[arg(
         long,
@@ -81,7 +81,7 @@ pub struct RunFlags {
     target_ms: Option<u32>,
     /// Sample memory over time at this interval, for every workload (some always do): 1ms, 500us,
     /// ...
-    #[arg(long, value_name = "TIME", value_parser = time::interval, help_heading = "What is measured")]
+    #[arg(long, value_name = "TIME", value_parser = time::interval, conflicts_with = "turns", help_heading = "What is measured")]
     series: Option<std::time::Duration>,
     #[command(flatten)]
     pub(super) instead: Instead,
@@ -89,7 +89,7 @@ pub struct RunFlags {
 
 /// What is measured instead of time; one of them at most.
 #[derive(clap::Args)]
-#[group(multiple = false, conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
+#[group(multiple = false, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "age", "turns"])]
 pub struct Instead {
     /// Time single calls instead, 1 of K on average (16 if it is left out), in processes that measure
     /// nothing else

@@ -1,7 +1,7 @@
 //! `-w program:NAME`: real programs of the catalogue as workloads, each with its generated input. What
 //! is not installed is named, with the command that installs it.
 
-use super::RunFlags;
+use super::RunArgs;
 use crate::build::command::{Recognised, find, linked, recognise};
 use crate::build::input::{Input, environment, missing};
 use crate::catalog::real_program::{self, matching, named};
@@ -78,7 +78,8 @@ pub fn apt_line<'p>(programs: impl IntoIterator<Item = &'p RealProgram>) -> Stri
 }
 
 /// What is measured of real programs; refuses flags that mean nothing for them.
-pub fn mode(args: &RunFlags) -> Result<Mode> {
+pub fn mode(command: &RunArgs) -> Result<Mode> {
+    let args = &command.args;
     let mode = args.instead.mode();
     let refusals = [
         (
@@ -86,7 +87,7 @@ pub fn mode(args: &RunFlags) -> Result<Mode> {
             "--latency, --counter and --retained are for kernels: a program's calls cannot be watched one by one",
         ),
         (
-            !args.threads.is_empty(),
+            !command.threads.is_empty(),
             "--threads: real programs have the threads that they have",
         ),
         (

@@ -34,7 +34,7 @@ impl Selection {
         let suite = catalog
             .suite(&command.suite)
             .map_err(|error| usage(meant(&command.suite, error, &catalog)))?;
-        let suite = suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
+        let suite = suite.under(command.preset.as_ref().unwrap_or(&suite.preset));
         let cpus = machine::usable_cpus();
         let patterns = if command.workloads.is_empty() {
             &suite.workloads
@@ -51,7 +51,7 @@ impl Selection {
             linked,
         } = match real.as_slice() {
             [] => Measured::of_workloads(command, &suite, patterns, &catalog, cpus)?,
-            _ => Measured::of_real_programs(args, &suite, &real, &catalog, cpus)?,
+            _ => Measured::of_real_programs(command, &suite, &real, &catalog, cpus)?,
         };
         refuse_factor(&cases, flags, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
@@ -257,13 +257,14 @@ struct Measured {
 
 impl Measured {
     fn of_real_programs(
-        args: &RunFlags,
+        command: &RunArgs,
         suite: &Suite,
         programs: &[&RealProgram],
         catalog: &Catalog,
         cpus: u32,
     ) -> Result<Measured> {
-        let mode = real_programs::mode(args)?;
+        let args = &command.args;
+        let mode = real_programs::mode(command)?;
         let installed = real_programs::installed(programs);
         if installed.is_empty() {
             refuse!("none of these programs is installed");
@@ -297,8 +298,8 @@ impl Measured {
         let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
         // Points that a kernel takes itself are those of one thread, unless more are asked for.
         let one = ["1".to_owned()];
-        let words = match args.threads.is_empty() {
-            false => &args.threads[..],
+        let words = match command.threads.is_empty() {
+            false => &command.threads[..],
             true if workloads.iter().any(|workload| workload.is_for_memory()) => &one,
             true => &suite.threads,
         };
@@ -324,7 +325,7 @@ impl Measured {
         }
         let mut cases = cases(&workloads, &suite.preset, &threads, cpus, &set).map_err(usage)?;
         traces::check(&mut cases, mode).map_err(usage)?;
-        refuse_idle(args, mode, &workloads, &cases)?;
+        refuse_idle(command, mode, &workloads, &cases)?;
         if let Some(interval) = args.series {
             for case in &mut cases {
                 case.series_ns = Some(interval.as_nanos() as u64);
@@ -390,9 +391,9 @@ pub(crate) fn refuse_factor(cases: &[Case], flags: &Comparison, mode: Mode) -> R
         (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
             "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)"
         ),
-        (Some(_), _) if mode != Mode::Time => refuse!(
-            "--age compares times: leave out --latency, --counter, --retained and --limit, and workloads that measure memory alone"
-        ),
+        (Some(_), _) if mode != Mode::Time => {
+            refuse!("--age compares times: leave out workloads that measure memory alone")
+        }
         (Some(_), _) if cases.iter().all(|case| case.not_aged().is_some()) => {
             refuse!("{}", only_fresh(cases))
         }
@@ -448,16 +449,22 @@ fn overrides(suite: &Suite, mode: Mode) -> Result<Vec<Override>> {
 }
 
 /// Refuses flags that would change nothing for these workloads.
-fn refuse_idle(args: &RunFlags, mode: Mode, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
+fn refuse_idle(
+    command: &RunArgs,
+    mode: Mode,
+    workloads: &[&Workload],
+    cases: &[Case],
+) -> Result<()> {
+    let args = &command.args;
     let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
     let are_traces = workloads.iter().all(is_trace);
     let threads =
-        !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some());
+        !command.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some());
     let target = args.target_ms.is_some();
     let is_fixed = |case: &Case| !(case.is_calibrated() || traces::has_later(case));
     let refusals = [
         (
-            args.preset.is_some() && are_traces,
+            command.preset.is_some() && are_traces,
             "--preset: a trace has none, it is what was recorded",
         ),
         (

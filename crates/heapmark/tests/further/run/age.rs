@@ -77,12 +77,7 @@ fn ages_that_mean_nothing_are_refused_and_runs_of_two_ages_are_not_compared() {
     for (flags, words) in [
         (&["--age", "0"][..], "0 % is a fresh heap"),
         (&["--age", "100"], "expected 1 to 99"),
-        (&["--age", "50", "--latency"], "--age compares times"),
-        (&["--age", "50", "--retained"], "--age compares times"),
-        (
-            &["--age", "50", "--counter", "kernel"],
-            "--age compares times",
-        ),
+        (&["memory-shapes", "--age", "50"], "--age compares times"),
         (
             &["--age", "50", "-w", "traverse"],
             "--age: not for traverse (defined by the state of its own heap)",
