@@ -1,4 +1,4 @@
-//! Links of the documents: each relative one leads to a file that is there, and to a heading that it has.
+//! The documents: each relative link leads to a file that is there, and to a heading that it has; README stays short.
 
 use crate::support::repository;
 use std::fs;
@@ -82,4 +82,17 @@ fn a_dead_link_is_found() {
         .map(|one| one.rsplit(' ').next().unwrap().to_string())
         .collect();
     assert_eq!(found, ["#one", "other.md", "none.png"]);
+}
+
+/// README is for the first minutes; what needs more words has its own document.
+const MOST_README_WORDS: usize = 900;
+
+#[test]
+fn readme_can_be_read_in_a_few_minutes() {
+    let readme = repository().join("README.md");
+    let words = fs::read_to_string(readme)
+        .unwrap()
+        .split_whitespace()
+        .count();
+    assert!(words <= MOST_README_WORDS, "{words} words");
 }

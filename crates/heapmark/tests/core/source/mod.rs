@@ -1,5 +1,4 @@
-//! The sources themselves: the order of the host's modules, files that import each other, and the links and words of comments and documents.
+//! The sources themselves: the order of the host's modules, and the links and length of documents.
 
 mod ladder;
 mod links;
-mod words;
