@@ -10,7 +10,7 @@ use super::table::{Table, TableRow, TriedLimit};
 use super::table_cell::{THRESHOLD, TableCell, by_range};
 use crate::metric::{self, Judged, OVERHEAD_FROM_BYTES, Process};
 use crate::plan::limit::TIMED_PERCENT;
-use crate::plan::{Case, LimitKind, Mode};
+use crate::plan::{Case, LimitKind};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         return row;
     }
     row.limits = tried(&own);
-    let is_cgroup = run.plan.mode == Mode::Limit(LimitKind::Cgroup);
+    let is_cgroup = run.plan.mode.limit() == Some(LimitKind::Cgroup);
     let mut add = |key: &str, value: Option<f64>| {
         let cell = value.and_then(|value| TableCell::new(metric::named(key), &[value]));
         row.cells.extend(cell);

@@ -7,7 +7,6 @@ use super::role::Role;
 use super::table_cell::{THRESHOLD, TableCell, by_range};
 use crate::execute::Measurement;
 use crate::metric::{self, Judged, Metric, Sample, Value};
-use crate::plan::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric of a row that is not yet compared, and its values in the order of their slots: a table
@@ -43,7 +42,7 @@ impl MeasuredCell {
     /// All of a row of timed processes.
     fn of_group(group: &Group) -> Vec<MeasuredCell> {
         let samples = group.samples();
-        metric::of_case(Mode::Time, group.case)
+        metric::of_case(group.case)
             .into_iter()
             .filter_map(|metric| MeasuredCell::new(metric, &samples, group.check))
             .collect()

@@ -237,17 +237,15 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
                 if plan.cases.iter().all(|case| case.beside) {
                     analysis.held = held::held(&plan.allocators, &plan.cases, tables);
                 }
-                analysis
-                    .footprints
-                    .iter_mut()
-                    .for_each(|table| table.sort_by_least("overhead_at_peak_footprint"));
+                for table in &mut analysis.footprints {
+                    table.sort_by_least("overhead_at_peak_footprint");
+                }
             }
             Mode::Limit(_) => {
                 analysis.limits = limit::tables(run, &counting);
-                analysis
-                    .limits
-                    .iter_mut()
-                    .for_each(|table| table.sort_by_least("smallest_limit_bytes"));
+                for table in &mut analysis.limits {
+                    table.sort_by_least("smallest_limit_bytes");
+                }
             }
         }
     }

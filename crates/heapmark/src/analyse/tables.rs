@@ -13,7 +13,7 @@ use super::sample::sample;
 use super::table::{Table, TableRow};
 use super::table_cell::TableCell;
 use crate::metric::{self, Sample};
-use crate::plan::{Case, Counter, Mode};
+use crate::plan::{Case, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 
 /// All tables of a run, with their rows in plan order.
@@ -50,6 +50,8 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
 
 /// Of processes: judged by ranges, for the metrics that are.
 pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
+    // A simulated processor counts the same each time.
+    let is_exact = run.plan.mode.spec().simulated;
     run.plan
         .cases
         .iter()
@@ -62,7 +64,7 @@ pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Ve
             let base = base.map_or(&[][..], |base| &base.cells);
             let compared = rows.iter().map(|own| TableRow {
                 cells: (own.cells.iter())
-                    .map(|cell| cell.beside(own.row.role, base, is_exact(run)))
+                    .map(|cell| cell.beside(own.row.role, base, is_exact))
                     .collect(),
                 ..own.row.clone()
             });
@@ -184,9 +186,4 @@ impl MeasuredRow {
         }
         MeasuredRow { row, cells }
     }
-}
-
-/// Whether the values of a run are exact: a simulated processor counts the same each time.
-pub fn is_exact(run: &RunFile) -> bool {
-    run.plan.mode == Mode::Count(Counter::Callgrind)
 }

@@ -11,7 +11,7 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, LimitKind, Mode, Plan, Ready, UserCommand};
+use crate::plan::{Client, LimitKind, Mode, Ready, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow};
@@ -115,7 +115,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let as_called = args.keep_env.then(|| as_called(&command));
     let cases = vec![command.case(&name, caution)];
-    let mode = args.limit.map_or(Mode::Time, Mode::Limit);
+    let mode = args.limit.map(Mode::Limit).unwrap_or_default();
     select::refuse_factor(&cases, flags, mode)?;
 
     let suite = catalog.suite("quick").map_err(usage)?;
@@ -161,10 +161,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     subjects.extend(as_called);
     resolve::must_be_ready(&baseline, &subjects)?;
-    let aa_copy = match mode {
-        Mode::Time => controls::aa_copy(flags, &subjects, &baseline)?,
-        _ => None,
-    };
+    let aa_copy = controls::aa_copy(flags, mode, &cases, &subjects, &baseline)?;
     let cases = select::with_factor(cases, flags);
     let length = run_length::of_try(flags, mode);
     let plan = select::plan(
@@ -176,10 +173,6 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         &subjects,
         aa_copy.as_ref(),
     );
-    let plan = Plan {
-        repeats: plan.repeats && mode == Mode::Time,
-        ..plan
-    };
     select::refuse_turns(flags, &plan)?;
     subjects.extend(aa_copy);
     Ok(Selection {

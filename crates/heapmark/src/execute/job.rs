@@ -170,12 +170,7 @@ impl Job {
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
         }
-        match self.mode {
-            Mode::Time | Mode::Limit(_) => {}
-            Mode::Latency { every } => _ = writeln!(text, "latency={every}"),
-            Mode::Count(counter) => _ = writeln!(text, "counter={}", counter.word()),
-            Mode::Memory => _ = writeln!(text, "memory=1\nidles={}", u8::from(self.idles)),
-        }
+        text += &self.mode.job_lines(self.idles);
         if self.counts_sizes {
             text.push_str("sizes=1\n");
         }

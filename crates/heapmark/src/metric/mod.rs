@@ -246,10 +246,10 @@ pub fn named(key: &str) -> &'static Metric {
         .unwrap_or_else(|| panic!("no metric {key}"))
 }
 
-/// Those of the processes of a case.
-pub fn of_case(mode: Mode, case: &Case) -> Vec<&'static Metric> {
-    let mut metrics = of_mode(mode);
-    if mode == Mode::Time && case.whole_process {
+/// Those of the timed processes of a case.
+pub fn of_case(case: &Case) -> Vec<&'static Metric> {
+    let mut metrics = of_mode(Mode::Time);
+    if case.whole_process {
         metrics.extend(whole::METRICS);
     }
     metrics

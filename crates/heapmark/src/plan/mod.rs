@@ -11,6 +11,7 @@ mod lifetimes;
 pub mod limit;
 mod litter;
 mod mode;
+mod purpose;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
+pub use purpose::Purpose;
 pub use target::Target;
 pub use turns::{Asked as AskedTurns, Turn, Turns};
 pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
@@ -135,10 +137,10 @@ impl Plan {
     /// It with turns by this for all cases that may take any. A duet is not repeated: both sides met what disturbed it.
     pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
-        let is_time = self.mode == Mode::Time && !has_factor;
+        let is_plain = self.mode.spec().plain && !has_factor;
         for place in 0..self.cases.len() {
             let case = &self.cases[place];
-            let may = is_time && !case.beside && case.may_take_turns(turns.by);
+            let may = is_plain && !case.beside && case.may_take_turns(turns.by);
             // A single row is compared with nothing.
             let takes = may && self.rows_of(case).nth(1).is_some();
             self.cases[place].turns = takes.then_some(turns.by);
@@ -309,16 +311,17 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// In how many parts a block runs the rows of a case. Memory does not depend on what ran just
-    /// before; under limits a row is compared with itself.
+    /// In how many parts a block runs the rows of a case.
     fn parts_for(&self, case: usize, others: usize) -> usize {
-        let most = match self.cases[case].turns {
+        let case = &self.cases[case];
+        let most = match case.turns {
             Some(_) => 2,
             None => MOST_IN_A_PART,
         };
-        match self.mode_of(&self.cases[case]) {
-            Mode::Memory | Mode::Limit(_) => 1,
-            _ => others.div_ceil(most - 1).max(1),
+        if self.mode_of(case).spec().compares_memory {
+            1
+        } else {
+            others.div_ceil(most - 1).max(1)
         }
     }
 

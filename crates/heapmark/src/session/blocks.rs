@@ -8,15 +8,11 @@ use super::{Progress, Session};
 use crate::analyse::interference::disturbed_by;
 use crate::analyse::standings;
 use crate::execute::Job;
-use crate::plan::{Cell, Counter, Mode, Part};
+use crate::plan::{Cell, Part};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Shift, Stopping};
 use std::time::{Duration, Instant};
-
-/// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
-/// takes many times longer.
-const SLOW_ITERATIONS: u32 = 3;
 
 impl Session {
     pub(super) fn blocks(
@@ -36,7 +32,7 @@ impl Session {
             let began_s = self.used_s();
             let mut disturbed = Vec::new();
             let parts = self.plan.block(block);
-            if self.plan.mode == Mode::Memory {
+            if self.plan.mode.spec().follows_memory {
                 self.followed(parts.concat(), paces, progress)?;
             } else {
                 for parts in parts.chunk_by(|one, next| one[0].case == next[0].case) {
@@ -190,30 +186,23 @@ impl Session {
         seconds_of_processes(all.filter(|it| !of_suite || it.purpose == Purpose::Sample))
     }
 
-    /// The process of a cell of a block. If single calls are timed, no iteration is excluded as
-    /// a warm-up: the growth of the heap is a part of the tail.
+    /// The process of a cell of a block.
     pub(super) fn measured(&self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Due> {
         let case = self.case(cell);
         let mode = self.plan.mode_of(case);
-        let slow = iterations.min(SLOW_ITERATIONS);
-        let (purpose, cold, iterations) = match mode {
-            Mode::Time => (Purpose::Sample, case.cold, iterations),
-            Mode::Latency { .. } => (Purpose::Latency, 0, iterations),
-            Mode::Count(Counter::Callgrind) => (Purpose::Count, 0, 1),
-            Mode::Count(Counter::Perf) => (Purpose::Count, case.cold, iterations),
-            Mode::Count(Counter::Kernel) => (Purpose::Count, case.cold, slow),
-            Mode::Memory => (Purpose::Memory, case.cold, slow),
-            Mode::Limit(_) => (Purpose::Limited, case.cold, iterations),
-        };
+        let spec = mode.spec();
+        let cold = if spec.warms_up { case.cold } else { 0 };
+        let iterations = iterations.min(spec.most_iterations);
         let job = self.under_factor(cell, Job::new(case, cell, cold, iterations, false)?);
-        let mut job = match mode {
-            Mode::Time => self.at_capacity(cell, job),
-            _ => without_capacity(job),
+        let mut job = if spec.plain {
+            self.at_capacity(cell, job)
+        } else {
+            without_capacity(job)
         };
         job.mode = mode;
         job.idles = !case.beside;
         Ok(Due {
-            purpose,
+            purpose: spec.purpose,
             cell: cell.clone(),
             job,
             timeout,

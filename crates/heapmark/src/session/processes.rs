@@ -17,7 +17,7 @@ use crate::observe::{
     Counters, DemandSampler, Groups, Interference, MemoryProfile, MemorySampler, Root,
     SeriesSampler, Watcher, csv_of_points,
 };
-use crate::plan::{Case, Cell, Counter, Limit, LimitKind, Mode};
+use crate::plan::{Case, Cell, Limit, LimitKind};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -44,8 +44,8 @@ impl Processes {
     pub fn new(guest: Guest, selection: Arc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
         let root = Root::machine();
-        let groups = match selection.plan.mode {
-            Mode::Limit(LimitKind::Cgroup) => Groups::for_limits(&root).ok().map(PathBuf::from),
+        let groups = match selection.plan.mode.limit() {
+            Some(LimitKind::Cgroup) => Groups::for_limits(&root).ok().map(PathBuf::from),
             _ => None,
         };
         Processes {
@@ -76,12 +76,12 @@ impl Processes {
             None => self.selection.subject(allocator)?,
         };
         match row.map(|row| row.program.as_str()).or(case.program()) {
-            None if job.mode == Mode::Count(Counter::Callgrind) => {
+            None if job.mode.spec().simulated => {
                 callgrind::count(guest, subject, job, timeout, stop)
             }
             None => execute::run(guest, subject, job, timeout, stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
-            Some(_) if self.selection.plan.mode_of(case).is_for_kernels() => {
+            Some(_) if !self.selection.plan.mode_of(case).spec().plain => {
                 let why = match self.selection.plan.mode.limit() {
                     None => {
                         "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels"

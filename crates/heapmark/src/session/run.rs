@@ -8,7 +8,7 @@ use super::{Progress, Selection};
 use crate::execute::{Attempt, Interrupted, Outcome, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
-use crate::plan::{Case, Cell, Litter, Mode, OTHER_SIZES, Plan};
+use crate::plan::{Case, Cell, Litter, OTHER_SIZES, Plan};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use std::rc::Rc;
@@ -118,9 +118,9 @@ impl Session {
         // So that the first block does not pay for pages that no program has touched since the
         // machine started. The checks have shown how many the largest process needs.
         self.runner.make_present(self.largest_of_all());
-        match self.selection.plan.mode {
-            Mode::Limit(_) => self.limits(&paces, progress),
-            _ => self.blocks(head, &paces, progress),
+        match self.selection.plan.mode.limit() {
+            Some(_) => self.limits(&paces, progress),
+            None => self.blocks(head, &paces, progress),
         }
     }
 

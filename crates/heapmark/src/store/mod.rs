@@ -20,13 +20,13 @@ pub mod run;
 pub mod series;
 mod tables;
 
-pub use crate::plan::Case;
+pub use crate::plan::{Case, Purpose};
 pub use checked::{Checked, CheckedShelf, Detection, Finding};
 pub use checksum::sealed;
 pub use preflights::Preflights;
 pub use published::{Paths, published};
 pub use read::{Run, head, read, read_for_tables, read_published};
-pub use record::{Passed, Purpose, Record};
+pub use record::{Passed, Record};
 pub use record_index::Lines;
 pub use records::Records;
 pub use run::{AllocatorInfo, OLDEST_SCHEMA, RunFile, SCHEMA};

@@ -2,55 +2,9 @@
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
-use crate::plan::{Cell, CellId, Limit};
+use crate::plan::{Cell, CellId, Limit, Purpose};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// Why a process was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// The guest without preload, which must show libc: proves that the proof can fail.
-    Control,
-    /// Finds how much work takes the target time; on the baseline only.
-    Calibration,
-    /// One process per allocator, workload and thread count, every block checked for overlap and
-    /// alignment; never timed.
-    Check,
-    /// A measured process: the only kind whose times and memory are compared.
-    Sample,
-    /// A process in which single calls were timed; its other times mean nothing.
-    Latency,
-    /// Processes in which something was counted: their times mean nothing.
-    Count,
-    /// Processes whose memory was sampled: their times mean nothing.
-    Memory,
-    /// Looks for the smallest limit on memory that does, or for where that search begins: its times
-    /// mean nothing.
-    Search,
-    /// Timed under a multiple of that limit, or in the same block without one.
-    Limited,
-    /// Two processes of the baseline that show whether two can take turns; `unsupported` says why not: then the case is
-    /// measured alone.
-    Trial,
-    /// Calls of functions that few workloads call, once for each allocator: a fault found there is
-    /// reported, and is no failure.
-    Corners,
-}
-
-impl Purpose {
-    /// Whether these processes form the blocks: interference with them is recorded.
-    pub fn is_of_a_block(self) -> bool {
-        matches!(
-            self,
-            Purpose::Sample
-                | Purpose::Latency
-                | Purpose::Count
-                | Purpose::Memory
-                | Purpose::Limited
-        )
-    }
-}
 
 /// A check that an earlier run has passed, with the same library, guest and work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -54,9 +54,7 @@ impl<'a> Evidence<'a> {
     /// Seen from the first run's machine. Ignores runs that timed single calls, counted or sampled
     /// memory.
     pub fn new(workloads: &'a [Workload], runs: &'a [Measured]) -> Evidence<'a> {
-        let runs = runs
-            .iter()
-            .filter(|run| !run.head.plan.mode.is_for_kernels());
+        let runs = runs.iter().filter(|run| run.head.plan.mode.spec().plain);
         let scenes: Rc<[Scene]> = runs.map(Scene::new).collect();
         Evidence::seen_from(scenes.first(), workloads, &scenes)
     }

@@ -7,13 +7,13 @@ use crate::analyse::Verdict;
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
 use crate::analyse::table_cell::{TableCell, by_range};
-use crate::analyse::tables::{is_exact, tables};
+use crate::analyse::tables::tables;
 use crate::metric::Metric;
 use crate::plan::Case;
 
 /// Every candidate beside the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
-    let exact = is_exact(side.head);
+    let exact = side.head.plan.mode.spec().simulated;
     let mut comparison = Comparison::default();
     let tables = tables(side.head, side.records);
     for (case, table) in side.head.plan.cases.iter().zip(&tables) {
@@ -31,7 +31,9 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
 
 /// Every row of the new run beside the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
-    let exact = is_exact(old.head) && is_exact(new.head);
+    let exact = [old, new]
+        .iter()
+        .all(|side| side.head.plan.mode.spec().simulated);
     let before = tables(old.head, old.records);
     let mut comparison = Comparison {
         differences: differences(old.head, new.head),

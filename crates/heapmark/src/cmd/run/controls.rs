@@ -26,32 +26,29 @@ pub fn choose(
         .next();
     let has_floor = cases.iter().any(Case::has_floor);
     let floor = match asked {
-        // The null allocator's blocks overlap, and it never has memory to give back.
-        _ if matches!(mode, Mode::Memory | Mode::Limit(_)) => None,
+        _ if mode.spec().compares_memory => None,
         None if has_floor && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares = matches!(mode, Mode::Time | Mode::Latency { .. })
-        && cases.iter().any(Case::is_for_allocators);
-    let aa_copy = if compares {
-        aa_copy(&args.comparison, subjects, baseline)?
-    } else {
-        None
-    };
+    let aa_copy = aa_copy(&args.comparison, mode, cases, subjects, baseline)?;
     Ok((aa_copy, floor))
 }
 
-/// The A/A copy, if there is an allocator to compare with the baseline and no `--no-aa-copy`.
+/// The A/A copy, if times are compared, there is an allocator to compare with the baseline, and no
+/// `--no-aa-copy`.
 pub fn aa_copy(
     flags: &Comparison,
+    mode: Mode,
+    cases: &[Case],
     subjects: &[Subject],
     baseline: &str,
 ) -> Result<Option<Subject>> {
+    let compares = mode.spec().compares_times && cases.iter().any(Case::is_for_allocators);
     let original = subjects
         .iter()
         .find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
     original
-        .filter(|_| subjects.len() > 1 && !flags.no_aa_copy)
+        .filter(|_| compares && subjects.len() > 1 && !flags.no_aa_copy)
         .map(copy_of)
         .transpose()
 }

@@ -109,12 +109,13 @@ pub struct Instead {
 }
 
 impl Instead {
-    fn mode(&self) -> Mode {
+    /// `None`: time is measured.
+    fn mode(&self) -> Option<Mode> {
         match (self.latency, self.counter) {
-            (Some(every), _) => Mode::Latency { every },
-            (_, Some(counter)) => Mode::Count(counter),
-            _ if self.retained => Mode::Memory,
-            _ => self.limit.map_or(Mode::Time, Mode::Limit),
+            (Some(every), _) => Some(Mode::Latency { every }),
+            (_, Some(counter)) => Some(Mode::Count(counter)),
+            _ if self.retained => Some(Mode::Memory),
+            _ => self.limit.map(Mode::Limit),
         }
     }
 }
@@ -153,7 +154,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     if args.resume.is_some() {
         piped_input::take_up(&mut selection.plan.cases)?;
     }
-    if selection.plan.mode == Mode::Limit(LimitKind::Cgroup)
+    if selection.plan.mode.limit() == Some(LimitKind::Cgroup)
         && let Err(why) = Groups::for_limits(&root)
     {
         refuse!(
@@ -196,7 +197,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         report::price_warning(&prices).iter().for_each(note);
         stored.store.keep_prices(prices)?;
     }
-    let timed = !plan.mode.is_for_kernels();
+    let timed = plan.mode.spec().plain;
     let ended = match measure(guest, selection, stored, stop, &root, args.check_again) {
         Err(error) if is_of_disk(&error).is_some() => {
             print_results(&dir, args.format)?;

@@ -5,7 +5,7 @@ use super::comparison::Comparison;
 use crate::catalog::{Tier, joined};
 use crate::execute::Subject;
 use crate::observe::machine::usable_cpus;
-use crate::plan::{Case, Counter, Mode, Plan, UserCommand};
+use crate::plan::{Case, Plan, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use std::path::Path;
@@ -193,13 +193,7 @@ fn described(command: &UserCommand) -> String {
 }
 
 fn measures(plan: &Plan) -> String {
-    let mut text: String = match plan.mode {
-        Mode::Time => "time and memory".into(),
-        Mode::Latency { every } => format!("single calls, 1 of {every}"),
-        Mode::Count(counter) => format!("events, counted by {}", counter.word()),
-        Mode::Memory => "memory for what is live".into(),
-        Mode::Limit(kind) => format!("the smallest limit that does, on {}", kind.counts()),
-    };
+    let mut text = plan.mode.measures();
     let series = plan.cases.iter().filter_map(|case| case.series_ns);
     if let Some(ns) = series.clone().min() {
         let of = if series.count() == plan.cases.len() {
@@ -210,8 +204,7 @@ fn measures(plan: &Plan) -> String {
         let every = units::duration(ns as f64);
         text += &format!(", {of}memory over time every {every}");
     }
-    let is_counted = plan.mode == Mode::Count(Counter::Callgrind);
-    if !is_counted && plan.cases.iter().any(Case::is_calibrated) {
+    if !plan.mode.spec().simulated && plan.cases.iter().any(Case::is_calibrated) {
         text += &format!(
             ", for {} ms in each process where the preset is calibrated",
             plan.target_ms
@@ -267,13 +260,7 @@ pub fn number_of_blocks(plan: &Plan) -> String {
 fn processes(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) =
         (plan.checks().len(), plan.cells().len(), plan.estimate());
-    let measured = match plan.mode {
-        Mode::Time => "measured ones".to_string(),
-        Mode::Latency { every } => format!("that time 1 of {every} calls"),
-        Mode::Count(_) => "in which events are counted".to_string(),
-        Mode::Memory => "whose memory is followed".to_string(),
-        Mode::Limit(_) => "without a limit, beside those that look for one".to_string(),
-    };
+    let measured = plan.mode.processes();
     let mut text = format!(
         "seed {}: {checks} checked processes first, then {cells} {measured}\n",
         plan.seed

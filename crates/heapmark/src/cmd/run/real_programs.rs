@@ -80,10 +80,10 @@ pub fn apt_line<'p>(programs: impl IntoIterator<Item = &'p RealProgram>) -> Stri
 /// What is measured of real programs; refuses flags that mean nothing for them.
 pub fn mode(command: &RunArgs) -> Result<Mode> {
     let args = &command.args;
-    let mode = args.instead.mode();
+    let mode = args.instead.mode().unwrap_or_default();
     let refusals = [
         (
-            !matches!(mode, Mode::Time | Mode::Limit(_)),
+            mode.spec().watches_calls,
             "--latency, --counter and --retained are for kernels: a program's calls cannot be watched one by one",
         ),
         (

@@ -10,10 +10,11 @@ use heapmark_stats::{ALPHA, LEAST_BLOCKS, blocks_for_ranks};
 pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) -> Plan {
     let flags = &args.comparison;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
-    let exact = flags.blocks.or(mode.blocks());
+    let spec = mode.spec();
+    let exact = flags.blocks.or(spec.blocks);
     match exact.or(suite.blocks.filter(|_| !asked)) {
         Some(blocks) => within_budget(flags, blocks),
-        None if matches!(mode, Mode::Latency { .. }) || !(asked || suite.adaptive) => {
+        None if !spec.plain || !(asked || suite.adaptive) => {
             exactly(blocks_for_ranks(comparisons, ALPHA))
         }
         None => Plan {
@@ -27,7 +28,7 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
 pub fn of_try(flags: &Comparison, mode: Mode) -> Plan {
     const MINUTES: f64 = 3.0;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some();
-    match flags.blocks.or(mode.blocks()) {
+    match flags.blocks.or(mode.spec().blocks) {
         Some(blocks) => within_budget(flags, blocks),
         None => until_precise(flags, (!asked).then_some(MINUTES)),
     }

@@ -14,7 +14,7 @@ use crate::execute::{Guest, Subject, usual_turns};
 use crate::file::Draft;
 use crate::observe::machine;
 use crate::plan::{
-    Case, Counter, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons,
+    Case, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons,
 };
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, RunFile, SCHEMA};
@@ -80,9 +80,9 @@ impl Selection {
         }
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
-        // Programs never start when single calls are timed: no reason to build them.
-        let idle = matches!(mode, Mode::Latency { .. } | Mode::Memory | Mode::Limit(_));
-        let programs = programs::resolve(&cases, &catalog, flags.dry_run || idle)?;
+        // If they cannot be measured, there is no reason to build them.
+        let builds = mode.spec().plain && !flags.dry_run;
+        let programs = programs::resolve(&cases, &catalog, !builds)?;
         let pinned = programs::pinned(&cases, &subjects, &catalog)?;
         let pinned = resolve(pinned, &catalog, flags.dry_run)?;
         let (aa_copy, floor) =
@@ -100,9 +100,6 @@ impl Selection {
             aa_copy.as_ref(),
         );
         let plan = Plan {
-            // Counts and memory hardly change on a busy machine, and nothing is judged by times near a
-            // limit.
-            repeats: plan.repeats && matches!(mode, Mode::Time | Mode::Latency { .. }),
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             named: command
                 .workloads
@@ -315,7 +312,7 @@ impl Measured {
             let workloads_beside = chosen(&suite.memory_of, catalog)?;
             let workloads_beside: Vec<&Workload> = workloads_beside.iter().collect();
             let is_beside = |change: &Override| change.is_for_any(&workloads_beside);
-            if mode == Mode::Time {
+            if mode.spec().plain {
                 let mut set = set.clone();
                 set.retain(|change| is_beside(change) && change.parameter != traces::ROUNDS);
                 beside =
@@ -359,26 +356,23 @@ fn chosen(words: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
 
 /// What a run measures: what its flags say, or memory if its suite or all its workloads are for that.
 fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result<Mode> {
-    let mode = args.instead.mode();
+    let asked = args.instead.mode();
     let (memory, others): (Vec<&Workload>, Vec<&Workload>) = workloads
         .iter()
         .partition(|workload| workload.is_for_memory());
     let [alone, ..] = memory[..] else {
-        return Ok(if mode == Mode::Time && is_for_memory {
-            Mode::Memory
-        } else {
-            mode
-        });
+        let own = is_for_memory.then_some(Mode::Memory);
+        return Ok(asked.or(own).unwrap_or_default());
     };
-    match mode {
-        Mode::Memory | Mode::Limit(_) => Ok(mode),
-        Mode::Time if is_for_memory || others.is_empty() => Ok(Mode::Memory),
-        Mode::Time => bail!(
+    match asked {
+        Some(mode) if mode.spec().compares_memory => Ok(mode),
+        None if is_for_memory || others.is_empty() => Ok(Mode::Memory),
+        None => bail!(
             "{} measures memory, {} time: add --retained to measure memory only, or run them apart",
             alone.name,
             others[0].name
         ),
-        Mode::Latency { .. } | Mode::Count(_) => bail!(
+        Some(_) => bail!(
             "{} measures memory alone: leave out --latency and --counter",
             alone.name
         ),
@@ -387,19 +381,18 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
 
 /// Refuses a factor that means nothing for these cases.
 pub(crate) fn refuse_factor(cases: &[Case], flags: &Comparison, mode: Mode) -> Result<()> {
+    let spec = mode.spec();
     match (flags.age, flags.thp) {
         (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
             "--age and --thp advised or machine: each compares an allocator with itself, so one at a time (--thp never goes with --age)"
         ),
-        (Some(_), _) if mode != Mode::Time => {
+        (Some(_), _) if !spec.plain => {
             refuse!("--age compares times: leave out workloads that measure memory alone")
         }
         (Some(_), _) if cases.iter().all(|case| case.not_aged().is_some()) => {
             refuse!("{}", only_fresh(cases))
         }
-        (_, Some(which))
-            if which != HugePages::Never && mode == Mode::Count(Counter::Callgrind) =>
-        {
+        (_, Some(which)) if which != HugePages::Never && spec.simulated => {
             refuse!("--thp: --counter callgrind counts instructions, which no page changes")
         }
         _ => Ok(()),
@@ -440,8 +433,8 @@ fn overrides(suite: &Suite, mode: Mode) -> Result<Vec<Override>> {
         let change: Override = text
             .parse()
             .map_err(|why| anyhow!("suite {}: set: {why}", suite.name))?;
-        // Memory is measured in one round.
-        if change.parameter != traces::ROUNDS || mode != Mode::Memory {
+        // Memory is followed in one round.
+        if change.parameter != traces::ROUNDS || !mode.spec().follows_memory {
             set.push(change);
         }
     }
@@ -476,7 +469,7 @@ fn refuse_idle(
             "--threads: how many threads these workloads have follows from their parameters (--set)",
         ),
         (
-            target && mode == Mode::Count(Counter::Callgrind),
+            target && mode.spec().simulated,
             "--target-ms: --counter callgrind counts one iteration, however long it takes",
         ),
         (
@@ -484,7 +477,7 @@ fn refuse_idle(
             "--target-ms: the work of these workloads is fixed, so no process is made longer or shorter",
         ),
         (
-            args.series.is_some() && mode == Mode::Memory,
+            args.series.is_some() && mode.spec().follows_memory,
             "--series: these workloads measure memory, which their runs record anyway",
         ),
         (
@@ -549,14 +542,15 @@ pub(crate) fn plan(
     aa_copy: Option<&Subject>,
 ) -> Plan {
     let name = |subject: &Subject| subject.allocator.name.clone();
-    let seed = match mode {
-        Mode::Memory => SEED_OF_MEMORY,
-        _ => UnwrapErr(SysRng).next_u32().into(),
+    let spec = mode.spec();
+    let seed = match spec.follows_memory {
+        true => SEED_OF_MEMORY,
+        false => UnwrapErr(SysRng).next_u32().into(),
     };
     let plan = Plan {
         seed: flags.seed.unwrap_or(seed),
         mode,
-        repeats: !flags.no_repeat,
+        repeats: spec.compares_times && !flags.no_repeat,
         huge_pages: flags.thp.map_or(HugePages::Machine, |_| HugePages::Never),
         baseline,
         cases,

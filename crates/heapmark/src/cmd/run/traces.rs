@@ -142,8 +142,9 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 
 /// Refuses parameters that a trace cannot be replayed with; chooses those that the mode of the run decides.
 pub fn check(cases: &mut [Case], mode: Mode) -> Result<()> {
+    let retained = mode.spec().follows_memory;
     let mut replays = cases.iter_mut().filter(|case| case.is_replay());
-    replays.try_for_each(|case| check_one(case, mode == Mode::Memory))
+    replays.try_for_each(|case| check_one(case, retained))
 }
 
 /// Whether a case that is not ready yet will have later rounds.

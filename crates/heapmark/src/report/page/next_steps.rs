@@ -3,7 +3,7 @@
 use super::section::{PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, Verdict, distinct};
-use crate::plan::{Case, Mode};
+use crate::plan::Case;
 use crate::report::text::join;
 use crate::store::RunFile;
 
@@ -45,9 +45,9 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
     let is_private = head.is_private() || head.allocators.iter().any(|info| info.tier == "user");
     // A suite has rounds of its own for a trace.
     let is_plain = |case: &Case| case.factor.is_none() && !case.beside && !case.is_replay();
-    let is_of_times =
-        plan.mode == Mode::Time && plan.huge_pages.is_machines() && plan.cases.iter().all(is_plain);
-    if is_private || !is_of_times || workloads.len() * threads.len() != plan.cases.len() {
+    let is_plain_run =
+        plan.mode.spec().plain && plan.huge_pages.is_machines() && plan.cases.iter().all(is_plain);
+    if is_private || !is_plain_run || workloads.len() * threads.len() != plan.cases.len() {
         return None;
     }
     let workloads = join(workloads.into_iter().map(quoted), ",");

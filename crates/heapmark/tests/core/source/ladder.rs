@@ -87,7 +87,7 @@ fn faults(module: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -100,7 +100,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn crates() -> PathBuf {
+pub fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap()

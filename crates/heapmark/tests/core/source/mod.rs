@@ -1,4 +1,6 @@
-//! The sources themselves: the order of the host's modules, and the links and length of documents.
+//! The sources themselves: the order of the host's modules, the files that know what modes there are, and the links and length of
+//! documents.
 
 mod ladder;
 mod links;
+mod modes;
