@@ -2,15 +2,13 @@
 //! times: a few numbers for its first answer. Must not compare times.
 
 use super::{Table, TableRow};
+use crate::metric::{FigureRole, key_in};
 use crate::plan::Case;
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
-/// The figure of each kind of case.
+/// The metric of a replay.
 const PEAK: &str = "peak_over_peak";
-const POOL: &str = "ratchet_ratio";
-const FAN_IN: &str = "peak_over_bound";
-const RETURNED: &str = "returned_share";
 
 /// An allocator in them. Each number is `None` if some process that it needs did not end `ok`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,6 +49,20 @@ impl MemoryShape {
         MemoryShape::FanIn,
         MemoryShape::Returned,
     ];
+
+    /// The role of the figure that shows it; of the peak, that is a metric of every process.
+    pub fn role(self) -> Option<FigureRole> {
+        match self {
+            MemoryShape::Peak => None,
+            MemoryShape::Pool => Some(FigureRole::Pool),
+            MemoryShape::FanIn => Some(FigureRole::FanIn),
+            MemoryShape::Returned => Some(FigureRole::Returned),
+        }
+    }
+
+    fn key(self) -> &'static str {
+        self.role().map_or(PEAK, key_in)
+    }
 }
 
 /// Below this many times the baseline's, nothing is called bad: a change makes it no worse.
@@ -144,46 +156,49 @@ pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
     (peaks, cases.len())
 }
 
-/// The metric that a case is measured for; `None` if it is none of these.
-fn key(table: &Table, case: &Case) -> Option<&'static str> {
+/// What a case is measured for; `None` if it is none of these.
+fn shape(table: &Table, case: &Case) -> Option<MemoryShape> {
     if case.is_replay() {
-        Some(PEAK)
-    } else {
-        [POOL, FAN_IN, RETURNED]
-            .into_iter()
-            .find(|key| table.rows.iter().any(|row| row.cell(key).is_some()))
+        return Some(MemoryShape::Peak);
     }
+    let has = |row: &TableRow, shape: MemoryShape| row.cell(shape.key()).is_some();
+    [MemoryShape::Pool, MemoryShape::FanIn, MemoryShape::Returned]
+        .into_iter()
+        .find(|shape| table.rows.iter().any(|row| has(row, *shape)))
 }
 
 /// Every allocator in these cases, in plan order.
 pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> Vec<Held> {
-    let keyed: Vec<(&Table, &str)> = (tables.iter().zip(cases))
-        .filter_map(|(table, case)| Some((table, key(table, case)?)))
+    let shaped: Vec<(&Table, MemoryShape)> = (tables.iter().zip(cases))
+        .filter_map(|(table, case)| Some((table, shape(table, case)?)))
         .collect();
     let of_allocator = |name: &String| {
         // Of every such case, or nothing.
-        let all = |wanted: &str| -> Option<Vec<f64>> {
+        let all = |wanted: MemoryShape| -> Option<Vec<f64>> {
             let value = |table: &Table| {
                 let row = table.rows.iter().find(|row| row.allocator == *name)?;
-                Some(row.cell(wanted)?.spread.median)
+                row.median(wanted.key())
             };
-            keyed
+            shaped
                 .iter()
-                .filter(|(_, key)| *key == wanted)
+                .filter(|(_, shape)| *shape == wanted)
                 .map(|(table, _)| value(table))
                 .collect()
         };
         let most = |wanted| all(wanted)?.into_iter().max_by(f64::total_cmp);
         Held {
             allocator: name.clone(),
-            peak: all(PEAK).and_then(|peaks| geometric_mean(&peaks)),
-            replays: keyed.iter().filter(|(_, key)| *key == PEAK).count(),
-            pool: most(POOL),
-            fan_in: most(FAN_IN),
-            returned: all(RETURNED).and_then(|shares| shares.into_iter().min_by(f64::total_cmp)),
+            peak: all(MemoryShape::Peak).and_then(|peaks| geometric_mean(&peaks)),
+            replays: (shaped.iter())
+                .filter(|(_, shape)| *shape == MemoryShape::Peak)
+                .count(),
+            pool: most(MemoryShape::Pool),
+            fan_in: most(MemoryShape::FanIn),
+            returned: all(MemoryShape::Returned)
+                .and_then(|shares| shares.into_iter().min_by(f64::total_cmp)),
         }
     };
-    if keyed.is_empty() {
+    if shaped.is_empty() {
         Vec::new()
     } else {
         allocators.iter().map(of_allocator).collect()

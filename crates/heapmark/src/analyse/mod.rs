@@ -56,7 +56,7 @@ pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
-pub use numbers::{Numbers, PLACEMENT, Stalled, Timed, reads_figure};
+pub use numbers::{Numbers, Stalled, Timed, reads_figure};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
 pub use ratio::Ratio;

@@ -239,19 +239,9 @@ fn times(group: &Group) -> Vec<Timed> {
         .collect()
 }
 
-/// Figures of where the blocks lie that a program reads: time between those of a packed and of a
-/// scattered copy, pages, and the pages of both copies.
-pub const PLACEMENT: [&str; 4] = [
-    "placement_share",
-    "pages_per_1000_nodes",
-    "packed_pages_per_1000_nodes",
-    "scattered_pages_per_1000_nodes",
-];
-
 /// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
-    PLACEMENT.contains(&name)
-        || metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)
+    metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {

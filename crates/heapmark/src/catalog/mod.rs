@@ -40,7 +40,6 @@ use fast_glob::glob_match;
 use faults::Faults;
 use include_dir::{Dir, include_dir};
 
-static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
 static SUITES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../suites");
 
 /// Everything that can be measured.
@@ -64,10 +63,7 @@ impl Catalog {
             Vec::new()
         });
         let programs = program::load(&mut faults);
-        let workloads: Vec<Workload> = folder::texts(&WORKLOADS, "workloads", &mut faults)
-            .iter()
-            .flat_map(|(file, text)| workload::parse(file, text, &mut faults))
-            .collect();
+        let workloads = workload::load(&mut faults);
         let suites = folder::texts(&SUITES, "suites", &mut faults)
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))

@@ -1,7 +1,7 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::long::Long;
-use super::{Exit, is_quiet, note, say, usage};
+use super::{Exit, catalog, is_quiet, note, say, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Source, Tier, joined};
 use anyhow::Result;
@@ -38,7 +38,7 @@ pub(super) fn jobs() -> usize {
 
 /// Runs the command.
 pub fn run(args: BuildArgs) -> Result<Exit> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let mut selected: Vec<&Allocator> = Vec::new();
     let mut programs: Vec<&Program> = Vec::new();
     if args.names.is_empty() {

@@ -3,12 +3,12 @@
 use super::report::check_beside;
 use super::run::comparison::patience;
 use super::run::{resolve, select, stop_on_signals, today};
-use super::{Exit, described_machine, note, print, print_json, screen, usage};
+use super::{Exit, catalog, described_machine, note, print, print_json, screen, usage};
 use crate::analyse::check::changes;
 use crate::build;
 use crate::catalog::check::{self, Check, Standing};
 use crate::catalog::claim::HardeningDocument;
-use crate::catalog::{Catalog, Tier, did_you_mean};
+use crate::catalog::{Tier, did_you_mean};
 use crate::execute::Guest;
 use crate::execute::check::CheckProcesses;
 use crate::execute::child::adopt_orphans;
@@ -97,7 +97,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         print(check.printed())?;
         return Ok(Exit::Done);
     }
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     // The page at the end needs them: a fault in one is said before hours of checks.
     HardeningDocument::load(&catalog, &checks)?;
     let checks = chosen(checks, &args).map_err(usage)?;

@@ -2,12 +2,12 @@
 //! documents about hardening in a result of `heapmark check`.
 
 use super::output::{Destination, Output, TableFormat};
-use super::{Exit, find_runs, say_damage, screen, usage};
+use super::{Exit, catalog, find_runs, say_damage, screen, usage};
 use crate::analyse::claims::{
     Evidence, JudgedClaim, JudgedHardening, Measured, judge, judge_hardening,
 };
 use crate::catalog::claim::{Document, HardeningDocument};
-use crate::catalog::{Catalog, check, joined};
+use crate::catalog::{check, joined};
 use crate::file::length;
 use crate::report;
 use crate::store::check::{CHECK_FILE, CheckFile};
@@ -48,7 +48,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     }
     let dirs = find_runs(&args.runs)?;
     let output = args.destination.made_of_runs(&dirs)?;
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let documents = Document::load(&catalog)?;
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let mut runs = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     if of_another_preset(&runs).is_some() {
         return Ok(Vec::new());
     }
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let evidence = Evidence::new(&catalog.workloads, &runs);
     Ok(judge(&Document::load(&catalog)?, &evidence))
 }
@@ -128,7 +128,7 @@ pub(super) fn hardening(
     file: &CheckFile,
 ) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
     let checks = check::all()?;
-    let documents = HardeningDocument::load(&Catalog::load()?, &checks)?;
+    let documents = HardeningDocument::load(&catalog()?, &checks)?;
     let judged = judge_hardening(&documents, &checks, file);
     Ok((documents, judged))
 }

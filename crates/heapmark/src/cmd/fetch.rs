@@ -1,8 +1,8 @@
 //! `heapmark fetch`: the allocators' sources, before there is no network.
 
-use super::Exit;
+use super::{Exit, catalog};
 use crate::build::{self, State};
-use crate::catalog::{Catalog, Source};
+use crate::catalog::Source;
 use crate::file::length;
 use crate::report::units::bytes;
 use anyhow::Result;
@@ -14,7 +14,7 @@ pub struct FetchArgs {}
 
 /// Runs the command.
 pub fn run(_: FetchArgs) -> Result<Exit> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let crates = catalog.allocators.iter().filter_map(|it| match &it.source {
         Source::Crate { name, .. } => Some(name.as_str()),
         _ => None,

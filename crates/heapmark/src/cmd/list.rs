@@ -1,7 +1,7 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
 use super::run::real_programs::apt_line;
-use super::{Exit, print, print_json, told_version, unexpected, width_of};
+use super::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::claim::{Claimed, Document, Feature, HardeningDocument};
@@ -64,7 +64,7 @@ enum What {
 
 /// Runs the command.
 pub fn run(args: ListArgs) -> Result<Exit> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     if args.markdown {
         print(match args.what {
             What::Allocators => report::allocators(&catalog.allocators),

@@ -43,7 +43,9 @@ mod trace;
 mod try_command;
 
 use crate::build::libc_version;
+use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
+use crate::metric;
 use crate::observe::machine;
 use crate::report::{Screen, json, plain, plain_lines};
 use crate::store::{self, Run};
@@ -59,6 +61,13 @@ use std::sync::OnceLock;
 
 /// With fewer, not even a compiler is found.
 const LEAST_FILES: u64 = 16;
+
+/// What can be measured.
+fn catalog() -> Result<Catalog> {
+    let catalog = Catalog::load()?;
+    metric::check(&catalog)?;
+    Ok(catalog)
+}
 
 /// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.
 fn described_machine() -> BTreeMap<String, String> {

@@ -3,10 +3,10 @@
 
 use super::run::comparison::target;
 use super::run::{self, controls};
-use super::{Exit, print, usage};
+use super::{Exit, catalog, print, usage};
 use crate::analyse::noise::{Habit, Level, Noise, PLANTED, Way, noise};
 use crate::build;
-use crate::catalog::{Catalog, time};
+use crate::catalog::time;
 use crate::execute::{Subject, usual_turns};
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
@@ -64,7 +64,7 @@ const ENDLESS: u32 = 10_000;
 
 /// Runs the command.
 pub fn run(args: NoiseArgs) -> Result<Exit> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;
     let &[workload] = &workloads[..] else {

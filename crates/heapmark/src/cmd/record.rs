@@ -5,9 +5,8 @@ use super::run::resolve;
 use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
-use super::{say, usage, width_of};
+use super::{catalog, say, usage, width_of};
 use crate::build::command::{as_a_shell_starts, name_of, recognise_command};
-use crate::catalog::Catalog;
 use crate::catalog::folder::listing;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject, ground, signal_name};
@@ -207,7 +206,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 /// The allocator, given by its name, a path, or both.
 fn allocator(word: &str) -> Result<Subject> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     // No row will have the name, so any name will do.
     let (_, chosen) =
         resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;

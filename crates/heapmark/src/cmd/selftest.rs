@@ -1,10 +1,9 @@
 //! `heapmark selftest`: plants slowdowns, memory growth and stalls of known size into an allocator.
 //! Reports which ones are found, and whether nothing is found if nothing was planted.
 
-use super::{Exit, print, run};
+use super::{Exit, catalog, print, run};
 use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
-use crate::catalog::Catalog;
 use crate::execute::{Subject, usual_turns};
 use crate::metric::WALL;
 use crate::observe::machine;
@@ -78,7 +77,7 @@ const STALL_TOLERANCE: f64 = 0.2;
 
 /// Runs the command.
 pub fn run(args: SelftestArgs) -> Result<Exit> {
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let (plant, _) = build::program::build(catalog.program("planted-effects")?)
         .context("nothing can be planted")?;
     let library = plant.folder.join("plant.so");

@@ -4,11 +4,11 @@ use super::build::is_unbuilt;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
-use super::{Exit, piped_input, say, usage};
+use super::{Exit, catalog, piped_input, say, usage};
 use crate::build;
 use crate::build::command::{self, Linked, Recognised};
 use crate::catalog::allocators::is_name;
-use crate::catalog::{Allocator, Catalog, Settings, Source, joined, settings};
+use crate::catalog::{Allocator, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
 use crate::plan::{Client, LimitKind, Mode, Ready, UserCommand};
@@ -85,7 +85,7 @@ pub fn run(args: TryArgs) -> Result<Exit> {
 
 fn selection(args: &TryArgs) -> Result<Selection> {
     let flags = &args.comparison;
-    let catalog = Catalog::load()?;
+    let catalog = catalog()?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let mut command = command(args, &folder).map_err(usage)?;
     command.settings = Settings::of(&catalog.allocators);

@@ -1,25 +1,29 @@
 //! What can be said of a process, one entry each: tables, exports, comparisons and documents follow
-//! from these. Must not compare processes.
+//! from these. What heapmark computes itself is listed here; the figures that a kernel or a program
+//! reports stand in the file of its workload. Must not compare processes.
 
 mod counts;
 mod latency;
 mod limit;
 mod memory;
-mod open_loop;
 mod process;
 mod time;
 mod whole;
 
+pub use crate::catalog::workload::{Better, FigureRole, Spare, Unit};
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
-pub use open_loop::LOAD;
 pub use process::Process;
 pub use time::{HELD_BEFORE, WALL};
 
+use crate::catalog::Catalog;
+use crate::catalog::faults::{Fault, Faults};
+use crate::catalog::workload::{self, Figure, FigureMode};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
 use crate::plan::{Case, Mode};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// One number per process.
 #[derive(Debug)]
@@ -40,62 +44,8 @@ pub struct Metric {
     pub about: &'static str,
     /// The value of a process.
     pub of: Value,
-}
-
-/// What a metric is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Bytes.
-    Bytes,
-    /// Bytes in GiB times seconds.
-    GibSeconds,
-    /// Operations per microsecond.
-    MopsPerS,
-    /// A ratio of two numbers of one unit.
-    Times,
-    /// A part of a whole, 0 to 1.
-    Share,
-    /// Events.
-    Count,
-}
-
-impl Unit {
-    /// Its name in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Unit::Ns => "ns",
-            Unit::Bytes => "bytes",
-            Unit::GibSeconds => "GiB s",
-            Unit::MopsPerS => "Mops/s",
-            Unit::Times => "times",
-            Unit::Share => "share",
-            Unit::Count => "count",
-        }
-    }
-}
-
-/// Which direction of a metric is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Less of it.
-    Lower,
-    /// More of it.
-    Higher,
-    /// Neither: it describes.
-    Neither,
-}
-
-impl Better {
-    /// The direction that is good, in words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Better::Lower => "lower",
-            Better::Higher => "higher",
-            Better::Neither => "neither",
-        }
-    }
+    /// The entry of a workload's file that it is made from.
+    pub figure: Option<&'static Figure>,
 }
 
 /// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
@@ -169,12 +119,65 @@ const fn described(
         judged: Judged::No,
         about,
         of,
+        figure: None,
     }
 }
 
-/// A figure that a kernel reports by this name.
+/// A figure that many processes report by this name, whatever they run.
 const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'static str) -> Metric {
     described(key, noun, unit, about, Value::Figure)
+}
+
+/// The figures of the workloads' files, in the order of these. Faults there are reported when the
+/// catalogue is loaded; a stored run is shown all the same.
+static FIGURES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    let workloads = workload::load(&mut Vec::new());
+    let figures: Vec<Figure> = workloads.into_iter().flat_map(|it| it.figures).collect();
+    figures.leak().iter().map(of_figure).collect()
+});
+
+fn of_figure(figure: &'static Figure) -> Metric {
+    let own = described(
+        &figure.key,
+        &figure.noun,
+        figure.unit,
+        &figure.about,
+        Value::Figure,
+    );
+    Metric {
+        better: figure.better,
+        judged: match figure.judged {
+            true => Judged::ByRange,
+            false => Judged::No,
+        },
+        figure: Some(figure),
+        ..own
+    }
+}
+
+/// Refuses figures of the catalogue that have the name of another metric.
+pub fn check(catalog: &Catalog) -> Result<(), Faults> {
+    let mut names: BTreeSet<&str> = own()
+        .flat_map(|metric| [Some(metric.key), metric.alias])
+        .flatten()
+        .collect();
+    let faults: Vec<Fault> = (catalog.workloads.iter())
+        .flat_map(|workload| &workload.figures)
+        .filter(|figure| !names.insert(&figure.key))
+        .map(|figure| {
+            Fault::new(
+                &figure.file,
+                format!("{}: figures.{}", figure.workload, figure.key),
+                "there is another metric of this name (heapmark list metrics)",
+                "give it another `key`",
+            )
+        })
+        .collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Faults(faults))
+    }
 }
 
 impl Metric {
@@ -213,19 +216,43 @@ impl Metric {
         }
     }
 
+    /// What else is done with it.
+    pub fn role(&self) -> Option<FigureRole> {
+        self.figure?.role
+    }
+
+    /// The title of its column, if it is a figure that has one, and what a narrow page does with it.
+    pub fn column(&self) -> Option<(&'static str, Spare)> {
+        let figure = self.figure?;
+        Some((figure.column.as_deref()?, figure.narrow))
+    }
+
+    /// Its line below the tables, if it is a figure that has one.
+    pub fn legend(&self) -> Option<&'static str> {
+        self.figure?.legend.as_deref()
+    }
+
     /// Whether it goes by this name on the command line.
     pub fn is_named(&self, name: &str) -> bool {
         self.key == name || self.alias == Some(name)
     }
 }
 
+/// The figures of workloads in the tables of such a run.
+fn figures_of(mode: FigureMode) -> impl Iterator<Item = &'static Metric> {
+    figures().filter(move |metric| {
+        let only = metric.figure.and_then(|figure| figure.mode);
+        only.is_none_or(|only| only == mode)
+    })
+}
+
 /// The metrics of processes of a run's kind, in the order of its tables.
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     match mode {
-        Mode::Time => {
-            let own = time::METRICS.iter().chain(open_loop::METRICS);
-            own.chain(memory::BY_OTHERS).collect()
-        }
+        Mode::Time => time::METRICS
+            .iter()
+            .chain(figures_of(FigureMode::Time))
+            .collect(),
         Mode::Latency { .. } => latency::METRICS.iter().collect(),
         Mode::Count(counter) => {
             let events = counter.events();
@@ -234,7 +261,10 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
                 .filter(|metric| events.contains(&metric.key))
                 .collect()
         }
-        Mode::Memory => memory::METRICS.iter().chain(memory::BY_OTHERS).collect(),
+        Mode::Memory => memory::METRICS
+            .iter()
+            .chain(figures_of(FigureMode::Memory))
+            .collect(),
         Mode::Limit(_) => limit::METRICS.iter().collect(),
     }
 }
@@ -255,20 +285,38 @@ pub fn of_case(case: &Case) -> Vec<&'static Metric> {
     metrics
 }
 
-/// All metrics.
-pub fn all() -> impl Iterator<Item = &'static Metric> {
+/// What heapmark computes itself, or asks of many processes.
+fn own() -> impl Iterator<Item = &'static Metric> {
     [
         time::METRICS,
-        open_loop::METRICS,
         whole::METRICS,
         memory::METRICS,
-        memory::BY_OTHERS,
         counts::METRICS,
         latency::METRICS,
         limit::METRICS,
     ]
     .into_iter()
     .flatten()
+}
+
+/// The figures of workloads.
+pub fn figures() -> impl Iterator<Item = &'static Metric> {
+    FIGURES.iter()
+}
+
+/// All metrics.
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    own().chain(figures())
+}
+
+/// The figure with this role, if a workload has one.
+pub fn with_role(role: FigureRole) -> Option<&'static Metric> {
+    figures().find(|metric| metric.role() == Some(role))
+}
+
+/// The key of the figure with this role; empty if no workload has one.
+pub fn key_in(role: FigureRole) -> &'static str {
+    with_role(role).map_or("", |metric| metric.key)
 }
 
 /// Those that rows are judged by, by their names on the command line.
@@ -280,7 +328,6 @@ pub fn judged() -> impl Iterator<Item = &'static Metric> {
 mod tests {
     use super::*;
     use crate::plan::Counter;
-    use std::collections::BTreeSet;
 
     #[test]
     fn no_two_metrics_have_one_name() {
@@ -293,6 +340,26 @@ mod tests {
             names.len(),
             "{names:?}"
         );
+    }
+
+    #[test]
+    fn a_figure_with_the_name_of_another_metric_is_refused_with_file_and_key() {
+        let mut catalog = Catalog::load().unwrap();
+        check(&catalog).unwrap();
+        let ours = include_str!("../../../../workloads/memory-shapes/shift.toml");
+        for taken in ["ns_per_op", "wall", "ratchet_ratio"] {
+            let text = ours
+                .replace("name = \"shift\"", "name = \"mine\"")
+                .replace("cycle_growth_share", taken);
+            let mine = workload::parse("mine.toml", &text, &mut Vec::new());
+            catalog.workloads.extend(mine);
+            let Faults(faults) = check(&catalog).unwrap_err();
+            let fault = faults.last().unwrap();
+            assert_eq!(
+                (fault.file.as_str(), fault.key.clone()),
+                ("mine.toml", format!("mine: figures.{taken}"))
+            );
+        }
     }
 
     #[test]

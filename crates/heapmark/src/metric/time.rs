@@ -2,7 +2,7 @@
 
 use super::Better::Higher;
 use super::Unit::{Bytes, Count, GibSeconds, MopsPerS, Ns, Share, Times};
-use super::{Metric, Value, described, figure};
+use super::{Metric, Value, described};
 use crate::execute::{Iteration, Measurement};
 
 /// Wall time, by which rows are compared unless another metric is named.
@@ -155,110 +155,6 @@ pub const METRICS: &[Metric] = &[
         "time with transparent huge pages over that of the same allocator without any, in the same block; only with --thp advised or machine, \
          in the rows of the cases that may have them",
         Value::Row,
-    ),
-    figure(
-        "placement_share",
-        "place between copies",
-        Share,
-        "traverse: 0 if the time is that of a packed copy of the nodes, 1 if it is that of a scattered one, in the same process",
-    ),
-    figure(
-        "packed_ns_per_node",
-        "time if packed",
-        Ns,
-        "traverse: time of a visit of a node in a copy without gaps, in the order of the visits",
-    ),
-    figure(
-        "scattered_ns_per_node",
-        "time if scattered",
-        Ns,
-        "traverse: the same of a copy whose nodes lie anywhere in as much memory as the parameter litter says, or in more if they need it; also if the heap is fresh",
-    ),
-    figure(
-        "cold_request_ns",
-        "time of a cold request",
-        Ns,
-        "ratchet-latency: time of the first request of a thread, median over its threads",
-    ),
-    figure(
-        "warm_request_ns",
-        "time of a warm request",
-        Ns,
-        "ratchet-latency: time of a later request, median over them",
-    ),
-    figure(
-        "build_ns_per_node",
-        "time of building",
-        Ns,
-        "traverse: time of allocating and linking a node, with the blocks between nodes",
-    ),
-    figure(
-        "moved_share",
-        "moved",
-        Share,
-        "grow: steps up after which the block lies at another address / steps up",
-    ),
-    figure(
-        "moved_back_share",
-        "moved when it shrinks",
-        Share,
-        "grow: the same of steps down",
-    ),
-    figure(
-        "copied_bytes_per_step",
-        "bytes copied per step",
-        Bytes,
-        "grow: bytes of moved blocks before the move / steps up; of blocks below 128 KiB, since pages of larger ones can be moved",
-    ),
-    figure(
-        "sized_ratio",
-        "sized / unsized",
-        Times,
-        "sized: time of the laps in which free is told the size / of those in which it is not, in the same process; \
-         in an order in which a steady drift cancels, and without the first lap",
-    ),
-    figure(
-        "aligned_overhead",
-        "overhead of aligned blocks",
-        Times,
-        "aligned: growth of the resident set / live bytes after the last replacement, also if less than 1 MiB is live; \
-         of one thread",
-    ),
-    figure(
-        "pair_ns_of_batch_25",
-        "pair of a batch of 25",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 25",
-    ),
-    figure(
-        "pair_ns_of_batch_100",
-        "pair of a batch of 100",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 100",
-    ),
-    figure(
-        "pair_ns_of_batch_400",
-        "pair of a batch of 400",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 400",
-    ),
-    figure(
-        "pair_ns_of_batch_1600",
-        "pair of a batch of 1600",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 1600",
-    ),
-    figure(
-        "pair_ns_of_batch_4096",
-        "pair of a batch of 4096",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 4096",
-    ),
-    figure(
-        "pair_ns_of_batch_65536",
-        "pair of a batch of 65536",
-        Ns,
-        "batch-order: time that a thread takes for a pair, batches of 65536",
     ),
 ];
 

@@ -9,6 +9,7 @@ use crate::analyse::{
     Analysis, Case, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest,
     Purge, Ranking, Ratio, Row, Withheld, distinct, held,
 };
+use crate::metric;
 use crate::store::RunFile;
 use heapmark_stats::{LEAST_BLOCKS, geometric_mean};
 use std::collections::BTreeMap;
@@ -609,16 +610,17 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
     };
     let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));
     let own = number(leader).unwrap_or_default();
+    let kernel = kernel_of(shape);
     let what = match shape {
         MemoryShape::Peak => format!("memory at the peak: it holds {own} what is live"),
         MemoryShape::Pool => {
-            format!("ratchet, a pool of threads: it holds {own} one request's memory")
+            format!("{kernel}, a pool of threads: it holds {own} one request's memory")
         }
         MemoryShape::FanIn => {
-            format!("fan-in, a thread that only frees: it holds {own} what can be live")
+            format!("{kernel}, a thread that only frees: it holds {own} what can be live")
         }
         MemoryShape::Returned => {
-            format!("idle-return: a sleeping process returns {own} of a burst")
+            format!("{kernel}: a sleeping process returns {own} of a burst")
         }
     };
     let others = distinct([&analysis.baseline, &best.allocator])
@@ -629,6 +631,16 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
         " {leader} is bad at {what}{}.",
         enclosed(" (", &join(others, ", "), ")")
     )
+}
+
+/// What shows a shape: replays, or the kernel with that figure.
+pub fn kernel_of(shape: MemoryShape) -> &'static str {
+    match shape.role() {
+        Some(role) => metric::with_role(role)
+            .and_then(|metric| metric.figure)
+            .map_or("", |figure| &figure.workload),
+        None => "replays",
+    }
 }
 
 /// The number of a shape in words.

@@ -4,7 +4,8 @@ use super::sheet::Spare::{Early, Late, Stays};
 use super::sheet::{Column, Numberless, Sheet, Spare, fewer, heading_of, missing, named};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
-use crate::metric::{Metric, Unit};
+use crate::metric::{self, FigureRole, Unit};
+use crate::plan::Mode;
 
 /// The metric that each process has whose memory was seen.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
@@ -16,11 +17,11 @@ const AT_PEAK: &str = "tenth_page";
 /// A metric that is 0 on most machines: then it has no column.
 const HUGE: &str = "huge_share";
 
-/// Metrics that only kernels have which start processes: they have no heap of their own.
-const STARTED: [&str; 2] = ["start_ns", "late_free_ns"];
+/// A column: its title, its metric, and what a narrow page does with it.
+type MetricColumn = (&'static str, &'static str, Spare);
 
-/// Title, metric, and what a narrow page does with the column.
-const COLUMNS: [(&str, &str, Spare); 77] = [
+/// Columns of what is measured of every kernel, and of replays.
+const COLUMNS: [MetricColumn; 22] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -42,66 +43,22 @@ const COLUMNS: [(&str, &str, Spare); 77] = [
     ("idle 0.1 s", "retained_bytes_100_ms", Early),
     ("idle 1 s", "retained_bytes_1000_ms", Early),
     ("idle 5 s", "retained_bytes_5000_ms", Stays),
-    // Of kernels that take points themselves, which have a few each.
+    // Of kernels that take points themselves.
     ("worst", "worst_overhead", Stays),
     ("no reuse", "no_reuse_ratio", Late),
     ("packing", "packing_ratio", Stays),
-    ("page-sized", "robson_ratio", Stays),
-    ("bound", "bound_ratio", Stays),
-    ("4 KiB", "peak_over_peak_4_kib", Stays),
-    ("16 KiB", "peak_over_peak_16_kib", Stays),
-    ("64 KiB", "peak_over_peak_64_kib", Stays),
-    ("1 MiB", "peak_over_peak_1024_kib", Stays),
-    ("worst window", "worst_window_bytes", Stays),
-    ("last cycle", "cycle_growth_share", Stays),
-    ("growth", "growth_bytes_per_iteration", Stays),
-    ("at the end", "ratchet_ratio", Stays),
-    ("after idle", "ratchet_ratio_idle", Stays),
-    ("purged", "ratchet_ratio_purged", Stays),
-    ("per idle thread", "bytes_per_idle_thread", Stays),
-    ("returned 0.1 s", "returned_share_100_ms", Late),
-    ("returned", "returned_share", Stays),
-    ("purged", "returned_share_purged", Stays),
-    ("GiB s", "above_live_gib_s", Early),
-    ("next burst", "next_burst_ratio", Stays),
-    ("its faults", "next_burst_faults_ratio", Stays),
-    ("of bound", "peak_over_bound", Stays),
-    ("idle, of bound", "idle_over_bound", Late),
-    ("copied", "copied_bytes", Stays),
-    ("per freed byte", "copy_amplification", Stays),
-    ("by parent", "parent_copied_bytes", Late),
-    ("fork", "fork_ns", Late),
-    ("first writes", "first_writes_ns", Late),
-    ("per thread", "growth_bytes_per_thread", Stays),
-    ("time of a thread", "thread_ns", Late),
-    ("time", "start_ns", Stays),
-    ("CPU", "start_cpu_ns", Late),
-    ("faults", "start_faults", Late),
-    ("calls", "start_system_calls", Stays),
-    ("files", "start_kernel_files", Early),
-    ("anonymous", "start_anonymous_bytes", Early),
-    ("mapped", "start_mapped_bytes", Late),
-    ("commit", "start_commit_bytes", Stays),
-    ("mappings", "start_mappings", Early),
-    ("RLIMIT_AS", "smallest_address_space_bytes", Stays),
-    ("RLIMIT_DATA", "smallest_data_bytes", Stays),
-    ("late free", "late_free_ns", Stays),
-    ("early", "early_free_ns", Stays),
-    ("ratio", "late_free_ratio", Stays),
-    ("pages", "pages_per_1000_nodes", Stays),
-    ("packed", "packed_pages_per_1000_nodes", Stays),
-    ("scattered", "scattered_pages_per_1000_nodes", Stays),
-    ("lines", "lines_per_node", Late),
-    ("regions", "regions_2_mib", Late),
-    ("TLB 64", "tlb_64_misses_per_node", Stays),
-    ("TLB 1536", "tlb_1536_misses_per_node", Stays),
-    ("cache 1 MiB", "cache_1_mib_misses_per_node", Late),
-    ("steady", "steady_overhead", Stays),
-    ("by others", "remote_share", Late),
-    ("TLB 64", "tlb_64_misses_per_read", Stays),
-    ("TLB 1536", "tlb_1536_misses_per_read", Late),
-    ("cache 1 MiB", "cache_1_mib_misses_per_read", Stays),
 ];
+
+/// All columns, in their order.
+fn metric_columns() -> impl Iterator<Item = MetricColumn> {
+    let of_figures = metric::of_mode(Mode::Memory)
+        .into_iter()
+        .filter_map(|metric| {
+            let (title, spare) = metric.column()?;
+            Some((title, metric.key, spare))
+        });
+    COLUMNS.into_iter().chain(of_figures)
+}
 
 /// The metric that some row must have for the column of this one.
 fn shown_with(key: &str) -> &str {
@@ -141,7 +98,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
     let rows: Vec<&TableRow> = (analysis.footprints.iter())
         .flat_map(|case| &case.rows)
         .collect();
-    [
+    let before = [
         (
             WATCHED,
             "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
@@ -176,53 +133,8 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             "worst_overhead",
             "worst: highest resident heap / live bytes at one point.",
         ),
-        (
-            "robson_ratio",
-            "page-sized, bound: a control of the measurement, at blocks of a page; an allocator that moves no blocks cannot be below the bound.",
-        ),
-        (
-            "worst_window_bytes",
-            "4 KiB ... 1 MiB: peak/peak with a window of that size, in a process of its own.",
-        ),
-        (
-            "growth_bytes_per_iteration",
-            "growth: per iteration of the second half, above what is live; bound (stranded): of peak/peak, what a test of tcmalloc's allows.",
-        ),
-        (
-            "ratchet_ratio",
-            "at the end, after idle, purged: resident heap / live bytes of a request at its largest, with the survivors of others.",
-        ),
-        (
-            "returned_share",
-            "returned: part of what a burst left above its survivors; next burst: its time and page faults / those of the first one.",
-        ),
-        (
-            "copied_bytes",
-            "copied: memory that a forked child copies while it works; by parent: that the parent copies meanwhile.",
-        ),
-        (
-            "peak_over_bound",
-            "of bound: highest resident heap / the most bytes that can be live.",
-        ),
-        (
-            "start_ns",
-            "time, CPU, faults: of a start. calls: of the kernel; files: below /proc and /sys. anonymous, mapped, commit, mappings: when all is \
-             freed; commit is what a kernel that never overcommits sets aside. RLIMIT: the smallest under which it starts.",
-        ),
-        (
-            "late_free_ns",
-            "late free: time of a call of free at the end; early: before it; ratio: late / early.",
-        ),
-        (
-            "pages_per_1000_nodes",
-            "pages: of 4 KiB, that 1000 nodes in a row lie on; packed, scattered: those of copies. lines: cache lines per node; regions: of \
-             2 MiB. TLB, cache: misses per node of models that forget the least recently used entry.",
-        ),
-        (
-            "steady_overhead",
-            "steady: mean resident heap / mean live bytes; by others: share of the blocks that other threads freed. TLB, cache: misses per \
-             read of a live block, of models that forget the least recently used entry.",
-        ),
+    ];
+    let after = [
         (
             "rest_heap_bytes",
             "at end, at rest: growth of the resident set when the program ends, and a second later; live at end: bytes that it has not freed.",
@@ -231,7 +143,17 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             WATCHED,
             "idle: resident this long after everything was freed, without a single call.",
         ),
-    ].into_iter().filter(|(key, _)| has(&rows, key)).map(|(_, line)| line.to_owned()).collect()
+    ];
+    let of_figures = metric::of_mode(Mode::Memory)
+        .into_iter()
+        .filter_map(|metric| Some((metric.key, metric.legend()?)));
+    before
+        .into_iter()
+        .chain(of_figures)
+        .chain(after)
+        .filter(|(key, _)| has(&rows, key))
+        .map(|(_, line)| line.to_owned())
+        .collect()
 }
 
 /// Whether some row has a metric, which says something.
@@ -241,9 +163,11 @@ fn has(rows: &[&TableRow], key: &str) -> bool {
 }
 
 fn of_case(case: &Table, planned: u32) -> Sheet {
-    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case.rows.iter().partition(|row| {
-        row.cell(PEAK_DEMAND).is_some() || STARTED.iter().any(|key| row.cell(key).is_some())
-    });
+    // A kernel that starts processes has no heap of its own, only figures.
+    let is_shown =
+        |cell: &TableCell| cell.metric.key == PEAK_DEMAND || cell.metric.column().is_some();
+    let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) =
+        (case.rows.iter()).partition(|row| row.cells.iter().any(is_shown));
     let sampled = case
         .rows
         .iter()
@@ -279,29 +203,29 @@ fn missed(rows: &[&TableRow]) -> Option<String> {
     let seen = |row: &&TableRow| {
         let cell = row.cell("seen_peak_share")?;
         let least = cell.spread.min;
-        (least < SEEN).then(|| format!("{} (saw {})", row.allocator, value(cell.metric, least)))
+        (least < SEEN).then(|| {
+            format!(
+                "{} (saw {})",
+                row.allocator,
+                units::value(cell.metric.unit, least)
+            )
+        })
     };
     let all: Vec<String> = rows.iter().filter_map(seen).collect();
     named("samples may have missed the peak of what can be live", &all)
 }
-
-/// What grows more than this from one iteration, thread or cycle to the next will not stop: a page,
-/// half of one, or a tenth of the heap.
-const GROWING: [(&str, f64); 3] = [
-    ("growth_bytes_per_iteration", 4096.0),
-    ("growth_bytes_per_thread", 2048.0),
-    ("cycle_growth_share", 0.1),
-];
 
 /// `still growing: hoard (+12.0 %)`: rows whose heap grows although no more is live.
 fn growing(rows: &[&TableRow]) -> Option<String> {
     let all: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let cell = GROWING
-                .iter()
-                .find_map(|(key, least)| row.cell(key).filter(|cell| cell.spread.median > *least));
-            Some(format!("{} (+{})", row.allocator, median(Some(cell?))))
+            let is_growing = |cell: &&TableCell| match cell.metric.role() {
+                Some(FigureRole::GrowingAbove(least)) => cell.spread.median > least,
+                _ => false,
+            };
+            let cell = row.cells.iter().find(is_growing)?;
+            Some(format!("{} (+{})", row.allocator, median(Some(cell))))
         })
         .collect();
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
@@ -311,20 +235,18 @@ fn growing(rows: &[&TableRow]) -> Option<String> {
 const ALIKE: f64 = 0.02;
 /// Of differences of memory, those of a page more or less say nothing.
 const PAGE_BYTES: f64 = 4096.0;
-/// Ratios of times.
-const OF_TIMES: [&str; 2] = ["next_burst_ratio", "late_free_ratio"];
 
 /// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what is not the same in each process
 /// of a row, by the column that differs most.
 fn varying(rows: &[&TableRow]) -> Option<String> {
     let of_row = |row: &&TableRow| {
-        let columns = COLUMNS.iter().filter(|(_, key, _)| !OF_TIMES.contains(key));
-        let wide = columns.filter_map(|(title, key, _)| {
+        let wide = metric_columns().filter_map(|(title, key, _)| {
             let cell = row.cell(key)?;
-            Some((*title, cell, difference(cell)?))
+            Some((title, cell, difference(cell)?))
         });
         let (title, cell, _) = wide.max_by(|one, other| one.2.total_cmp(&other.2))?;
-        let [least, most] = [cell.spread.min, cell.spread.max].map(|end| value(cell.metric, end));
+        let [least, most] =
+            [cell.spread.min, cell.spread.max].map(|end| units::value(cell.metric.unit, end));
         Some(format!("{} ({title} {least} to {most})", row.allocator))
     };
     let all: Vec<String> = rows.iter().filter_map(of_row).collect();
@@ -334,6 +256,9 @@ fn varying(rows: &[&TableRow]) -> Option<String> {
 /// By how much the processes of a row differ, as a share; `None` if that is little, or no memory.
 fn difference(cell: &TableCell) -> Option<f64> {
     let TableCell { metric, spread, .. } = cell;
+    if metric.role() == Some(FigureRole::RatioOfTimes) {
+        return None;
+    }
     let apart = spread.max - spread.min;
     let share = apart / spread.min.abs().max(f64::MIN_POSITIVE);
     let is_wide = match metric.unit {
@@ -349,9 +274,9 @@ fn difference(cell: &TableCell) -> Option<f64> {
 /// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what starts ask of the kernel, and
 /// those of the baseline do not. Rows that ask the same share a line.
 fn other_calls(case: &Table) -> Vec<String> {
-    let names = |row: &TableRow, key: &str| -> Vec<String> {
+    let names = |row: &TableRow, role: FigureRole| -> Vec<String> {
         row.details
-            .get(key)
+            .get(metric::key_in(role))
             .map_or("", String::as_str)
             .split(", ")
             .filter_map(|one| one.split(' ').next())
@@ -365,12 +290,12 @@ fn other_calls(case: &Table) -> Vec<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for row in &case.rows {
         let says: Vec<String> = [
-            ("also calls", "start_system_calls"),
-            ("opens", "start_kernel_files"),
+            ("also calls", FigureRole::SystemCalls),
+            ("opens", FigureRole::KernelFiles),
         ]
-        .map(|(verb, key)| {
-            let usual = names(base, key);
-            let own: Vec<String> = names(row, key)
+        .map(|(verb, role)| {
+            let usual = names(base, role);
+            let own: Vec<String> = names(row, role)
                 .into_iter()
                 .filter(|name| !usual.contains(name))
                 .collect();
@@ -400,9 +325,7 @@ fn columns(rows: &[&TableRow]) -> Vec<Column> {
         return Vec::new();
     }
     let names = rows.iter().map(|row| row.allocator.clone());
-    let shown = COLUMNS
-        .into_iter()
-        .filter(|(_, key, _)| has(rows, shown_with(key)));
+    let shown = metric_columns().filter(|(_, key, _)| has(rows, shown_with(key)));
     [Column::words("allocator", names)]
         .into_iter()
         .chain(shown.map(|(title, key, spare)| {
@@ -416,18 +339,9 @@ fn columns(rows: &[&TableRow]) -> Vec<Column> {
 }
 
 fn median(cell: Option<&TableCell>) -> String {
-    cell.map_or("-".into(), |cell| value(cell.metric, cell.spread.median))
-}
-
-fn value(metric: &Metric, value: f64) -> String {
-    match metric.unit {
-        Unit::Bytes => units::bytes(value),
-        Unit::Share => units::percent(value),
-        Unit::Times => units::times(value),
-        Unit::Ns => units::duration(value),
-        Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
-        _ => units::digits(value),
-    }
+    cell.map_or("-".into(), |cell| {
+        units::value(cell.metric.unit, cell.spread.median)
+    })
 }
 
 fn numberless(row: &TableRow, planned_blocks: u32) -> Numberless {

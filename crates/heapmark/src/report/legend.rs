@@ -2,7 +2,8 @@
 
 use super::{check, factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
-use crate::metric::LOAD;
+use crate::metric;
+use crate::plan::Mode;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -68,24 +69,16 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         let found = (!row.findings.is_empty()).then(|| row.findings.join("; "))?;
         Some(format!("{}: {found}", row.allocator))
     });
+    let of_figures = metric::of_mode(Mode::Time)
+        .into_iter()
+        .filter(|metric| rows.iter().any(|(_, _, n)| operations::says(metric, n)))
+        .filter_map(|metric| metric.legend().map(str::to_owned));
+    lines.extend(line(
+        |case, _, _| case.times_operations(),
+        "ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.",
+    ));
+    lines.extend(of_figures);
     let before = [
-        line(
-            |case, _, _| case.times_operations(),
-            "ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.",
-        ),
-        line(
-            |_, _, numbers| numbers.figures.contains_key("cold_request_ns"),
-            "cold, warm: time of the first request of a thread, and of a later one; medians. ns/op counts all threads, of which few work.",
-        ),
-        line(
-            |_, _, numbers| numbers.figures.contains_key(LOAD),
-            "p50 to max: latency of requests from when they are due, those times being drawn before; by p99: verdict on that, by ranges. \
-             ns/op and closed: the same requests in a closed loop, each begun when the last one has ended. Medians over processes.",
-        ),
-        line(
-            |_, _, numbers| operations::has_freed_by_others(numbers),
-            "by others: share of the blocks that other threads freed.",
-        ),
         line(
             |case, _, _| case.whole_process,
             "wall, CPU: of the whole process, its start included; CPU: of all its threads. Peak RSS: of the whole process. \

@@ -1,14 +1,17 @@
 //! The first answer of a run of several cases: one matrix of allocators against workloads, what it
 //! comes to over all cases, and what to do next. The full tables are in `terminal`.
 
+use super::conclusion::{self, kernel_of};
 use super::legend::{failed_checks_in_brief, marked};
 use super::machine::{machine_line, machine_name, price_warning};
 use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use super::sheet::{Floors, bound, floors};
 use super::text::{count, list, plain};
 use super::units;
-use super::{conclusion, factor, operations, terminal};
-use crate::analyse::{Analysis, Case, Numbers, Overall, Role, Row, State, Verdict, distinct, held};
+use super::{factor, operations, terminal};
+use crate::analyse::{
+    Analysis, Case, MemoryShape, Numbers, Overall, Role, Row, State, Verdict, distinct, held,
+};
 use crate::store::RunFile;
 use std::path::Path;
 
@@ -85,7 +88,7 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
     let fits = analysis.overall.len() > 1
         && analysis.later_rounds.is_none()
         && analysis.cases.iter().all(Case::times_operations)
-        && !operations::any_latency(analysis);
+        && !operations::any_judged_figure(analysis);
     if !fits {
         return None;
     }
@@ -458,8 +461,10 @@ fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
         };
         format!(
             "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \
-             ratchet and fan-in, over what can be live. {returned}.",
-            count(held.replays, "replay")
+             {} and {}, over what can be live. {returned}.",
+            count(held.replays, "replay"),
+            kernel_of(MemoryShape::Pool),
+            kernel_of(MemoryShape::FanIn)
         )
     }));
     if analysis.cases.iter().any(|case| case.oversubscribed) {

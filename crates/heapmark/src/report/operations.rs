@@ -2,66 +2,66 @@
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{factor, text, units};
-use crate::analyse::{Analysis, Case, Numbers, Role, Row, Verdict};
-use crate::metric::LOAD;
+use crate::analyse::{Analysis, Case, Numbers, Role, Row, TableCell, Verdict};
+use crate::metric::{self, FigureRole, Judged, Metric, Unit, key_in};
+use crate::plan::Mode;
 
-/// Columns of a workload that serves requests.
-const REQUESTS: [(&str, &str, Spare); 7] = [
-    ("cold", "cold_request_ns", Spare::Stays),
-    ("warm", "warm_request_ns", Spare::Stays),
-    ("p50", "open_p50_ns", Spare::Late),
-    ("p99", JUDGED_LATENCY, Spare::Stays),
-    ("p99.9", "open_p99_9_ns", Spare::Stays),
-    ("max", "open_max_ns", Spare::Early),
-    ("p99.9 closed", "closed_p99_9_ns", Spare::Stays),
-];
 /// From this part of the load on, how busy the baseline is says that the rates are wrong.
 const OTHER_LOAD: f64 = 0.25;
-/// The share of blocks that other threads freed.
-const BY_OTHERS: &str = "remote_share";
-/// What rows are judged by, beside their time.
-const JUDGED_LATENCY: &str = "open_p99_ns";
 
-/// Whether a row has latencies of requests that are due, which are the answer then.
-pub fn any_latency(analysis: &Analysis) -> bool {
-    let mut numbers = analysis.rows().filter_map(Row::numbers);
-    numbers.any(|numbers| numbers.cell(JUDGED_LATENCY).is_some())
+/// The figures of a row that have columns, with the titles of these.
+fn shown(numbers: &Numbers) -> impl Iterator<Item = (&'static str, &TableCell)> {
+    let cells = numbers.cells.iter();
+    cells.filter_map(|cell| Some((cell.metric.column()?.0, cell)))
 }
 
-/// `; p50 480 ns, p99 3.20 us`: those that a row without columns has.
-pub fn latencies(numbers: &Numbers) -> String {
-    let told = REQUESTS.iter().filter_map(|(title, key, _)| {
-        let ns = numbers.figures.get(*key)?;
-        Some(format!("{title} {}", units::duration(*ns)))
-    });
+/// Those that rows are judged by, beside their time.
+fn judged(numbers: &Numbers) -> impl Iterator<Item = (&'static str, &TableCell)> {
+    shown(numbers).filter(|(_, cell)| cell.metric.judged != Judged::No)
+}
+
+/// Whether rows are judged by a figure of their kernel, which is the answer then.
+pub fn any_judged_figure(analysis: &Analysis) -> bool {
+    let mut numbers = analysis.rows().filter_map(Row::numbers);
+    numbers.any(|numbers| judged(numbers).next().is_some())
+}
+
+/// `; p50 480 ns, p99 3.20 us`: times among the figures of a row without columns.
+pub fn times(numbers: &Numbers) -> String {
+    let told = shown(numbers)
+        .filter(|(_, cell)| cell.metric.unit == Unit::Ns)
+        .map(|(title, cell)| format!("{title} {}", units::duration(cell.spread.median)));
     text::enclosed("; ", &text::list(told), "")
 }
 
-/// Whether some blocks of a row were freed by other threads, as it counts them.
-pub fn has_freed_by_others(numbers: &Numbers) -> bool {
-    numbers.median(BY_OTHERS).is_some_and(|share| share > 0.0)
-}
-
 /// `A/A: the copy's p99 is 1.02 of glibc's`, and whether that is called a difference.
-pub fn copy_latency(case: &Case) -> Option<String> {
-    let copy = case.rows.iter().find(|row| row.role == Role::AaCopy)?;
-    let cell = copy.numbers()?.cell(JUDGED_LATENCY)?;
-    let ratio = units::digits(cell.ratio?.ratio);
-    let differs = match cell.verdict {
-        None | Some(Verdict::Same | Verdict::Unclear { .. } | Verdict::TooFew { .. }) => "",
-        _ => ": different, so nothing is claimed by it here",
+pub fn judged_of_copy(case: &Case) -> Vec<String> {
+    let of_cell = |(title, cell): (&str, &TableCell)| {
+        let ratio = units::digits(cell.ratio?.ratio);
+        let differs = match cell.verdict {
+            None | Some(Verdict::Same | Verdict::Unclear { .. } | Verdict::TooFew { .. }) => "",
+            _ => ": different, so nothing is claimed by it here",
+        };
+        Some(format!(
+            "A/A: the copy's {title} is {ratio} of {}'s{differs}",
+            case.baseline
+        ))
     };
-    Some(format!(
-        "A/A: the copy's p99 is {ratio} of {}'s{differs}",
-        case.baseline
-    ))
+    let copy = case.rows.iter().find(|row| row.role == Role::AaCopy);
+    let numbers = copy.and_then(Row::numbers);
+    numbers
+        .into_iter()
+        .flat_map(judged)
+        .filter_map(of_cell)
+        .collect()
 }
 
 /// How busy a baseline is that should be as busy as the load says, if it is not: the process that
 /// the rates come from was disturbed, or these were.
 pub fn other_load(case: &Case) -> Option<String> {
     let baseline = case.baseline_row()?.numbers()?;
-    let [load, busy] = [LOAD, "open_busy_share"].map(|key| baseline.median(key));
+    let [load, busy] =
+        [FigureRole::Load, FigureRole::Busy].map(|role| baseline.median(key_in(role)));
     let (load, busy) = (load?, busy?);
     ((busy / load - 1.0).abs() > OTHER_LOAD).then(|| {
         format!(
@@ -103,19 +103,7 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         }
         table.column("user", user_ratio).spare = Spare::Early;
     }
-    for (title, key, spare) in REQUESTS {
-        let of = |n: &Numbers| n.figures.get(key).copied();
-        if table.rows.iter().any(|(_, n)| of(n).is_some()) {
-            let time = |n: &Numbers| of(n).map_or("-".into(), units::duration);
-            table.column(title, |_, n| time(n)).spare = spare;
-        }
-        if key == JUDGED_LATENCY && table.rows.iter().any(|(_, n)| n.verdict(key).is_some()) {
-            table.words("by p99", |_, n| verdict(n.verdict(key))).spare = Spare::Early;
-        }
-    }
-    if table.rows.iter().any(|(_, n)| has_freed_by_others(n)) {
-        table.metric("by others", BY_OTHERS, units::percent).spare = Spare::Early;
-    }
+    figures(table);
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
         let share = |n: &Numbers| n.floor_share.map(units::percent);
@@ -130,6 +118,38 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
         table
             .column("floor + kernel + rest", |_, n| parts(n).unwrap_or_default())
             .spare = Spare::Late;
+    }
+}
+
+/// Whether a figure says something of a row.
+pub fn says(figure: &Metric, numbers: &Numbers) -> bool {
+    numbers
+        .median(figure.key)
+        .is_some_and(|median| median != 0.0)
+}
+
+/// The figures that the kernel reports of itself, but for those that are 0 in each row.
+fn figures(table: &mut TableColumns<'_>) {
+    for metric in metric::of_mode(Mode::Time) {
+        let Some((title, spare)) = metric.column() else {
+            continue;
+        };
+        if !table.rows.iter().any(|(_, n)| says(metric, n)) {
+            continue;
+        }
+        let key = metric.key;
+        let value = |n: &Numbers| {
+            n.median(key)
+                .map(|median| units::value(metric.unit, median))
+        };
+        table
+            .column(title, |_, n| value(n).unwrap_or_else(|| "-".into()))
+            .spare = spare;
+        if table.rows.iter().any(|(_, n)| n.verdict(key).is_some()) {
+            table
+                .words(&format!("by {title}"), |_, n| verdict(n.verdict(key)))
+                .spare = Spare::Early;
+        }
     }
 }
 

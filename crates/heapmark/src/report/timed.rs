@@ -2,8 +2,9 @@
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
 use super::{check, factor, operations, text, units, user_command, whole};
-use crate::analyse::{Analysis, Case, Numbers, PLACEMENT, Purge, Role, Row, State};
+use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row, State};
 use crate::execute::Outcome;
+use crate::metric::{self, FigureRole};
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -44,8 +45,8 @@ fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
         .map(|(row, numbers)| {
             let ns = numbers.time.spread.median;
             let time = units::time(ns).text(ns);
-            let latencies = operations::latencies(numbers);
-            format!("floor: {} {time}{latencies}", row.allocator)
+            let figures = operations::times(numbers);
+            format!("floor: {} {time}{figures}", row.allocator)
         })
         .collect();
     if case.paced {
@@ -222,7 +223,7 @@ fn caveats(case: &Case) -> Vec<String> {
         lines.push(format!(
             "A/A: a copy of {name} takes {takes} of its time{verdict}"
         ));
-        lines.extend(operations::copy_latency(case));
+        lines.extend(operations::judged_of_copy(case));
     }
     lines.extend(operations::other_load(case));
     if let Some(share) = case.won_at_most {
@@ -247,34 +248,35 @@ fn caveats(case: &Case) -> Vec<String> {
 /// Where each allocator's nodes lie between two copies, which the same process reads as well: by
 /// time, and by the pages of 1000 nodes in a row.
 fn placement(case: &Case) -> Vec<String> {
-    let of_rows = |name: &str| {
+    let of_rows = |role: FigureRole| {
+        let key = metric::key_in(role);
         let mut figures: Vec<(f64, String)> = case
             .rows
             .iter()
             .filter(|row| row.role != Role::AaCopy)
-            .filter_map(|row| Some((*row.numbers()?.figures.get(name)?, row.allocator.clone())))
+            .filter_map(|row| Some((*row.numbers()?.figures.get(key)?, row.allocator.clone())))
             .collect();
         figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         figures
     };
-    let told = |name: &str, text: fn(f64) -> String| {
-        of_rows(name)
+    let told = |role: FigureRole, text: fn(f64) -> String| {
+        of_rows(role)
             .iter()
             .map(|(value, allocator)| format!("{allocator} {}", text(*value)))
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let [share, pages, packed, scattered] = PLACEMENT;
-    let copy = |name: &str| Some(units::digits(of_rows(name).first()?.0));
-    copy(packed).zip(copy(scattered)).map(|(packed, scattered)| {
+    let copy = |role: FigureRole| Some(units::digits(of_rows(role).first()?.0));
+    let packed = copy(FigureRole::PagesIfPacked);
+    packed.zip(copy(FigureRole::PagesIfScattered)).map(|(packed, scattered)| {
         [
             format!(
                 "placement, from 0 % (the time of a packed copy) to 100 % (of a scattered one): {}",
-                told(share, units::percent)
+                told(FigureRole::Placement, units::percent)
             ),
             format!(
                 "pages of 1000 nodes in a row, {packed} if packed, {scattered} if scattered: {}",
-                told(pages, units::digits)
+                told(FigureRole::Pages, units::digits)
             ),
         ]
     }).into_iter().flatten().collect()

@@ -1,5 +1,7 @@
 //! Units chosen for the readers of a screen. Files have fixed units and must not use this.
 
+use crate::metric::Unit;
+
 /// A unit and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrintedUnit {
@@ -42,6 +44,18 @@ impl PrintedUnit {
     /// The same with the unit: `14.0 MiB`.
     pub fn text(self, value: f64) -> String {
         format!("{} {}", self.digits(value), self.name)
+    }
+}
+
+/// A value as a cell of a table.
+pub fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Bytes => bytes(value),
+        Unit::Share => percent(value),
+        Unit::Times => times(value),
+        Unit::Ns => duration(value),
+        Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
+        _ => digits(value),
     }
 }
 

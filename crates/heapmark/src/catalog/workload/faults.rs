@@ -1,6 +1,6 @@
 //! The checks of a workload, each fault with its key and its remedy.
 
-use super::{Iterations, Preset, Rounds, Workload};
+use super::{Better, Iterations, Preset, Rounds, Workload};
 use crate::catalog::faults::{Fault, suggestion};
 use heapmark_guest::kernels;
 
@@ -22,6 +22,7 @@ impl Workload {
         if let Some(Err(why)) = self.series.as_deref().map(crate::catalog::time::interval) {
             add("series", &why, "mend the value");
         }
+        self.check_figures(&mut add);
         self.check_presets(&mut add);
     }
 
@@ -91,6 +92,28 @@ impl Workload {
                 &format!("kernel `{name}` never works on the main thread alone"),
                 "remove it",
             );
+        }
+    }
+
+    /// Whether other metrics have these names is checked beside those (`metric::check`).
+    fn check_figures(&self, add: Add) {
+        for figure in &self.figures {
+            let key = format!("figures.{}", figure.key);
+            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if figure.key.is_empty() || !figure.key.chars().all(known) {
+                add(
+                    &key,
+                    "cannot name a figure",
+                    "use lower-case letters, digits and `_`",
+                );
+            }
+            if figure.judged && figure.better == Better::Neither {
+                add(
+                    &key,
+                    "rows are judged by it, and neither direction is better",
+                    "make `better` `lower` or `higher`, or remove `judged`",
+                );
+            }
         }
     }
 

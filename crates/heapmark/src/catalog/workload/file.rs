@@ -8,6 +8,10 @@ pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Workload> {
     let Some(mut main) = faults::read::<Workload>(file, text, faults) else {
         return Vec::new();
     };
+    for figure in &mut main.figures {
+        file.clone_into(&mut figure.file);
+        figure.workload.clone_from(&main.name);
+    }
     let variants = std::mem::take(&mut main.variants);
     let mut all: Vec<Workload> = variants
         .into_iter()
@@ -25,6 +29,7 @@ fn vary(main: &Workload, variant: Variant, file: &str, faults: &mut Vec<Fault>) 
         name: variant.name,
         about: variant.about,
         variant_of: Some(main.name.clone()),
+        figures: Vec::new(),
         ..main.clone()
     };
     workload.kernel = variant.kernel.or(workload.kernel);

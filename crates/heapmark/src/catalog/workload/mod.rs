@@ -2,17 +2,31 @@
 //! kernels and programs have none.
 
 mod faults;
+mod figure;
 mod file;
 
 #[cfg(test)]
 mod tests;
 
+pub use figure::{Better, Figure, FigureMode, FigureRole, Spare, Unit};
 pub use file::parse;
 
-use super::formula;
+use super::faults::Fault;
+use super::{folder, formula};
 use heapmark_guest::kernels;
+use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+
+static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
+
+/// Ours, and those of the user's folder on top, in the order of their files.
+pub fn load(faults: &mut Vec<Fault>) -> Vec<Workload> {
+    folder::texts(&OURS, "workloads", faults)
+        .iter()
+        .flat_map(|(file, text)| parse(file, text, faults))
+        .collect()
+}
 
 /// A workload or a variant of one, with everything written out.
 #[derive(Clone, Deserialize)]
@@ -58,6 +72,9 @@ pub struct Workload {
     pub parameters: BTreeMap<String, super::parameter::Parameter>,
     /// Presets by name.
     pub presets: BTreeMap<String, Preset>,
+    /// The numbers that its kernel or program reports of itself. Empty in a variant.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
     /// The variants in its file. Empty once the file is read: each is a workload of its own then.
     #[serde(default)]
     pub variants: Vec<Variant>,

@@ -132,3 +132,39 @@ fn a_variant_that_reuses_memory_does_so_in_every_preset() {
         );
     }
 }
+
+const SHIFT: &str = include_str!("../../../../../workloads/memory-shapes/shift.toml");
+
+#[test]
+fn a_figure_is_read_once_with_its_place_and_a_faulty_one_is_refused() {
+    let variant = "\n[[variants]]\nname = \"shift-more\"\nabout = \"more\"\n";
+    let all = parse("x.toml", &format!("{SHIFT}{variant}"), &mut Vec::new());
+    let [figure] = &all[0].figures[..] else {
+        panic!("{:?}", all[0].figures);
+    };
+    assert_eq!(
+        (figure.file.as_str(), figure.workload.as_str()),
+        ("x.toml", "shift")
+    );
+    assert_eq!(
+        (figure.unit, figure.role),
+        (Unit::Share, Some(FigureRole::GrowingAbove(0.1)))
+    );
+    assert_eq!(all[1].figures, [], "of a variant");
+
+    let with = |from: &str, to: &str| problems(&SHIFT.replace(from, to));
+    assert!(with("unit = \"share\"", "unit = \"shares\"").contains("did you mean `share`?"));
+    assert!(with("noun =", "nuon =").contains("nuon: unknown"));
+    assert!(with("growing-above", "growing").contains("growing: unknown"));
+    assert!(
+        with("key = \"cycle_", "key = \"Cycle ")
+            .contains("shift: figures.Cycle growth_share: cannot name a figure")
+    );
+    assert!(
+        with(
+            "unit = \"share\"",
+            "unit = \"share\"\njudged = true\nbetter = \"neither\""
+        )
+        .contains("neither direction is better")
+    );
+}

@@ -9,7 +9,7 @@ use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Source, Workload, joined, real_program};
-use crate::cmd::{described_machine, note, say, told_version, usage};
+use crate::cmd::{catalog, described_machine, note, say, told_version, usage};
 use crate::execute::{Guest, Subject, usual_turns};
 use crate::file::Draft;
 use crate::observe::machine;
@@ -30,7 +30,7 @@ impl Selection {
     pub(crate) fn of_flags(command: &RunArgs) -> Result<Selection> {
         let args = &command.args;
         let flags = &command.args.comparison;
-        let catalog = Catalog::load()?;
+        let catalog = catalog()?;
         let suite = catalog
             .suite(&command.suite)
             .map_err(|error| usage(meant(&command.suite, error, &catalog)))?;

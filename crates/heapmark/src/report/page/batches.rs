@@ -5,14 +5,12 @@ use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::Case;
+use crate::metric::FigureRole;
 use crate::report::text::{count, plain};
 use crate::report::units;
 use plotly::common::Mode;
 use serde_json::json;
 use std::collections::BTreeSet;
-
-/// The figures of a row, but for the blocks of a batch.
-const PAIR_NS: &str = "pair_ns_of_batch_";
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let mut cases = legend.cases(Case::times_operations);
@@ -88,10 +86,12 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
 
 /// Blocks of each batch that a row has a time of, with the time of a pair, the smallest first.
 fn batches(row: &PlacedRow) -> Vec<(u32, f64)> {
-    let figures = row.numbers.figures.iter();
-    let batch = |name: &str| name.strip_prefix(PAIR_NS)?.parse().ok();
-    let mut times: Vec<(u32, f64)> = figures
-        .filter_map(|(name, pair_ns)| Some((batch(name)?, *pair_ns)))
+    let cells = row.numbers.cells.iter();
+    let mut times: Vec<(u32, f64)> = cells
+        .filter_map(|cell| match cell.metric.role()? {
+            FigureRole::Batch(blocks) => Some((blocks, cell.spread.median)),
+            _ => None,
+        })
         .collect();
     times.sort_by_key(|(batch, _)| *batch);
     times

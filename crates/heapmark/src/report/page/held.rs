@@ -4,7 +4,7 @@ use super::matrix::{heat, of_runs, way};
 use super::section::{Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, MemoryShape, distinct};
-use crate::report::conclusion::shape_number;
+use crate::report::conclusion::{kernel_of, shape_number};
 use crate::report::matrix::names;
 use crate::report::text::plain;
 use crate::report::units;
@@ -30,7 +30,7 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     let others = analysis.held.iter().map(|held| held.allocator.as_str());
     let names = distinct(names(analysis, &analysis.cases).into_iter().chain(others));
     let rows = MemoryShape::ALL.map(|shape| MatrixRow {
-        heading: heading(shape).into(),
+        heading: heading(shape),
         href: None,
         in_malloc: None,
         cells: names
@@ -46,13 +46,14 @@ fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
     })
 }
 
-fn heading(shape: MemoryShape) -> &'static str {
-    match shape {
-        MemoryShape::Peak => "replays: highest resident heap / most live bytes",
-        MemoryShape::Pool => "ratchet: resident heap / memory of one request",
-        MemoryShape::FanIn => "fan-in: highest resident heap / the most that can be live",
-        MemoryShape::Returned => "idle-return: part of a burst that sleep returns",
-    }
+fn heading(shape: MemoryShape) -> String {
+    let what = match shape {
+        MemoryShape::Peak => "highest resident heap / most live bytes",
+        MemoryShape::Pool => "resident heap / memory of one request",
+        MemoryShape::FanIn => "highest resident heap / the most that can be live",
+        MemoryShape::Returned => "part of a burst that sleep returns",
+    };
+    format!("{}: {what}", kernel_of(shape))
 }
 
 fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {

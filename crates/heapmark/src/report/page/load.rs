@@ -5,7 +5,7 @@ use super::section::{Data, Plot, Section, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Case, Numbers};
-use crate::metric::LOAD;
+use crate::metric::{FigureRole, key_in};
 use crate::report::{text, units};
 use heapmark_stats::median;
 use plotly::common::Mode;
@@ -14,12 +14,8 @@ use serde_json::json;
 /// The first place of the axis of loads.
 const CLOSED: &str = "closed loop";
 
-/// The percentiles that are drawn: in words, of the open and of the closed loop.
-const PERCENTILES: [(&str, &str, &str); 3] = [
-    ("median", "open_p50_ns", "closed_p50_ns"),
-    ("99 %", "open_p99_ns", "closed_p99_ns"),
-    ("99.9 %", "open_p99_9_ns", "closed_p99_9_ns"),
-];
+/// The percentiles that are drawn, with their names.
+const PERCENTILES: [(&str, f64); 3] = [("median", 50.0), ("99 %", 99.0), ("99.9 %", 99.9)];
 
 pub fn section(legend: &SeriesLegend) -> Section {
     // Every case with a factor also runs without it.
@@ -50,7 +46,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 /// The load of a row, if its requests are due at times.
 fn load(numbers: &Numbers) -> Option<f64> {
-    numbers.median(LOAD)
+    numbers.median(key_in(FigureRole::Load))
 }
 
 /// The charts of a thread count, the least load first.
@@ -64,10 +60,17 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
     let Some(first) = rows.first() else {
         return Vec::new();
     };
+    let percentiles = PERCENTILES.map(|(name, percentile)| {
+        let open = key_in(FigureRole::OpenPercentile(percentile));
+        let closed = key_in(FigureRole::ClosedPercentile(percentile));
+        (name, open, closed)
+    });
     for row in &rows {
-        let mut numbers = json!({ LOAD: load(row.numbers) });
-        let keys = PERCENTILES.map(|(_, open, closed)| [open, closed]);
-        for key in keys.as_flattened() {
+        let mut numbers = json!({ key_in(FigureRole::Load): load(row.numbers) });
+        for key in percentiles
+            .map(|(_, open, closed)| [open, closed])
+            .as_flattened()
+        {
             numbers[*key] = json!(row.numbers.median(key));
         }
         views::add_row(data, row.subject, row.case, numbers);
@@ -106,7 +109,7 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
         let times = axes::logarithmic("time of a request", &shown_ns, units::duration);
         Plot::new(title, traces, axes::ordered(places.clone()), times)
     };
-    PERCENTILES.map(plot).into()
+    percentiles.map(plot).into()
 }
 
 /// Load and time in nanoseconds of each row that has this metric.

@@ -7,6 +7,7 @@ use super::section::{Entry, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed};
 use crate::analyse::{Role, Table, TableRow};
+use crate::metric::{self, FigureRole};
 use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
@@ -19,10 +20,17 @@ use serde_json::json;
 const NO_REUSE: &str = "no_reuse_ratio";
 /// A line of every such case of a replay.
 const PACKING: &str = "packing_ratio";
-/// A line of some kernels.
-const BOUND: &str = "bound_ratio";
-/// A figure of cases in which time passes while nothing is allocated.
-const WHILE_IDLE: &str = "returned_share";
+
+/// The lines besides that of the most live bytes: name and metric.
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_figures = metric::figures()
+        .filter(|metric| metric.role() == Some(FigureRole::Line))
+        .filter_map(|metric| Some((metric.column()?.0, metric.key)));
+    [("no reuse", NO_REUSE), ("packing", PACKING)]
+        .into_iter()
+        .chain(of_figures)
+}
+
 /// The name of the line of the most live bytes.
 const LIVE: &str = "1";
 /// The most points of a curve in the chart.
@@ -54,20 +62,16 @@ pub fn section(legend: &SeriesLegend) -> Section {
                         continue;
                     };
                     let highest = curve.points().map(|(_, heap, _)| heap);
-                    views::add_row(
-                        data,
-                        curve.subject,
-                        *case,
-                        json!({
-                            "process": plain(&curve.series.cell),
-                            "points": curve.series.points.len(),
-                            "most_live_bytes": curve.most_live as u64,
-                            "highest_ratio": highest.fold(0.0, f64::max),
-                            NO_REUSE: row.median(NO_REUSE),
-                            PACKING: row.median(PACKING),
-                            BOUND: row.median(BOUND),
-                        }),
-                    );
+                    let mut numbers = json!({
+                        "process": plain(&curve.series.cell),
+                        "points": curve.series.points.len(),
+                        "most_live_bytes": curve.most_live as u64,
+                        "highest_ratio": highest.fold(0.0, f64::max),
+                    });
+                    for (_, key) in lines() {
+                        numbers[key] = json!(row.median(key));
+                    }
+                    views::add_row(data, curve.subject, *case, numbers);
                     curves.push(curve);
                 }
             }
@@ -163,13 +167,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         .collect();
     let places = || heaps.iter().flat_map(|(_, places)| places).chain(&live);
     let end = places().map(|(place, ..)| *place).fold(0.0, f64::max);
-    let named = [
-        ("bound", BOUND),
-        ("packing", PACKING),
-        ("no reuse", NO_REUSE),
-    ]
-    .into_iter()
-    .flat_map(|(name, key)| named_lines(name, key, curves));
+    let named = lines().flat_map(|(name, key)| named_lines(name, key, curves));
     let lines: Vec<(String, f64)> = [(LIVE.to_owned(), 1.0)].into_iter().chain(named).collect();
     let ratios = places().map(|(_, ratio, _)| *ratio);
     let heights: Vec<f64> = (ratios.filter(|ratio| *ratio >= LEAST))
@@ -276,7 +274,9 @@ enum Along {
 
 impl Along {
     fn of(curves: &[Curve]) -> Along {
-        if curves.iter().any(|it| it.row.cell(WHILE_IDLE).is_some()) {
+        // Time passes there while nothing is allocated.
+        let returned = metric::key_in(FigureRole::Returned);
+        if curves.iter().any(|it| it.row.cell(returned).is_some()) {
             return Along::Time;
         }
         let most = curves

@@ -2,6 +2,7 @@
 
 use super::cells::{self, peak_rss, ratio, verdict};
 use crate::analyse::{Numbers, Row};
+pub use crate::metric::Spare;
 use crate::report::units;
 
 /// A column of a sheet.
@@ -45,17 +46,6 @@ impl Column {
             ..self
         }
     }
-}
-
-/// What happens to a column on a narrow page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spare {
-    /// It stays.
-    Stays,
-    /// It is left out if the others do not fit even with their headings in several lines.
-    Late,
-    /// It is left out first.
-    Early,
 }
 
 /// Columns under construction.

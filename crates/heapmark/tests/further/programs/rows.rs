@@ -191,6 +191,78 @@ fn a_programs_row_stands_beside_the_allocators_and_never_in_their_verdict() {
     }
 }
 
+/// Two figures of the script.
+const FIGURES: &str = r#"
+[[figures]]
+key = "trees"
+noun = "trees"
+unit = "count"
+better = "higher"
+mode = "time"
+judged = true
+about = "trees that a process plants"
+column = "planted"
+legend = "planted: trees of a process."
+
+[[figures]]
+key = "tree_ns"
+noun = "time of a tree"
+unit = "ns"
+about = "time that a tree takes"
+"#;
+
+#[test]
+fn the_figures_of_a_users_workload_have_columns_legends_and_lines_in_files() {
+    let mut text = workload("w", "", "");
+    for mode in ["good", "better"] {
+        text += &format!(
+            "\n[[rows]]\nname = \"Test:{mode}\"\nprogram = \"test\"\nparameters = {{ mode = \"{mode}\" }}\n"
+        );
+    }
+    let script = SCRIPT.replace(
+        "figure=trees 5\"",
+        "figure=tree_ns 1500\"\ncase $mode in better) echo \"figure=trees 8\" ;; *) echo \"figure=trees 5\" ;; esac",
+    );
+    let home = Home::new();
+    home.program("test", PROGRAM, "program.sh", &script)
+        .write("workloads/w.toml", &(text.clone() + FIGURES));
+    let (out, _) = home.run(3, &["-w", "w", "-t", "1", "-a", "glibc"]);
+    for told in ["planted", "by planted", "planted: trees of a process."] {
+        assert!(out.contains(told), "{told}: {out}");
+    }
+    assert!(!out.contains("time of a tree"), "{out}");
+
+    let csv = home.heapmark(&["export", "run", "--to", "csv"]).stdout;
+    let line = |metric: &str| {
+        csv.lines()
+            .find(|line| line.contains("Test:better") && line.contains(metric))
+            .unwrap_or_else(|| panic!("{metric}: {csv}"))
+    };
+    assert!(line(",trees,").contains(",count,8,"), "{csv}");
+    assert!(line(",tree_ns,").contains(",ns,1500,"), "{csv}");
+    let compared = home.heapmark(&["compare", "run", "--by", "trees"]);
+    assert_eq!(compared.code, Some(0), "{}", compared.stderr);
+    assert!(compared.stdout.contains("trees"), "{}", compared.stdout);
+    let listed = home.heapmark(&["list", "metrics"]).stdout;
+    assert!(listed.contains("trees that a process plants"), "{listed}");
+
+    // The run is shown by another heapmark, which does not know them; a taken name is refused.
+    home.write("workloads/w.toml", &text);
+    let shown = home.heapmark(&["show", "run"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(!shown.stdout.contains("planted"), "{}", shown.stdout);
+    let taken = FIGURES.replace("\"tree_ns\"", "\"wall_ns\"");
+    home.write("workloads/w.toml", &(text + &taken));
+    let refused = home.heapmark(&["list", "metrics"]);
+    assert!(
+        refused
+            .stderr
+            .contains("w.toml: w: figures.wall_ns: there is another metric"),
+        "{}",
+        refused.stderr
+    );
+}
+
 #[test]
 fn a_program_gets_its_own_environment_and_its_rows_and_nothing_else() {
     let home = Home::new();
