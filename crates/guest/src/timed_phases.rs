@@ -49,10 +49,6 @@ struct LapEnd {
     cpu_ns: u64,
 }
 
-// SAFETY: each worker writes its own `end` before the main thread reads it; the semaphores order
-// them. The other fields are made to be shared.
-unsafe impl<L: Sync> Sync for Course<'_, L> {}
-
 /// Runs `laps` laps. `note` gets each lap's times; the workers' own ones are in the order of the
 /// workers.
 pub fn run<L: Load>(

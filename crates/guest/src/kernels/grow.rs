@@ -180,8 +180,8 @@ impl GrowLoad {
 
     /// All ladders of a worker, once.
     fn climb(&self, worker: usize) {
-        let blocks = self.blocks.part(worker, self.ladders);
-        let fences = self.fences.part(worker, self.fences_each);
+        let blocks = &self.blocks[worker * self.ladders..][..self.ladders];
+        let fences = &self.fences[worker * self.fences_each..][..self.fences_each];
         let moves = &self.moves[worker];
         let mut fence = fences.iter();
         let first = self.sizes[0] as usize;

@@ -40,7 +40,7 @@ impl Handover {
         self.points.begin();
     }
 
-    /// By a thread: its work of a round, if it takes turns.
+    /// By a thread: does the work of a round, in its turns if there are any.
     pub fn work(&self, worker: usize, act: impl FnOnce()) {
         self.turns.begin(worker);
         act();
@@ -58,7 +58,7 @@ impl Handover {
         self.producing.load(Acquire) == 0
     }
 
-    /// By the main thread while threads race: acts again and again, with a pause before or after each.
+    /// By the main thread: acts again and again as long as a thread works.
     pub fn until_done(&self, mut act: impl FnMut()) {
         while self.working.load(Acquire) > 0 {
             act();

@@ -14,7 +14,8 @@ use core::sync::atomic::{
 /// Threads that can live at a time. An unused seat is only address space.
 const MOST_SEATS: usize = 4096;
 
-/// The tallies of one thread. All zero is a seat that was never used.
+/// The tallies of one thread: only the thread that has set `taken` uses the cells until it is unset.
+/// All zero is a seat that was never used.
 #[repr(align(128))]
 pub struct ThreadSlot {
     taken: AtomicBool,
@@ -23,9 +24,6 @@ pub struct ThreadSlot {
     random: Cell<SplitMix>,
     pub tallies: [CallTimes; FUNCTIONS.len()],
 }
-
-// SAFETY: only the thread that has set `taken` uses the cells until it is unset; counts are atomic.
-unsafe impl Sync for ThreadSlot {}
 
 impl ThreadSlot {
     /// The number of calls until the next timed one: every gap from 1 to 2K - 1 is equally likely,
