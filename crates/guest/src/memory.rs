@@ -49,6 +49,17 @@ fn map(path: &CStr, access: c_int, protection: c_int) -> Option<(*mut c_void, us
     }
 }
 
+/// Maps fresh memory that can be written; `None` if there is none.
+pub fn anonymous(bytes: usize, flags: c_int) -> Option<NonNull<c_void>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh mapping.
+    let address = unsafe {
+        let flags = flags | libc::MAP_ANONYMOUS;
+        libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0)
+    };
+    NonNull::new(address).filter(|address| address.as_ptr() != libc::MAP_FAILED)
+}
+
 /// A zeroed table of the harness, present in memory before the clock starts.
 pub struct HarnessTable<T> {
     start: NonNull<T>,
@@ -139,24 +150,14 @@ impl<T> HarnessTable<T> {
         } else {
             libc::MAP_NORESERVE
         };
-        // SAFETY: a fresh mapping.
-        let address = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                kind | libc::MAP_ANONYMOUS | flags,
-                -1,
-                0,
-            )
-        };
-        match NonNull::new(address.cast()) {
-            Some(start) if address != libc::MAP_FAILED => {
+        match anonymous(bytes, kind | flags) {
+            Some(address) => {
+                let start = address.cast();
                 let range = match kind {
                     libc::MAP_SHARED => RangeKind::Shared,
                     _ => RangeKind::Harness,
                 };
-                published::know(address.addr(), bytes, range);
+                published::know(address.addr().get(), bytes, range);
                 let table = HarnessTable {
                     start,
                     len,
@@ -165,7 +166,7 @@ impl<T> HarnessTable<T> {
                 published::harness_grows(table.resident_bytes() as i64);
                 table
             }
-            _ => fail!("oom", "no {bytes} bytes for a table of the harness"),
+            None => fail!("oom", "no {bytes} bytes for a table of the harness"),
         }
     }
 

@@ -7,6 +7,7 @@
 extern crate std;
 
 use crate::api::{AlignedOperators, Api};
+use crate::memory;
 use crate::report;
 use crate::threads::wait_until;
 use core::cell::Cell;
@@ -284,19 +285,8 @@ unsafe extern "C" fn take_back(window: *mut c_void) {
 }
 
 fn map(bytes: usize, size: usize) -> *mut u8 {
-    // SAFETY: a fresh private mapping.
-    let address = unsafe {
-        libc::mmap(
-            core::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-            -1,
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        report::no_block("the null allocator", size);
+    match memory::anonymous(bytes, libc::MAP_PRIVATE | libc::MAP_POPULATE) {
+        Some(address) => address.cast().as_ptr(),
+        None => report::no_block("the null allocator", size),
     }
-    address.cast()
 }

@@ -24,9 +24,7 @@ fn run(bench: &mut Bench) {
     let replacements = bench.count("replacements");
     let draws = [ORDER, SIZES];
     let mut replaced = Replaced::new(bench, SLOTS, replacements, draws, |random, sizes| {
-        sizes
-            .iter_mut()
-            .for_each(|size| *size = inverse_square(random));
+        sizes.fill_with(|| inverse_square(random));
     });
     if bench.parameter("make") == "calloc" {
         replaced.made = Made::Calloc;

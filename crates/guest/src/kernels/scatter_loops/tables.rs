@@ -62,9 +62,7 @@ fn draw(
     let mut random = SplitMix::new(start, 0);
     let mut draws = HarnessTable::<u32>::zeroed(len);
     // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
-    draws.iter_mut().for_each(|draw| {
-        *draw = (f64::from(range) * random.unit() + 0.5) as u32;
-    });
+    draws.fill_with(|| (f64::from(range) * random.unit() + 0.5) as u32);
     let mut table = HarnessTable::zeroed(len);
     for (index, size) in table.iter_mut().enumerate() {
         *size = distribution
@@ -91,9 +89,7 @@ pub fn frees(ops: u64) -> HarnessTable<u64> {
 fn percentages(len: usize, stream: u64, of_tenths: u64) -> HarnessTable<u64> {
     let mut random = SplitMix::new(COUNT_START, stream);
     let mut table = HarnessTable::zeroed(len);
-    table
-        .iter_mut()
-        .for_each(|count| *count = of_tenths * u64::from(30 + random.below(70)) / 1000);
+    table.fill_with(|| of_tenths * u64::from(30 + random.below(70)) / 1000);
     table
 }
 
