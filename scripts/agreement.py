@@ -20,25 +20,20 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import tomllib
+
+import real_programs
 
 ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "tcmalloc"]
 MEDIAN, WORST, APART = 0.05, 0.15, 1.10
 LEAST_BYTES = 4 << 20
-SEED = "1"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def programs(names):
     """The data of these programs, or of all that can be compared here."""
-    found = {}
-    for path in sorted(glob.glob(os.path.join(HERE, "../real-programs/*/*.toml"))):
-        with open(path, "rb") as file:
-            data = tomllib.load(file)
-        is_there = all(shutil.which(need) for need in data["needs"])
-        if data["name"] in names or (not names and is_there and "client" not in data):
-            found[data["name"]] = {**data, "folder": os.path.dirname(path)}
-    return found
+    can = lambda program: real_programs.is_installed(program) and "client" not in program
+    found = real_programs.load().items()
+    return {name: program for name, program in found if name in names or (not names and can(program))}
 
 
 class Place:
@@ -51,17 +46,8 @@ class Place:
     def input(self, program):
         """A new folder with the program's input."""
         folder = tempfile.mkdtemp(dir=self.folder)
-        for name in os.listdir(program["folder"]):
-            if not name.endswith(".toml"):
-                shutil.copy(os.path.join(program["folder"], name), folder)
-        words = [*program["generate"], SEED, str(program["quick"])]
-        self.done(words, folder, self.environment(program, folder))
+        real_programs.generate(program, program["quick"], folder)
         return folder
-
-    def environment(self, program, folder):
-        kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("HEAPMARK_")}
-        own = {name: str(value) for name, value in program.get("environment", {}).items()}
-        return {**kept, "HOME": folder, "LC_ALL": "C", **own}
 
     def done(self, words, folder, environment):
         """The kernel's peak of its largest process."""
@@ -79,7 +65,7 @@ class Place:
         folder = tempfile.mkdtemp(dir=self.folder)
         shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
         out = os.path.join(self.folder, "noted")
-        environment = self.environment(program, folder)
+        environment = real_programs.environment(program, folder)
         environment |= {"AGREEMENT_OUT": out, "LD_PRELOAD": ":".join(libraries)}
         peak = self.done(program["run"], folder, environment)
         noted = []
@@ -105,9 +91,9 @@ class Place:
         shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
         trace, run = os.path.join(folder, "a.trace"), os.path.join(folder, "run")
         words = [self.heapmark, "record", "-q", "-o", trace, "--", *program["run"]]
-        self.done(words, folder, self.environment(program, folder))
+        self.done(words, folder, real_programs.environment(program, folder))
         words = [self.heapmark, "replay", "-q", "--retained", "-a", ",".join(ALLOCATORS), "--blocks", "1", "--no-aa-copy", "--no-repeat"]
-        self.done([*words, "--touch", touch, "-o", run, trace], folder, self.environment(program, folder))
+        self.done([*words, "--touch", touch, "-o", run, trace], folder, real_programs.environment(program, folder))
         peaks = {}
         with open(os.path.join(run, "samples.jsonl")) as lines:
             for record in map(json.loads, lines):

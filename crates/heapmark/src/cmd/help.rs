@@ -28,7 +28,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 33] = [
+const EXAMPLES: [(&str, &[&str]); 32] = [
     (
         "run",
         &[
@@ -130,10 +130,6 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
     (
         "trace import",
         &["heapmark trace import mtrace.log -o app.trace"],
-    ),
-    (
-        "trace make-pack",
-        &["heapmark trace make-pack perl-hash -o pack"],
     ),
     ("trace stats", &["heapmark trace stats build.trace"]),
     ("trace check", &["heapmark trace check build.trace"]),

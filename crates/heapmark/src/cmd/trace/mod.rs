@@ -7,8 +7,6 @@ mod dump;
 mod export;
 pub(super) mod finish;
 mod import;
-mod make_pack;
-mod pack_table;
 mod stats;
 
 use super::Exit;
@@ -38,7 +36,6 @@ enum TraceCommand {
     Cut(cut::CutArgs),
     Import(import::ImportArgs),
     Export(export::TraceExportArgs),
-    MakePack(make_pack::MakePackArgs),
 }
 
 /// Runs the command.
@@ -51,7 +48,6 @@ pub fn run(args: TraceArgs) -> Result<Exit> {
         TraceCommand::Stats(args) => stats::run(args),
         TraceCommand::Import(args) => import::run(args),
         TraceCommand::Export(args) => export::run(args),
-        TraceCommand::MakePack(args) => make_pack::run(args),
     }
 }
 

@@ -60,7 +60,7 @@ case $1 in
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
     noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
     campaign) exec "$HEAPMARK" campaign "$2" --help ;;
-    trace) case $2 in make-pack | finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
+    trace) case $2 in finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
 esac
 exec "$HEAPMARK" "$@"
 "#;

@@ -324,10 +324,11 @@ fn taken() -> Vec<Line> {
 
 /// As [`taken`], of commands that take many seconds.
 fn taken_slowly() -> Vec<Line> {
-    vec![
-        line("trace make-pack", "--output pack --force", &["perl-hash"]),
-        line("selftest", "--blocks 1 --seed 7 --output selftest", &[]),
-    ]
+    vec![line(
+        "selftest",
+        "--blocks 1 --seed 7 --output selftest",
+        &[],
+    )]
 }
 
 /// A place with all that the lines name.
