@@ -80,8 +80,12 @@ dist: build                 ## target/dist/: a tarball of the program, manual pa
 clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; ARGS=run, test or tarball for one; needs root
 	scripts/clean-root.sh $(ARGS)
 
-docs:                       ## the code's own documentation
+docs: build                 ## the code's own documentation; in target/docs/ the pages of allocators, workloads and metrics
 	$(CARGO) doc --locked --workspace --no-deps
+	mkdir -p target/docs
+	for page in allocators workloads metrics; do \
+		$(HEAPMARK) list $$page --markdown | sed 's|](BIBLIOGRAPHY|](../../docs/BIBLIOGRAPHY|g' > target/docs/$$page.md; \
+	done
 
 clean:                      ## removes what was built here; results and built allocators stay
 	$(CARGO) clean

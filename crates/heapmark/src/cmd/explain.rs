@@ -3,6 +3,7 @@
 
 use super::{Exit, print};
 use crate::catalog::did_you_mean;
+use crate::report;
 use anyhow::Result;
 
 /// Explain a word of the tables and documents: a term, a metric, a column
@@ -12,11 +13,9 @@ pub struct ExplainArgs {
     word: Vec<String>,
 }
 
-/// Pages that are tables of words.
-const PAGES: [&str; 2] = [
-    include_str!("../../../../docs/GLOSSARY.md"),
-    include_str!("../../../../docs/METRICS.md"),
-];
+/// Pages with tables of words.
+const GLOSSARY: &str = include_str!("../../../../docs/GLOSSARY.md");
+const METRICS: &str = include_str!("../../../../docs/METRICS.md");
 
 /// A row of a table.
 struct Entry {
@@ -43,7 +42,8 @@ impl Entry {
 
 /// Runs the command.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
-    let all: Vec<Entry> = PAGES.into_iter().flat_map(entries).collect();
+    let pages = [GLOSSARY, &report::metrics(), METRICS];
+    let all: Vec<Entry> = pages.into_iter().flat_map(entries).collect();
     let word = args.word.join(" ").to_lowercase();
     let exact = || all.iter().filter(|entry| entry.is(&word));
     let found: Vec<&Entry> = match exact().next() {

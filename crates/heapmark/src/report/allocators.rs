@@ -1,4 +1,4 @@
-//! The allocators as a page, from the data files alone: `docs/ALLOCATORS.md` is this text.
+//! The allocators as a page, from the data files alone: `make docs` keeps it.
 
 use super::text::{self, markdown};
 use crate::build::{pin, wheel_version};
@@ -22,7 +22,7 @@ const TIERS: [(Tier, &str); 4] = [
 pub fn allocators(all: &[Allocator]) -> String {
     let mut page = String::from(
         "# Allocators\n\n\
-         Written by `heapmark list allocators --markdown` from the files in `allocators/`; do not edit.\n\n\
+         Printed by `heapmark list allocators --markdown` from the files in `allocators/`.\n\n\
          heapmark builds those of a crate from the sources that a lock file pins, with their authors' flags (`heapmark list allocators\n\
          --flags` says where and why ours differ). Those of a wheel are as their authors built them for Python, and pinned, too. The\n\
          others come from a package of the system, with its version. `heapmark list allocators` shows what is missing on a machine and the\n\

@@ -3,7 +3,7 @@
 use super::text;
 use crate::metric;
 
-/// For docs/METRICS.md: a test compares it.
+/// A row for each metric.
 pub fn metrics() -> String {
     let mut page =
         String::from("| metric | unit | better | judged | meaning |\n|---|---|---|---|---|\n");

@@ -1,4 +1,4 @@
-//! The workloads as a page, from the data files alone: `docs/WORKLOADS.md` is this text.
+//! The workloads as a page, from the data files alone: `make docs` keeps it.
 
 use super::text::{self, markdown};
 use crate::catalog::parameter::Kind;
@@ -46,7 +46,7 @@ const DOCUMENTS: [(&str, &str, &str); 6] = [
 pub fn workloads(all: &[Workload]) -> String {
     let mut out = String::from(
         "# Workloads\n\n\
-         Written by `heapmark list workloads --markdown` from the files in `workloads/`; do not edit.\n\n\
+         Printed by `heapmark list workloads --markdown` from the files in `workloads/`.\n\n\
          Each has the presets `quick` (the same shape, small) and `paper` (the reference document's own size); results of\n\
          the two are never compared. `--set WORKLOAD.PARAMETER=VALUE` changes a value.\n\n\
          The first round of a process works on fresh memory, later ones reuse it: different workloads, which no preset swaps. What a\n\
