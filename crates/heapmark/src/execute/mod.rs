@@ -38,7 +38,7 @@ pub mod turns;
 mod unrecorded;
 pub mod user_command;
 
-pub use child::{Interrupted, knows_huge_pages};
+pub use child::Interrupted;
 pub use exit::{last_useful_line, signal_name};
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
@@ -52,10 +52,11 @@ pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
-pub use turns::{Duet, TurnsTaken, knows_turns, usual_turns};
+pub use turns::{Duet, TurnsTaken, usual_turns};
 
 use crate::build::Library;
 use crate::catalog::Allocator;
+use crate::plan::Plan;
 use anyhow::Result;
 use child::{Launch, Look, may_go_on, padded};
 use exit::End;
@@ -66,6 +67,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+/// Refuses a plan that asks for something that this kernel does not know.
+pub fn knows(plan: &Plan) -> Result<()> {
+    child::knows_huge_pages(plan)?;
+    turns::knows_turns(plan)
+}
 
 /// An allocator and the files that implement it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

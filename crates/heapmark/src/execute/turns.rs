@@ -5,7 +5,7 @@
 //! where the kernel has no such turns.
 
 use super::held::held;
-use super::tree::{descendants, held_descendants};
+use super::tree::{cpu_ns, descendants, held_descendants};
 use crate::plan::{AskedTurns, Case, Plan, Turn, Turns};
 use anyhow::{Context, Result, ensure};
 use rustix::event::{EventfdFlags, eventfd};
@@ -218,21 +218,6 @@ impl Used {
 pub fn running_ns() -> u64 {
     let own = std::process::id() as i32;
     descendants(own).into_iter().map(cpu_ns).sum()
-}
-
-/// The CPU time of all threads of a process; 0 if it has ended.
-fn cpu_ns(pid: i32) -> u64 {
-    // SAFETY: both write into locals.
-    unsafe {
-        let mut clock = 0;
-        let mut time: libc::timespec = std::mem::zeroed();
-        if libc::clock_getcpuclockid(pid, &mut clock) != 0
-            || libc::clock_gettime(clock, &mut time) != 0
-        {
-            return 0;
-        }
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    }
 }
 
 /// Sends a signal to all processes of a side but its launcher, which must hear of heapmark's end.

@@ -63,14 +63,14 @@ fn timer_line(timing: &Timing) -> Option<String> {
     ))
 }
 
-/// The columns of percentiles, and their metrics.
-const PERCENTILES: &[(&str, &str)] = &[
-    ("p50", "p50_ns"),
-    ("p90", "p90_ns"),
-    ("p99", "p99_ns"),
-    ("p99.9", "p99_9_ns"),
-    ("p99.99", "p99_99_ns"),
-    ("max", "max_ns"),
+/// The percentiles of single calls: the title of a column, the place in a chart, the metric.
+pub const PERCENTILES: [(&str, &str, &str); 6] = [
+    ("p50", "50 %", "p50_ns"),
+    ("p90", "90 %", "p90_ns"),
+    ("p99", "99 %", "p99_ns"),
+    ("p99.9", "99.9 %", "p99_9_ns"),
+    ("p99.99", "99.99 %", "p99_99_ns"),
+    ("max", "longest", "max_ns"),
 ];
 
 /// From the shortest tail to the longest, by the highest percentile that all have; the harness's
@@ -79,14 +79,14 @@ fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
     let mut rows: Vec<&TableRow> = case.rows.iter().collect();
     rows.retain(|row| row.of_function(function, "max_ns").is_some());
     // Neither the median, the first, nor the longest, the last.
-    let all_have = PERCENTILES[1..5].iter().rev().find(|(_, key)| {
+    let all_have = PERCENTILES[1..5].iter().rev().find(|(_, _, key)| {
         rows.iter()
             .all(|row| row.of_function(function, key).is_some())
     });
     rows.sort_by_key(|row| {
         (
             row.role == Role::Floor,
-            all_have.and_then(|(_, key)| row.call_ns(function, key)),
+            all_have.and_then(|(_, _, key)| row.call_ns(function, key)),
         )
     });
     rows
@@ -102,7 +102,7 @@ fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
         names(rows.iter().copied()),
         Column::numbers("timed", timed).spare(),
     ];
-    for &(title, key) in PERCENTILES {
+    for (title, _, key) in PERCENTILES {
         let values = rows.iter().map(|row| time(row.call_ns(function, key)));
         let column = Column::numbers(title, values);
         columns.push(if title == "p90" {

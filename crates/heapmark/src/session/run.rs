@@ -237,18 +237,19 @@ impl Session {
     /// The largest resident set that any process of this case has had. Whole programs of a case are
     /// of many sizes, one in Java twenty times as large as one in C: of those, any of its own row.
     pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
-        let case = self.case(cell);
-        let of_case = self
-            .known
-            .all()
-            .iter()
-            .filter(|it| it.workload == case.workload && it.threads == case.threads);
-        let bytes = |it: &Record| match case.whole_process {
+        let bytes = |it: &Record| match self.case(cell).whole_process {
             false => it.peak_rss_bytes(),
             true if it.allocator == cell.allocator => Some(it.usage.as_ref()?.max_rss_bytes),
             true => None,
         };
-        of_case.filter_map(bytes).max().unwrap_or(0)
+        self.of_case(cell).filter_map(bytes).max().unwrap_or(0)
+    }
+
+    /// What is known of this case, under any allocator.
+    pub(super) fn of_case(&self, cell: &Cell) -> impl Iterator<Item = &Record> {
+        let case = self.case(cell);
+        let all = self.known.all().iter();
+        all.filter(|it| it.workload == case.workload && it.threads == case.threads)
     }
 
     pub(super) fn case(&self, cell: &Cell) -> &Case {

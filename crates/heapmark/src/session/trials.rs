@@ -54,9 +54,6 @@ impl Session {
 
     /// The most that a process of this case has held under any allocator; of a command all that it starts, as its checks saw it.
     pub(super) fn most_held_bytes(&self, cell: &Cell) -> u64 {
-        let case = self.case(cell);
-        let all = self.known.all().iter();
-        let of_case = all.filter(|it| it.workload == case.workload && it.threads == case.threads);
         let bytes = |record: &Record| {
             let usage = record.usage.as_ref().map(|usage| usage.max_rss_bytes);
             let figures = record
@@ -67,7 +64,7 @@ impl Session {
             let together = together.map(|bytes| *bytes as u64);
             usage.max(together).max(record.peak_rss_bytes())
         };
-        of_case.filter_map(bytes).max().unwrap_or(0)
+        self.of_case(cell).filter_map(bytes).max().unwrap_or(0)
     }
 
     fn trial(

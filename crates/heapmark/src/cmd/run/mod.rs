@@ -18,7 +18,7 @@ use super::signals::{self, Answer};
 use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
-use crate::execute::{Guest, Subject, knows_huge_pages, knows_turns};
+use crate::execute::{Guest, Subject, knows};
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::observe::{Groups, Prices};
@@ -291,9 +291,7 @@ fn measure(
 ) -> Result<Ended> {
     let selection = Arc::new(selection);
     let plan = &selection.plan;
-    knows_huge_pages(plan)
-        .and_then(|()| knows_turns(plan))
-        .map_err(usage)?;
+    knows(plan).map_err(usage)?;
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)

@@ -2,7 +2,7 @@
 
 use super::progress::TerminalProgress;
 use crate::cmd::{Exit, print, usage};
-use crate::execute::{Guest, knows_huge_pages, knows_turns};
+use crate::execute::{Guest, knows};
 use crate::report::plain;
 use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
@@ -31,9 +31,7 @@ pub fn run(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
         );
     };
-    knows_huge_pages(plan)
-        .and_then(|()| knows_turns(plan))
-        .map_err(usage)?;
+    knows(plan).map_err(usage)?;
     let selection = Arc::new(selection);
     let processes = Processes::new(guest, selection.clone(), stop);
     let mut session = Session::new(selection, processes, None, known);

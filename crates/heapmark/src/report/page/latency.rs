@@ -5,20 +5,11 @@ use super::section::{Data, Entry, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use crate::analyse::Table;
+use crate::report::latency::{self, PERCENTILES};
 use crate::report::text::plain;
-use crate::report::{latency, units};
+use crate::report::units;
 use plotly::common::Mode;
 use serde_json::json;
-
-/// Where the values of a function are drawn, and their metrics.
-const PLACES: [(&str, &str); 6] = [
-    ("50 %", "p50_ns"),
-    ("90 %", "p90_ns"),
-    ("99 %", "p99_ns"),
-    ("99.9 %", "p99_9_ns"),
-    ("99.99 %", "p99_99_ns"),
-    ("longest", "max_ns"),
-];
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.latency);
@@ -60,7 +51,7 @@ fn plot(
             let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
             let label = legend.label(subject);
             let mut points = Vec::new();
-            for (place, key) in PLACES {
+            for (_, place, key) in PERCENTILES {
                 let ns = row.call_ns(function, key);
                 numbers[key] = json!(ns);
                 if let Some(ns) = ns.filter(|ns| *ns > 0) {
@@ -76,6 +67,6 @@ fn plot(
         }
     }
     let times = axes::logarithmic("time of a call", &shown_ns, units::duration);
-    let places = axes::ordered(PLACES.map(|(place, _)| place.to_owned()).to_vec());
+    let places = axes::ordered(PERCENTILES.map(|(_, place, _)| place.to_owned()).to_vec());
     Plot::new(title, traces, places, times)
 }

@@ -1,8 +1,7 @@
 //! What a server has used up to a moment. Only the difference between the start and the end of its
 //! client is measured.
 
-use crate::execute::descendants;
-use crate::execute::tree::resident_bytes;
+use crate::execute::tree::{cpu_ns, descendants, resident_bytes};
 use crate::execute::user_command::in_malloc::{Calls, Times};
 use crate::execute::user_command::reached::ReachFile;
 use anyhow::Result;
@@ -36,7 +35,7 @@ impl Used {
         Ok(Used {
             live_bytes: live_bytes.flatten(),
             rss_bytes: tree.iter().map(|pid| resident_bytes(*pid)).sum(),
-            cpu_ns: tree.into_iter().map(cpu_ns).sum(),
+            cpu_ns: tree.into_iter().map(with_children_ns).sum(),
             calls,
         })
     }
@@ -53,17 +52,8 @@ impl Used {
 
 /// CPU time of a process and of the children that it has waited for, as the kernel reports it for
 /// other processes.
-fn cpu_ns(pid: i32) -> u64 {
-    let mut clock = 0;
-    // SAFETY: writes into locals.
-    let own = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        let known = libc::clock_getcpuclockid(pid, &mut clock) == 0
-            && libc::clock_gettime(clock, &mut time) == 0;
-        known.then_some(time)
-    };
-    let ns = |time: libc::timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    own.map_or(0, ns) + of_its_children_ns(&stat(pid))
+fn with_children_ns(pid: i32) -> u64 {
+    cpu_ns(pid) + of_its_children_ns(&stat(pid))
 }
 
 /// What `/proc` says of a process; empty if it is gone.
