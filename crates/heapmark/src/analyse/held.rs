@@ -2,6 +2,7 @@
 //! times: a few numbers for its first answer. Must not compare times.
 
 use super::{Table, TableRow};
+pub use crate::metric::MemoryShape;
 use crate::metric::{FigureRole, key_in};
 use crate::plan::Case;
 use heapmark_stats::geometric_mean;
@@ -25,44 +26,6 @@ pub struct Held {
     pub fan_in: Option<f64>,
     /// The part of a burst that goes back while the process sleeps.
     pub returned: Option<f64>,
-}
-
-/// What an allocator may be bad at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryShape {
-    /// [`Held::peak`].
-    Peak,
-    /// [`Held::pool`].
-    Pool,
-    /// [`Held::fan_in`].
-    FanIn,
-    /// [`Held::returned`].
-    Returned,
-}
-
-impl MemoryShape {
-    /// All of them.
-    pub const ALL: [MemoryShape; 4] = [
-        MemoryShape::Peak,
-        MemoryShape::Pool,
-        MemoryShape::FanIn,
-        MemoryShape::Returned,
-    ];
-
-    /// The role of the figure that shows it; of the peak, that is a metric of every process.
-    pub fn role(self) -> Option<FigureRole> {
-        match self {
-            MemoryShape::Peak => None,
-            MemoryShape::Pool => Some(FigureRole::Pool),
-            MemoryShape::FanIn => Some(FigureRole::FanIn),
-            MemoryShape::Returned => Some(FigureRole::Returned),
-        }
-    }
-
-    fn key(self) -> &'static str {
-        self.role().map_or(PEAK, key_in)
-    }
 }
 
 /// Below this many times the baseline's, nothing is called bad: a change makes it no worse.
@@ -161,10 +124,11 @@ fn shape(table: &Table, case: &Case) -> Option<MemoryShape> {
     if case.is_replay() {
         return Some(MemoryShape::Peak);
     }
-    let has = |row: &TableRow, shape: MemoryShape| row.cell(shape.key()).is_some();
-    [MemoryShape::Pool, MemoryShape::FanIn, MemoryShape::Returned]
-        .into_iter()
-        .find(|shape| table.rows.iter().any(|row| has(row, *shape)))
+    let mut cells = table.rows.iter().flat_map(|row| &row.cells);
+    cells.find_map(|cell| match cell.metric.role()? {
+        FigureRole::Held(shape) => Some(shape),
+        _ => None,
+    })
 }
 
 /// Every allocator in these cases, in plan order.
@@ -177,7 +141,10 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
         let all = |wanted: MemoryShape| -> Option<Vec<f64>> {
             let value = |table: &Table| {
                 let row = table.rows.iter().find(|row| row.allocator == *name)?;
-                row.median(wanted.key())
+                match wanted {
+                    MemoryShape::Peak => row.median(PEAK),
+                    _ => row.median(key_in(FigureRole::Held(wanted))),
+                }
             };
             shaped
                 .iter()

@@ -56,6 +56,15 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
+/// Refuses data in which there are faults.
+pub fn none(faults: Vec<Fault>) -> Result<(), Faults> {
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Faults(faults))
+    }
+}
+
 /// Reads one TOML document; serde's error becomes a fault that names the key and, for a misspelt
 /// one, its neighbour.
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {

@@ -37,10 +37,19 @@ pub use workload::{Iterations, Workload};
 
 use anyhow::{Result, anyhow, bail};
 use fast_glob::glob_match;
-use faults::Faults;
+use faults::{Fault, Faults};
 use include_dir::{Dir, include_dir};
 
+static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
 static SUITES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../suites");
+
+/// The workloads and their variants, embedded and the user's, in the order of their files.
+pub fn workloads(faults: &mut Vec<Fault>) -> Vec<Workload> {
+    folder::texts(&WORKLOADS, "workloads", faults)
+        .iter()
+        .flat_map(|(file, text)| workload::parse(file, text, faults))
+        .collect()
+}
 
 /// Everything that can be measured.
 pub struct Catalog {
@@ -63,7 +72,7 @@ impl Catalog {
             Vec::new()
         });
         let programs = program::load(&mut faults);
-        let workloads = workload::load(&mut faults);
+        let workloads = workloads(&mut faults);
         let suites = folder::texts(&SUITES, "suites", &mut faults)
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
@@ -74,9 +83,7 @@ impl Catalog {
                 .iter()
                 .for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
         }
-        if !faults.is_empty() {
-            return Err(Faults(faults).into());
-        }
+        faults::none(faults)?;
         Ok(Catalog {
             allocators,
             programs,

@@ -1,7 +1,7 @@
 //! One real program as data: the keys of `real-programs/*/program.toml`, and the generator of its
 //! input beside it. docs/REAL-PROGRAMS.md explains each key to users.
 
-use super::faults::{self, Fault, Faults, did_you_mean};
+use super::faults::{self, Fault, did_you_mean};
 use super::folder;
 use anyhow::{Result, anyhow};
 use fast_glob::glob_match;
@@ -101,10 +101,8 @@ fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
             parse(&place, &name, &text, files, &mut faults)
         });
     let programs: Vec<RealProgram> = programs.collect();
-    match faults.is_empty() {
-        true => Ok(programs),
-        false => Err(Faults(faults).into()),
-    }
+    faults::none(faults)?;
+    Ok(programs)
 }
 
 /// The text files of a folder.
@@ -225,7 +223,7 @@ mod tests {
         let mut faults = Vec::new();
         let files = BTreeMap::from([("generate.sh".to_owned(), String::new())]);
         parse("program.toml", "mine", text, files, &mut faults);
-        Faults(faults).to_string()
+        faults::Faults(faults).to_string()
     }
 
     #[test]

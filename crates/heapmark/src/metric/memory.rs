@@ -164,47 +164,6 @@ pub const METRICS: &[Metric] = &[
     retained("retained_bytes_100_ms", |sample| after(sample, 100)),
     retained("retained_bytes_1000_ms", |sample| after(sample, 1000)),
     retained("retained_bytes_5000_ms", |sample| after(sample, 5000)),
-    // Of all kernels that take points themselves.
-    figure(
-        "worst_overhead",
-        "overhead at its worst",
-        Times,
-        "highest resident heap / live bytes of any point that the kernel takes, if 1 MiB or more is live",
-    )
-    .judged_by_range(),
-    figure(
-        "no_reuse_ratio",
-        "peak over peak without reuse",
-        Times,
-        "bytes requested in all / most bytes that are live (of some kernels, that can be): peak over peak if no byte that was freed were ever used again",
-    )
-    .better(Neither),
-    figure(
-        "packing_ratio",
-        "packing",
-        Times,
-        "--packing: bytes of a packing of the trace's blocks that exists, without headers and with all lifetimes known / most live bytes",
-    )
-    .better(Neither),
-    figure(
-        "end_live_bytes",
-        "live at the end",
-        Bytes,
-        "replays: requested bytes of the blocks that the program has not freed when it ends",
-    )
-    .better(Neither),
-    figure(
-        "end_heap_bytes",
-        "heap at the end",
-        Bytes,
-        "replays: growth of the resident set when the program ends, before its last blocks are freed",
-    ),
-    figure(
-        "rest_heap_bytes",
-        "heap at rest",
-        Bytes,
-        "replays: the same after a second without a call",
-    ),
 ];
 
 /// Resident heap that is left so long after everything was freed.

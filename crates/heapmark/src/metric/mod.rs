@@ -10,14 +10,14 @@ mod process;
 mod time;
 mod whole;
 
-pub use crate::catalog::workload::{Better, FigureRole, Spare, Unit};
+pub use crate::catalog::workload::{Better, FigureRole, MemoryShape, Spare, Unit};
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
 pub use time::{HELD_BEFORE, WALL};
 
-use crate::catalog::Catalog;
-use crate::catalog::faults::{Fault, Faults};
-use crate::catalog::workload::{self, Figure, FigureMode};
+use crate::catalog::faults::{self, Fault, Faults};
+use crate::catalog::workload::{Figure, FigureMode, REPLAY};
+use crate::catalog::{Catalog, workloads};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
@@ -131,8 +131,11 @@ const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'stat
 /// The figures of the workloads' files, in the order of these. Faults there are reported when the
 /// catalogue is loaded; a stored run is shown all the same.
 static FIGURES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
-    let workloads = workload::load(&mut Vec::new());
-    let figures: Vec<Figure> = workloads.into_iter().flat_map(|it| it.figures).collect();
+    let mut figures = Vec::new();
+    for workload in workloads(&mut Vec::new()) {
+        figures.extend(workload.figures);
+    }
+    figures.extend(REPLAY.figures.clone());
     figures.leak().iter().map(of_figure).collect()
 });
 
@@ -161,7 +164,8 @@ pub fn check(catalog: &Catalog) -> Result<(), Faults> {
         .flat_map(|metric| [Some(metric.key), metric.alias])
         .flatten()
         .collect();
-    let faults: Vec<Fault> = (catalog.workloads.iter())
+    names.extend(REPLAY.figures.iter().map(|figure| figure.key.as_str()));
+    let taken = (catalog.workloads.iter())
         .flat_map(|workload| &workload.figures)
         .filter(|figure| !names.insert(&figure.key))
         .map(|figure| {
@@ -171,13 +175,8 @@ pub fn check(catalog: &Catalog) -> Result<(), Faults> {
                 "there is another metric of this name (heapmark list metrics)",
                 "give it another `key`",
             )
-        })
-        .collect();
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(Faults(faults))
-    }
+        });
+    faults::none(taken.collect())
 }
 
 impl Metric {
@@ -351,7 +350,7 @@ mod tests {
             let text = ours
                 .replace("name = \"shift\"", "name = \"mine\"")
                 .replace("cycle_growth_share", taken);
-            let mine = workload::parse("mine.toml", &text, &mut Vec::new());
+            let mine = crate::catalog::workload::parse("mine.toml", &text, &mut Vec::new());
             catalog.workloads.extend(mine);
             let Faults(faults) = check(&catalog).unwrap_err();
             let fault = faults.last().unwrap();

@@ -9,7 +9,7 @@ use crate::analyse::{
     Analysis, Case, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest,
     Purge, Ranking, Ratio, Row, Withheld, distinct, held,
 };
-use crate::metric;
+use crate::metric::{self, FigureRole};
 use crate::store::RunFile;
 use heapmark_stats::{LEAST_BLOCKS, geometric_mean};
 use std::collections::BTreeMap;
@@ -635,12 +635,9 @@ fn weakness(analysis: &Analysis, leader: &str) -> String {
 
 /// What shows a shape: replays, or the kernel with that figure.
 pub fn kernel_of(shape: MemoryShape) -> &'static str {
-    match shape.role() {
-        Some(role) => metric::with_role(role)
-            .and_then(|metric| metric.figure)
-            .map_or("", |figure| &figure.workload),
-        None => "replays",
-    }
+    metric::with_role(FigureRole::Held(shape))
+        .and_then(|metric| metric.figure)
+        .map_or("replays", |figure| &figure.workload)
 }
 
 /// The number of a shape in words.

@@ -20,8 +20,8 @@ const HUGE: &str = "huge_share";
 /// A column: its title, its metric, and what a narrow page does with it.
 type MetricColumn = (&'static str, &'static str, Spare);
 
-/// Columns of what is measured of every kernel, and of replays.
-const COLUMNS: [MetricColumn; 22] = [
+/// Columns of what is measured of every process.
+const COLUMNS: [MetricColumn; 16] = [
     ("peak demand", PEAK_DEMAND, Early),
     ("at peak demand", "overhead_at_peak_demand", Stays),
     ("at peak RSS", "overhead_at_peak_footprint", Stays),
@@ -34,19 +34,12 @@ const COLUMNS: [MetricColumn; 22] = [
     ("external", "external_fragmentation", Stays),
     ("tenth page", AT_PEAK, Early),
     ("sparse pages", "sparse_pages", Early),
-    ("live at end", "end_live_bytes", Late),
-    ("at end", "end_heap_bytes", Stays),
-    ("at rest", "rest_heap_bytes", Stays),
     // Besides the columns of such processes, a usual terminal fits the first and the last of these,
     // a narrow one only the last.
     ("idle 0 s", "retained_bytes_0_ms", Late),
     ("idle 0.1 s", "retained_bytes_100_ms", Early),
     ("idle 1 s", "retained_bytes_1000_ms", Early),
     ("idle 5 s", "retained_bytes_5000_ms", Stays),
-    // Of kernels that take points themselves.
-    ("worst", "worst_overhead", Stays),
-    ("no reuse", "no_reuse_ratio", Late),
-    ("packing", "packing_ratio", Stays),
 ];
 
 /// All columns, in their order.
@@ -120,37 +113,18 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
             "internal_fragmentation",
             "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
         ),
-        (
-            "no_reuse_ratio",
-            "peak/peak: highest resident heap / most live bytes (peak demand), 1 if nothing is wasted; no reuse: what it would be if no freed \
-             byte were ever used again.",
-        ),
-        (
-            "packing_ratio",
-            "packing: peak/peak of a packing of the same blocks that exists, without headers and with all lifetimes known; not the best one.",
-        ),
-        (
-            "worst_overhead",
-            "worst: highest resident heap / live bytes at one point.",
-        ),
     ];
-    let after = [
-        (
-            "rest_heap_bytes",
-            "at end, at rest: growth of the resident set when the program ends, and a second later; live at end: bytes that it has not freed.",
-        ),
-        (
-            WATCHED,
-            "idle: resident this long after everything was freed, without a single call.",
-        ),
-    ];
+    let last = (
+        WATCHED,
+        "idle: resident this long after everything was freed, without a single call.",
+    );
     let of_figures = metric::of_mode(Mode::Memory)
         .into_iter()
         .filter_map(|metric| Some((metric.key, metric.legend()?)));
     before
         .into_iter()
         .chain(of_figures)
-        .chain(after)
+        .chain([last])
         .filter(|(key, _)| has(&rows, key))
         .map(|(_, line)| line.to_owned())
         .collect()

@@ -8,7 +8,7 @@ pub use embedded::extra;
 pub use entry_faults::{check_name, is_name};
 
 use super::allocator::{Allocator, Source};
-use super::faults::{Fault, Faults, read, suggestion};
+use super::faults::{self, Fault, Faults, read, suggestion};
 use super::folder;
 use super::release::Sources;
 use embedded::OURS;
@@ -44,9 +44,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
         check(file, allocator, &mut faults);
     }
     inherit(&mut entries, &mut faults);
-    if !faults.is_empty() {
-        return Err(Faults(faults));
-    }
+    faults::none(faults)?;
     // Those of a tier stay in the order of their names.
     entries.sort_by_key(|(_, allocator)| allocator.tier);
     Ok(entries

@@ -157,10 +157,8 @@ impl HardeningDocument {
             .iter()
             .filter_map(|(file, text)| parse(file, text, catalog, checks, &mut faults))
             .collect();
-        match faults.is_empty() {
-            true => Ok(documents),
-            false => Err(Faults(faults)),
-        }
+        faults::none(faults)?;
+        Ok(documents)
     }
 
     /// The number of a feature: `IA-7`.

@@ -171,11 +171,8 @@ impl Document {
             .filter(|(file, _)| !file.starts_with("claims/hardening/"))
             .filter_map(|(file, text)| parse(file, text, catalog, &mut faults))
             .collect();
-        if faults.is_empty() {
-            Ok(documents)
-        } else {
-            Err(Faults(faults))
-        }
+        faults::none(faults)?;
+        Ok(documents)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A number that a kernel or a program reports of itself, as data: `[[figures]]` of its workload.
 //! Tables, legends, exports and comparisons follow from it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A figure. A kernel that several workloads run has it in the file of one of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -138,12 +138,8 @@ pub enum FigureRole {
     KernelFiles,
     /// A line in the chart of memory over operations, named as its column.
     Line,
-    /// What a pool of threads holds over one request's memory.
-    Pool,
-    /// What is held at most over what can be live, if one thread only frees.
-    FanIn,
-    /// The part of a burst that goes back while the process sleeps.
-    Returned,
+    /// What the first answer says of the memory of an allocator.
+    Held(MemoryShape),
     /// Requests that are due / those of a closed loop.
     Load,
     /// The share of the time in which requests are served.
@@ -162,4 +158,28 @@ pub enum FigureRole {
     PagesIfPacked,
     /// The same of the scattered copy.
     PagesIfScattered,
+}
+
+/// What an allocator may be bad at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryShape {
+    /// The highest resident heap over the most live bytes, of replays.
+    Peak,
+    /// What a pool of threads holds over one request's memory.
+    Pool,
+    /// What is held at most over what can be live, if one thread only frees.
+    FanIn,
+    /// The part of a burst that goes back while the process sleeps.
+    Returned,
+}
+
+impl MemoryShape {
+    /// All of them.
+    pub const ALL: [MemoryShape; 4] = [
+        MemoryShape::Peak,
+        MemoryShape::Pool,
+        MemoryShape::FanIn,
+        MemoryShape::Returned,
+    ];
 }

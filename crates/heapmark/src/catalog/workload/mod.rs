@@ -8,25 +8,19 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub use figure::{Better, Figure, FigureMode, FigureRole, Spare, Unit};
+pub use figure::{Better, Figure, FigureMode, FigureRole, MemoryShape, Spare, Unit};
 pub use file::parse;
 
-use super::faults::Fault;
-use super::{folder, formula};
+use super::formula;
 use heapmark_guest::kernels;
-use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
-
-/// Ours, and those of the user's folder on top, in the order of their files.
-pub fn load(faults: &mut Vec<Fault>) -> Vec<Workload> {
-    folder::texts(&OURS, "workloads", faults)
-        .iter()
-        .flat_map(|(file, text)| parse(file, text, faults))
-        .collect()
-}
+/// The workload that replays a trace, without what differs from trace to trace.
+pub static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
+    toml::from_str(include_str!("replay.toml")).expect("a test reads our own file")
+});
 
 /// A workload or a variant of one, with everything written out.
 #[derive(Clone, Deserialize)]

@@ -3,7 +3,7 @@
 
 use crate::build::{self, CompiledTrace};
 use crate::catalog::trace_pack;
-use crate::catalog::workload::Calibrated;
+use crate::catalog::workload::{Calibrated, REPLAY};
 use crate::catalog::{Iterations, Workload, joined};
 use crate::cmd::long::Long;
 use crate::cmd::trace::in_file;
@@ -15,12 +15,6 @@ use heapmark_trace::compile::Order;
 use heapmark_trace::packing::packed_bytes;
 use heapmark_wire::compiled::{CompiledHead, POSITION_EVERY};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-
-/// The workload that replays a trace, without what differs from trace to trace.
-static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
-    toml::from_str(include_str!("replay.toml")).expect("a test reads our own file")
-});
 
 /// A compiled trace of this size or more is announced before it is written.
 const LARGE_BYTES: u64 = 1 << 30;

@@ -44,6 +44,15 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
+/// The figures of a percentile: of the open and of the closed loop.
+fn keys(percentile: f64) -> [&'static str; 2] {
+    [
+        FigureRole::OpenPercentile(percentile),
+        FigureRole::ClosedPercentile(percentile),
+    ]
+    .map(key_in)
+}
+
 /// The load of a row, if its requests are due at times.
 fn load(numbers: &Numbers) -> Option<f64> {
     numbers.median(key_in(FigureRole::Load))
@@ -60,18 +69,12 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
     let Some(first) = rows.first() else {
         return Vec::new();
     };
-    let percentiles = PERCENTILES.map(|(name, percentile)| {
-        let open = key_in(FigureRole::OpenPercentile(percentile));
-        let closed = key_in(FigureRole::ClosedPercentile(percentile));
-        (name, open, closed)
-    });
     for row in &rows {
         let mut numbers = json!({ key_in(FigureRole::Load): load(row.numbers) });
-        for key in percentiles
-            .map(|(_, open, closed)| [open, closed])
-            .as_flattened()
-        {
-            numbers[*key] = json!(row.numbers.median(key));
+        for (_, percentile) in PERCENTILES {
+            for key in keys(percentile) {
+                numbers[key] = json!(row.numbers.median(key));
+            }
         }
         views::add_row(data, row.subject, row.case, numbers);
     }
@@ -80,17 +83,15 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
     let mut places = vec![CLOSED.to_owned()];
     places.extend(views::distinct(loads.map(units::percent)));
     let lines = views::grouped(&rows, |row| row.subject);
-    let plot = |(percentile, open, closed)| {
+    let plot = |(name, percentile)| {
+        let [open, closed] = keys(percentile);
         let mut traces = Vec::new();
         let mut shown_ns = Vec::new();
         for line in &lines {
             let subject = line[0].subject;
             let label = legend.label(subject);
             let point = |place: &str, ns: f64| {
-                let words = format!(
-                    "<b>{label}</b>, {place}<br>{percentile}: {}",
-                    units::duration(ns)
-                );
+                let words = format!("<b>{label}</b>, {place}<br>{name}: {}", units::duration(ns));
                 (place.to_owned(), ns, words)
             };
             let closed_ns = median(&times(line, closed).map(|(_, ns)| ns).collect::<Vec<f64>>());
@@ -105,11 +106,11 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
                 traces.push(legend.trace(subject, views::scatter(&label, mode, points)));
             }
         }
-        let title = format!("{percentile} of requests, {threads}");
+        let title = format!("{name} of requests, {threads}");
         let times = axes::logarithmic("time of a request", &shown_ns, units::duration);
         Plot::new(title, traces, axes::ordered(places.clone()), times)
     };
-    percentiles.map(plot).into()
+    PERCENTILES.map(plot).into()
 }
 
 /// Load and time in nanoseconds of each row that has this metric.

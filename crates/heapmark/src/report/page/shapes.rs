@@ -7,7 +7,7 @@ use super::section::{Entry, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed};
 use crate::analyse::{Role, Table, TableRow};
-use crate::metric::{self, FigureRole};
+use crate::metric::{self, FigureRole, MemoryShape};
 use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
@@ -15,21 +15,6 @@ use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode, Position};
 use plotly::layout::RangeMode;
 use serde_json::json;
-
-/// A line of every such case of a kernel.
-const NO_REUSE: &str = "no_reuse_ratio";
-/// A line of every such case of a replay.
-const PACKING: &str = "packing_ratio";
-
-/// The lines besides that of the most live bytes: name and metric.
-fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of_figures = metric::figures()
-        .filter(|metric| metric.role() == Some(FigureRole::Line))
-        .filter_map(|metric| Some((metric.column()?.0, metric.key)));
-    [("no reuse", NO_REUSE), ("packing", PACKING)]
-        .into_iter()
-        .chain(of_figures)
-}
 
 /// The name of the line of the most live bytes.
 const LIVE: &str = "1";
@@ -80,10 +65,16 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
+/// The lines besides that of the most live bytes: name and metric.
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    metric::figures()
+        .filter(|metric| metric.role() == Some(FigureRole::Line))
+        .filter_map(|metric| Some((metric.column()?.0, metric.key)))
+}
+
 /// Whether its memory is drawn between lines.
 pub fn has_lines(case: &Table) -> bool {
-    let has = |row: &TableRow| row.median(NO_REUSE).or(row.median(PACKING)).is_some();
-    case.rows.iter().any(has)
+    lines().any(|(_, key)| case.rows.iter().any(|row| row.cell(key).is_some()))
 }
 
 /// A point of a chart: along, up, in words.
@@ -275,7 +266,7 @@ enum Along {
 impl Along {
     fn of(curves: &[Curve]) -> Along {
         // Time passes there while nothing is allocated.
-        let returned = metric::key_in(FigureRole::Returned);
+        let returned = metric::key_in(FigureRole::Held(MemoryShape::Returned));
         if curves.iter().any(|it| it.row.cell(returned).is_some()) {
             return Along::Time;
         }
