@@ -3,6 +3,7 @@
 
 use super::Progress;
 use super::calibrate::Pace;
+use super::cpus::Cpus;
 use super::lanes::lanes;
 use super::processes::Processes;
 use super::run::{Session, now};
@@ -14,8 +15,7 @@ use crate::observe::Interference;
 use crate::observe::machine::{allowed_cpus, cores};
 use crate::plan::{Cell, Part, Turn};
 use crate::store::RunFile;
-use anyhow::{Context, Result};
-use std::sync::Mutex;
+use anyhow::Result;
 
 /// The padding of a later process of a stream: another one of the 4096.
 const PADDING_STEP: u32 = 1237;
@@ -97,35 +97,6 @@ impl Session {
         }
         let by_memory = lanes(1, 4 * self.most_held_bytes(cell), self.memory_bytes);
         by_memory.min(cores().len()).clamp(1, MOST_LANES)
-    }
-}
-
-/// The CPUs on which duets take place, one a duet.
-pub(super) struct Cpus {
-    free: Mutex<Vec<usize>>,
-}
-
-impl Cpus {
-    /// For so many at a time: of one core each, if there are several.
-    pub(super) fn new(lanes: usize) -> Cpus {
-        let cpus = match lanes {
-            1 => allowed_cpus(),
-            _ => cores(),
-        };
-        Cpus {
-            free: Mutex::new(cpus),
-        }
-    }
-
-    /// One that is free, by a random number.
-    fn take(&self, choice: u64) -> Result<usize> {
-        let mut free = held(&self.free);
-        let place = choice.checked_rem(free.len() as u64);
-        Ok(free.swap_remove(place.context("no CPU may be used")? as usize))
-    }
-
-    fn give_back(&self, cpu: usize) {
-        held(&self.free).push(cpu);
     }
 }
 

@@ -8,6 +8,7 @@
 mod blocks;
 mod calibrate;
 mod check;
+mod cpus;
 mod duets;
 mod factor;
 mod failures;

@@ -1,7 +1,7 @@
 //! Real processes: started, sampled while they run, and observed with the machine around them.
 
 use super::Selection;
-use super::duets::Cpus;
+use super::cpus::Cpus;
 use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;

@@ -1,0 +1,35 @@
+//! Which CPUs duets take place on.
+
+use crate::execute::held;
+use crate::observe::machine::{allowed_cpus, cores};
+use anyhow::{Context, Result};
+use std::sync::Mutex;
+
+/// The CPUs on which duets take place, one a duet.
+pub(super) struct Cpus {
+    free: Mutex<Vec<usize>>,
+}
+
+impl Cpus {
+    /// For so many at a time: of one core each, if there are several.
+    pub(super) fn new(lanes: usize) -> Cpus {
+        let cpus = match lanes {
+            1 => allowed_cpus(),
+            _ => cores(),
+        };
+        Cpus {
+            free: Mutex::new(cpus),
+        }
+    }
+
+    /// One that is free, by a random number.
+    pub(super) fn take(&self, choice: u64) -> Result<usize> {
+        let mut free = held(&self.free);
+        let place = choice.checked_rem(free.len() as u64);
+        Ok(free.swap_remove(place.context("no CPU may be used")? as usize))
+    }
+
+    pub(super) fn give_back(&self, cpu: usize) {
+        held(&self.free).push(cpu);
+    }
+}
