@@ -12,7 +12,7 @@ use super::group::Group;
 use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
-use super::row::Row;
+use super::table::TableRow;
 use crate::store::RunFile;
 use heapmark_stats::{Rule, Tested, mean, paired};
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
         let rows: Vec<_> = tables.iter().filter_map(|table| table.row(name)).collect();
-        let ranks = |row: &Row| row.role.ranks();
+        let ranks = |row: &TableRow| row.role.ranks();
         if !rows.iter().all(|(row, _)| ranks(row)) {
             continue;
         }
@@ -134,7 +134,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
                 of: tables.len(),
             });
         } else {
-            let memory = rows.iter().map(|(row, _)| row.numbers()?.memory());
+            let memory = rows.iter().map(|(row, _)| row.memory());
             candidates.push(Candidate::new(name, &tables, memory.collect()));
         }
     }
@@ -154,7 +154,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
 
 impl<'a> JudgedCase<'a> {
     /// The allocator's row, and the processes behind it.
-    pub(super) fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'a>)> {
+    pub(super) fn row(&self, name: &str) -> Option<(&'a TableRow, &'a Group<'a>)> {
         self.case
             .rows
             .iter()

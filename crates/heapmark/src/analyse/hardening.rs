@@ -1,7 +1,7 @@
 //! What allocators pay in a run for what they detect of misuses in `heapmark check`. No score: the
 //! share counts small programs, each as much as any other.
 
-use super::{Analysis, Row};
+use super::{Analysis, TableRow};
 use crate::store::Detection;
 use heapmark_stats::mean;
 
@@ -77,18 +77,14 @@ impl Analysis {
             });
         }
         let case = self.only_case()?;
-        let own = case.rows.iter().find(|row| row.allocator == *allocator)?;
-        let own = own.numbers()?;
-        let peak = |base: &Row| {
-            let base = base.numbers()?.median("peak_rss_bytes")?;
-            Some(own.median("peak_rss_bytes")? / base)
-        };
+        let own = case.row(allocator)?;
+        let peak = |row: &TableRow| row.median("peak_rss_bytes");
         let grown = own.ratio("grown_bytes").map(|it| it.ratio);
-        let ratio = own.time.ratio?;
+        let ratio = own.time().ratio?;
         Some(Price {
             time: ratio.ratio,
             interval: ratio.interval,
-            memory: grown.or_else(|| peak(case.baseline_row()?)),
+            memory: grown.or_else(|| Some(peak(own)? / peak(case.baseline_row()?)?)),
         })
     }
 }

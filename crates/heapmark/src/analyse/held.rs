@@ -104,10 +104,7 @@ pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
         .filter(|table| table.factor.is_none() && table.rows.iter().any(has_peak))
         .collect();
     let of = |name: &str| -> Option<f64> {
-        let own = cases.iter().map(|table| {
-            let row = table.rows.iter().find(|row| row.allocator == name)?;
-            row.median(PEAK)
-        });
+        let own = cases.iter().map(|table| table.row(name)?.median(PEAK));
         geometric_mean(&own.collect::<Option<Vec<f64>>>()?)
     };
     let rows = cases.first().into_iter().flat_map(|table| &table.rows);
@@ -139,13 +136,11 @@ pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> V
     let of_allocator = |name: &String| {
         // Of every such case, or nothing.
         let all = |wanted: MemoryShape| -> Option<Vec<f64>> {
-            let value = |table: &Table| {
-                let row = table.rows.iter().find(|row| row.allocator == *name)?;
-                match wanted {
-                    MemoryShape::Peak => row.median(PEAK),
-                    _ => row.median(key_in(FigureRole::Held(wanted))),
-                }
+            let key = match wanted {
+                MemoryShape::Peak => PEAK,
+                _ => key_in(FigureRole::Held(wanted)),
             };
+            let value = |table: &Table| table.row(name)?.median(key);
             shaped
                 .iter()
                 .filter(|(_, shape)| *shape == wanted)

@@ -8,6 +8,7 @@ mod candidate;
 pub mod check;
 pub mod claims;
 mod clock;
+mod command_facts;
 pub mod compare;
 pub mod conclusion;
 mod factor;
@@ -24,19 +25,21 @@ mod limit;
 mod measured_cell;
 pub mod memory;
 pub mod noise;
-mod numbers;
 mod overall;
 pub mod pairwise;
 pub mod pool;
+mod purge;
 pub mod ratio;
 pub mod role;
-pub mod row;
 mod sample;
 mod slices;
 pub mod spread;
 mod table;
 mod table_cell;
 mod tables;
+mod timed_document;
+mod timed_row;
+mod times;
 mod user_command;
 pub mod verdict;
 
@@ -47,6 +50,7 @@ mod tests;
 
 pub use candidate::LeftOut;
 pub use clock::Clock;
+pub use command_facts::{CommandFacts, ReachedMemory};
 pub use conclusion::{Conclusion, Ranking, Withheld};
 pub use factor::FactorRatio;
 pub use failure::{Failed, Failure};
@@ -56,24 +60,24 @@ pub use held::{Held, MemoryShape};
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
-pub use numbers::{Numbers, Stalled, Timed, reads_figure};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
+pub use purge::Purge;
 pub use ratio::Ratio;
 pub use role::Role;
-pub use row::{Purge, Row, State};
 pub use spread::{Spread, TwoModes};
 pub use table::{Table, TableRow, TriedLimit};
 pub use table_cell::{THRESHOLD, TableCell};
 pub use tables::tables;
-pub use user_command::{CommandFacts, ReachedMemory};
+pub use timed_row::reads_figure;
+pub use times::{Stalled, Timed};
 pub use verdict::Verdict;
 
 use crate::catalog::joined;
 use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
-use crate::plan::{Case as PlannedCase, Counter, Factor, HugePages, LimitKind, Mode};
+use crate::plan::{Case, Counter, HugePages, LimitKind, Mode};
 use crate::store::{AllocatorInfo, Checked, Finding, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{Shift, shift};
@@ -90,7 +94,8 @@ pub struct Analysis {
     /// Blocks that the run has made, or its planned minimum.
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
-    pub cases: Vec<Case>,
+    #[serde(serialize_with = "timed_document::tables")]
+    pub cases: Vec<Table>,
     /// Every allocator compared with the baseline over all cases that time operations.
     pub overall: Vec<Overall>,
     /// What else the machine did.
@@ -154,50 +159,6 @@ pub struct LaterRounds {
     pub conclusion: Conclusion,
     /// Allocators that it cannot include.
     pub left_out: Vec<LeftOut>,
-}
-
-/// One table: a workload at a thread count.
-#[derive(Clone, Debug, Serialize)]
-pub struct Case {
-    /// Workload name.
-    pub workload: String,
-    /// The row that the others are compared with.
-    pub baseline: String,
-    /// Worker threads.
-    pub threads: u32,
-    /// What tells it from a case of the same name in another run.
-    #[serde(skip)]
-    pub work: Vec<String>,
-    /// More threads than usable CPUs.
-    pub oversubscribed: bool,
-    /// Whether the times include the purge.
-    pub counts_purge: bool,
-    /// Whether the rows are whole processes.
-    pub whole_process: bool,
-    /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
-    pub paced: bool,
-    /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub took_turns: bool,
-    /// What is different from the case before it, if only that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub factor: Option<Factor>,
-    /// The user's command, if the case runs one.
-    pub command: Option<CommandFacts>,
-    /// A caution that the table must not be read without.
-    pub caution: Option<String>,
-    /// The A/A copy over the baseline; `None` if the run had no copy.
-    pub aa_copy: Option<Ratio>,
-    /// Whether the A/A copy came out different: then nothing is claimed here.
-    pub aa_copy_differs: bool,
-    /// For a program under allocators: the share of the baseline's CPU time that the fastest
-    /// allocator saves, 0 if none does.
-    pub won_at_most: Option<f64>,
-    /// Whether the harness takes more than half of the fastest allocator's time: means over cases
-    /// then take the floor out of this one.
-    pub floor_is_high: bool,
-    /// One per allocator of the run, in plan order, and one per program.
-    pub rows: Vec<Row>,
 }
 
 /// Derives everything from the records of a run, one per cell as the store reads them.
@@ -281,39 +242,15 @@ fn checked(run: &RunFile) -> Vec<(String, Checked)> {
         .collect()
 }
 
-impl Case {
-    /// Whether its times are those of operations, which allocators can make shorter.
-    pub fn times_operations(&self) -> bool {
-        !self.whole_process && !self.paced
-    }
-
-    /// The baseline's row.
-    pub fn baseline_row(&self) -> Option<&Row> {
-        self.rows.iter().find(|row| row.role == Role::Baseline)
-    }
-
-    /// Whether means over several cases have its times: those of operations, and those of real
-    /// programs.
-    pub fn counts(&self) -> bool {
-        match &self.command {
-            // With a baseline that failed there is nothing to compare.
-            Some(command) => {
-                command.real && self.baseline_row().is_some_and(|it| it.numbers().is_some())
-            }
-            None => self.times_operations(),
-        }
-    }
-}
-
 impl Analysis {
     /// The case of a run with a single one; those with a factor do not count.
-    pub fn only_case(&self) -> Option<&Case> {
+    pub fn only_case(&self) -> Option<&Table> {
         let mut cases = self.cases.iter().filter(|case| case.factor.is_none());
         cases.next().filter(|_| cases.next().is_none())
     }
 
     /// The rows of all tables of times.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> + Clone {
+    pub fn rows(&self) -> impl Iterator<Item = &TableRow> + Clone {
         self.cases.iter().flat_map(|case| &case.rows)
     }
 
@@ -354,8 +291,8 @@ impl Analysis {
     }
 
     /// The real programs of the catalogue that it ran, with fresh heaps.
-    pub fn real_programs(&self) -> Vec<(&Case, &CommandFacts)> {
-        let real = |case: &'_ Case| {
+    pub fn real_programs(&self) -> Vec<(&Table, &CommandFacts)> {
+        let real = |case: &'_ Table| {
             case.factor.is_none() && case.command.as_ref().is_some_and(|it| it.real)
         };
         let cases = self.cases.iter().filter(|case| real(case));
@@ -525,7 +462,7 @@ fn counting(records: &[Record]) -> RecordsByRow<'_> {
 /// A case and the processes that it was judged by.
 #[derive(Clone, Copy)]
 struct JudgedCase<'a> {
-    case: &'a Case,
+    case: &'a Table,
     table: &'a CaseGroups<'a>,
     /// The times that are compared.
     clock: Clock,
@@ -534,7 +471,7 @@ struct JudgedCase<'a> {
 }
 
 impl<'a> JudgedCase<'a> {
-    fn new(case: &'a Case, table: &'a CaseGroups<'a>) -> JudgedCase<'a> {
+    fn new(case: &'a Table, table: &'a CaseGroups<'a>) -> JudgedCase<'a> {
         JudgedCase {
             case,
             table,
@@ -569,59 +506,50 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>>
 }
 
 /// All cases; `all`: with the ratios of metrics that are only described.
-fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Case> {
+fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Table> {
     let calls = verdict::verdicts(tables, run.plan.alpha());
     let judged = tables.iter().zip(&calls);
     let judged = judged.map(|(table, calls)| judged_case(run, table, calls, all));
-    let mut cases: Vec<Case> = judged.collect();
+    let mut cases: Vec<Table> = judged.collect();
     for (case, row, over) in factor::judge(tables, &calls, run.plan.alpha()) {
-        if let State::Measured(numbers) = &mut cases[case].rows[row].state {
-            numbers.factor = Some(over);
-        }
+        cases[case].rows[row].factor = Some(over);
     }
     cases
 }
 
 /// If the A/A copy came out different by a metric that ranges decide, nothing is claimed by it.
-fn withhold(rows: &mut [Row]) {
+fn withhold(rows: &mut [TableRow]) {
     let differs = |cell: &&TableCell| {
         let is_other = |it| matches!(it, Verdict::Faster | Verdict::Slower | Verdict::Small);
         cell.metric.judged == Judged::ByRange && cell.verdict.is_some_and(is_other)
     };
     let copy = rows.iter().find(|row| row.role == Role::AaCopy);
-    let cells = copy
-        .and_then(Row::numbers)
-        .into_iter()
-        .flat_map(Numbers::all);
+    let cells = copy.into_iter().flat_map(|copy| &copy.cells);
     let differing: Vec<&str> = cells.filter(differs).map(|cell| cell.metric.key).collect();
     for row in rows.iter_mut().filter(|row| row.role != Role::AaCopy) {
-        if let State::Measured(numbers) = &mut row.state {
-            let cells = numbers.cells.iter_mut();
-            cells
-                .filter(|cell| differing.contains(&cell.metric.key) && cell.verdict.is_some())
-                .for_each(|cell| cell.verdict = Some(Verdict::AaCopyDiffers));
-        }
+        let cells = row.cells.iter_mut();
+        cells
+            .filter(|cell| differing.contains(&cell.metric.key) && cell.verdict.is_some())
+            .for_each(|cell| cell.verdict = Some(Verdict::AaCopyDiffers));
     }
 }
 
 /// Its parameters, and what its command does.
-fn work_of(case: &PlannedCase) -> Vec<String> {
+fn work_of(case: &Case) -> Vec<String> {
     let parameters = case.parameters.iter();
     let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
     let command = compare::work(case).into_iter().map(String::from);
     parameters.chain(command).collect()
 }
 
-fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Case {
+fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Table {
     let case = table.case;
     let paced = table.is_paced();
     let beside = Beside::new(table, all);
     let mut rows = Vec::new();
     for (group, calls) in table.groups.iter().zip(&calls.rows) {
-        let mut row = Row::new(group, &beside);
-        if let State::Measured(numbers) = &mut row.state {
-            numbers.judge(calls, paced);
-        }
+        let mut row = TableRow::timed(run, group, &beside);
+        row.judge(calls, paced);
         rows.push(row);
     }
     withhold(&mut rows);
@@ -629,27 +557,18 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
         .iter()
         .filter(|row| row.role == Role::Candidate)
         .filter(|_| case.whole_process && case.command().is_none())
-        .filter_map(|row| Some(row.numbers()?.ratio("cpu_ns_per_op")?.ratio))
+        .filter_map(|row| Some(row.ratio("cpu_ns_per_op")?.ratio))
         .min_by(f64::total_cmp);
-    Case {
-        workload: case.workload.clone(),
-        baseline: case.baseline(&run.plan.baseline).to_string(),
-        threads: case.threads,
-        work: work_of(case),
-        oversubscribed: case.oversubscribed,
-        counts_purge: case.counts_purge,
-        whole_process: case.whole_process,
+    Table {
         paced,
         took_turns: table.took_turns(),
-        factor: case.factor,
         command: case
             .command()
-            .map(|command| CommandFacts::new(command, table, &rows)),
-        caution: case.caution.clone(),
+            .map(|command| user_command::facts(command, table, &rows)),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),
         floor_is_high: table.floor_is_high(),
-        rows,
+        ..Table::new(run, case, rows)
     }
 }

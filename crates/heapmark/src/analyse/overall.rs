@@ -2,9 +2,10 @@
 //! averaged across workloads.
 
 use super::memory::{Memory, MemoryRatio};
-use super::numbers::TimeParts;
 use super::role::Role;
-use super::{JudgedCase, Numbers, Verdict};
+use super::table::TableRow;
+use super::times::TimeParts;
+use super::{JudgedCase, Verdict};
 use crate::store::RunFile;
 use heapmark_stats::{above_floor, geometric_mean, mean, mean_shift};
 use serde::Serialize;
@@ -75,29 +76,27 @@ pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
 fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) -> Option<Overall> {
     let logs = tables.iter().map(|judged| by_block(name, judged));
     let shift = mean_shift(&logs.collect::<Option<Vec<_>>>()?, run.plan.seed)?;
-    let numbers_of = |name: &str| -> Option<Vec<&Numbers>> {
-        tables
-            .iter()
-            .map(|judged| judged.row(name)?.0.numbers())
-            .collect()
+    let rows_of = |name: &str| -> Option<Vec<&TableRow>> {
+        let rows = tables.iter().map(|judged| judged.case.row(name));
+        rows.map(|row| row.filter(|row| row.has_run())).collect()
     };
-    let own = numbers_of(name)?;
-    let memory_of = |numbers: &[&Numbers]| -> Vec<Option<Memory>> {
-        numbers.iter().map(|numbers| numbers.memory()).collect()
+    let own = rows_of(name)?;
+    let memory_of = |rows: &[&TableRow]| -> Vec<Option<Memory>> {
+        rows.iter().map(|row| row.memory()).collect()
     };
     let with = |verdict| {
         own.iter()
-            .filter(|it| it.time.verdict == Some(verdict))
+            .filter(|it| it.time().verdict == Some(verdict))
             .count()
     };
-    let base = numbers_of(&run.plan.baseline);
+    let base = rows_of(&run.plan.baseline);
     let user = base
         .iter()
         .flat_map(|base| own.iter().zip(base))
         .map(|(own, base)| user_ratio(own, base));
     let kernel = own
         .iter()
-        .map(|numbers| Some(numbers.parts?.kernel_ns / numbers.time.spread.median));
+        .map(|row| Some(row.parts?.kernel_ns / row.time().spread.median));
     let ratio = shift.estimate.exp();
     let interval = shift
         .interval
@@ -119,12 +118,12 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
 }
 
 /// A time without the kernel's over the baseline's; both without the floor, if there is one.
-fn user_ratio(own: &Numbers, base: &Numbers) -> Option<f64> {
+fn user_ratio(own: &TableRow, base: &TableRow) -> Option<f64> {
     let Some((ours, theirs)) = own.parts.zip(base.parts) else {
         return Some(own.ratio("user_ns_per_op")?.ratio);
     };
-    let rest = |parts: TimeParts, numbers: &Numbers| {
-        let ns = numbers.time.spread.median - parts.kernel_ns;
+    let rest = |parts: TimeParts, row: &TableRow| {
+        let ns = row.time().spread.median - parts.kernel_ns;
         above_floor(ns, parts.harness_ns)
     };
     Some(rest(ours, own) / rest(theirs, base))

@@ -4,12 +4,13 @@ use crate::store::AllocatorInfo;
 use serde::Serialize;
 
 /// The part of an allocator in the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The others are compared with it.
     Baseline,
     /// Compared with the baseline.
+    #[default]
     Candidate,
     /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
     AaCopy,

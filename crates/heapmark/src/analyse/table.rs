@@ -1,21 +1,29 @@
 //! One table for every kind of run: rows x metrics, a workload at a thread count.
 
+use super::command_facts::CommandFacts;
+use super::factor::FactorRatio;
 use super::failure::Failed;
 use super::footprint::Sampling;
 use super::latency::{TimedCalls, Timing};
+use super::memory::Memory;
+use super::purge::Purge;
+use super::ratio::Ratio;
 use super::role::Role;
-use super::row::State;
+use super::spread::{Spread, TwoModes};
 use super::table_cell::TableCell;
+use super::times::{Stalled, TimeParts, Timed};
+use super::verdict::Verdict;
 use super::work_of;
-use crate::metric;
+use crate::metric::WALL;
 use crate::plan::{Case, Factor};
 use crate::store::{AllocatorInfo, RunFile};
 use heapmark_wire::limit_search::does;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A workload at a thread count.
-#[derive(Clone, Debug, Serialize)]
+/// A workload at a thread count. Fields that serde skips are those of timed processes, whose tables
+/// `timed_document` writes.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     /// Workload name.
     pub workload: String,
@@ -36,12 +44,42 @@ pub struct Table {
     /// How single calls were timed, in a run that does that.
     #[serde(flatten)]
     pub timing: Option<Timing>,
+    /// Whether the times include the purge.
+    #[serde(skip)]
+    pub counts_purge: bool,
+    /// Whether the rows are whole processes.
+    #[serde(skip)]
+    pub whole_process: bool,
+    /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
+    #[serde(skip)]
+    pub paced: bool,
+    /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
+    #[serde(skip)]
+    pub took_turns: bool,
+    /// The user's command, if the case runs one.
+    #[serde(skip)]
+    pub command: Option<CommandFacts>,
+    /// The A/A copy over the baseline; `None` if the run had no copy.
+    #[serde(skip)]
+    pub aa_copy: Option<Ratio>,
+    /// Whether the A/A copy came out different: then nothing is claimed here.
+    #[serde(skip)]
+    pub aa_copy_differs: bool,
+    /// For a program under allocators: the share of the baseline's CPU time that the fastest
+    /// allocator saves, 0 if none does.
+    #[serde(skip)]
+    pub won_at_most: Option<f64>,
+    /// Whether the harness takes more than half of the fastest allocator's time: means over cases
+    /// then take the floor out of this one.
+    #[serde(skip)]
+    pub floor_is_high: bool,
     /// In plan order, unless they were sorted.
     pub rows: Vec<TableRow>,
 }
 
-/// An allocator in it.
-#[derive(Clone, Debug, Serialize)]
+/// An allocator in it. Fields that serde skips are those of timed processes: medians, unless stated
+/// otherwise.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TableRow {
     /// Its name.
     pub allocator: String,
@@ -51,7 +89,8 @@ pub struct TableRow {
     pub role: Role,
     /// How it failed, if it did: then it has no cells.
     pub failed: Option<Failed>,
-    /// What is known of it, in the order of the metrics.
+    /// What is known of it, in the order of the metrics; of timed processes, what they are ranked by
+    /// is first.
     pub cells: Vec<TableCell>,
     /// Metrics without a value here, and why.
     pub why_not: BTreeMap<String, String>,
@@ -67,6 +106,66 @@ pub struct TableRow {
     /// The limits that were tried, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<TriedLimit>,
+    /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
+    #[serde(skip)]
+    pub left_to_libc: Vec<String>,
+    /// Faults in functions that few workloads call; a row with any is `flawed`.
+    #[serde(skip)]
+    pub findings: Vec<String>,
+    /// How it returns memory in this case.
+    #[serde(skip)]
+    pub purge: Purge,
+    /// The catalogue family whose purge is used, for a library given by its path.
+    #[serde(skip)]
+    pub purged_as: Option<String>,
+    /// The allocator that serves behind it, if its check found one.
+    #[serde(skip)]
+    pub served: Option<String>,
+    /// The date of its sources; empty if its version contains it.
+    #[serde(skip)]
+    pub sources: String,
+    /// Parameters of the workload that have other values in this row.
+    #[serde(skip)]
+    pub parameters: BTreeMap<String, String>,
+    /// Samples that are included.
+    #[serde(skip)]
+    pub samples: usize,
+    /// Blocks that they are from: the baseline has a sample in each part of a block.
+    #[serde(skip)]
+    pub blocks: usize,
+    /// Samples that ended `ok` without operations, time or iterations to divide.
+    #[serde(skip)]
+    pub unusable: usize,
+    /// Samples among them with stalls that may be the allocator's own doing; `None` if there were
+    /// none.
+    #[serde(skip)]
+    pub stalled: Option<Stalled>,
+    /// Over the same allocator without the case's factor, if it has one.
+    #[serde(skip)]
+    pub factor: Option<FactorRatio>,
+    /// The two modes of its times, if one median would describe neither.
+    #[serde(skip)]
+    pub modes: Option<TwoModes>,
+    /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
+    /// and for rows that are not allocators.
+    #[serde(skip)]
+    pub floor_share: Option<f64>,
+    /// Whether the floor is more than half of this row's or the baseline's time: without it, `ratio`
+    /// would be further from 1.
+    #[serde(skip)]
+    pub ratio_is_bound: bool,
+    /// `ns_per_op` without the floor's; `None` as for `floor_share`.
+    #[serde(skip)]
+    pub net_ns_per_op: Option<f64>,
+    /// Where the time goes; `None` as for `floor_share`.
+    #[serde(skip)]
+    pub parts: Option<TimeParts>,
+    /// The workload's further figures.
+    #[serde(skip)]
+    pub figures: BTreeMap<String, f64>,
+    /// Every sample, in block order.
+    #[serde(skip)]
+    pub times: Vec<Timed>,
 }
 
 /// A limit that was tried, and how each process under it ended.
@@ -113,8 +212,40 @@ impl Table {
             factor: case.factor,
             baseline: case.baseline(&run.plan.baseline).to_owned(),
             caution: case.caution.clone(),
-            timing: None,
+            counts_purge: case.counts_purge,
+            whole_process: case.whole_process,
             rows,
+            ..Table::default()
+        }
+    }
+
+    /// The row of an allocator.
+    pub fn row(&self, allocator: &str) -> Option<&TableRow> {
+        self.rows.iter().find(|row| row.allocator == allocator)
+    }
+
+    /// Its rows that have numbers.
+    pub fn measured(&self) -> impl Iterator<Item = &TableRow> + Clone {
+        self.rows.iter().filter(|row| row.has_run())
+    }
+
+    /// Whether its times are those of operations, which allocators can make shorter.
+    pub fn times_operations(&self) -> bool {
+        !self.whole_process && !self.paced
+    }
+
+    /// The baseline's row.
+    pub fn baseline_row(&self) -> Option<&TableRow> {
+        self.rows.iter().find(|row| row.role == Role::Baseline)
+    }
+
+    /// Whether means over several cases have its times: those of operations, and those of real
+    /// programs.
+    pub fn counts(&self) -> bool {
+        match &self.command {
+            // With a baseline that failed there is nothing to compare.
+            Some(command) => command.real && self.baseline_row().is_some_and(TableRow::has_run),
+            None => self.times_operations(),
         }
     }
 
@@ -137,12 +268,10 @@ impl TableRow {
             tier: allocator.tier.clone(),
             role: Role::of(allocator, case.baseline(&run.plan.baseline)),
             failed,
-            cells: Vec::new(),
-            why_not: BTreeMap::new(),
-            details: BTreeMap::new(),
-            sampling: None,
-            calls: None,
-            limits: Vec::new(),
+            left_to_libc: allocator.left_to_libc.clone(),
+            purged_as: allocator.purged_as.clone(),
+            sources: allocator.sources.clone(),
+            ..TableRow::default()
         }
     }
 
@@ -174,35 +303,47 @@ impl TableRow {
         cell.map(|cell| cell.spread.median as u64)
     }
 
-    /// A row of timed processes.
-    pub(super) fn timed(
-        run: &RunFile,
-        case: &Case,
-        allocator: &AllocatorInfo,
-        state: State,
-    ) -> TableRow {
-        let (numbers, failed) = match state {
-            State::Measured(numbers) => (Some(numbers), None),
-            State::Failed(failed) => (None, Some(failed)),
-            State::Missing { .. } => (None, None),
-        };
-        let mut row = TableRow::new(run, case, allocator, failed);
-        if let Some(numbers) = numbers {
-            let over = numbers
-                .factor
-                .zip(case.factor)
-                .map(|(over, factor)| TableCell {
-                    metric: metric::named(factor.metric()),
-                    label: String::new(),
-                    spread: over.blocks,
-                    n: over.ratio.pairs as u64,
-                    ratio: Some(over.ratio),
-                    verdict: over.verdict,
-                });
-            row.cells.push(numbers.time);
-            row.cells.extend(numbers.cells);
-            row.cells.extend(over);
-        }
-        row
+    /// `ns_per_op` of timed processes, by which rows are ranked; infinite without numbers.
+    pub fn time(&self) -> &TableCell {
+        self.cell(WALL.key).unwrap_or(&NO_TIME)
+    }
+
+    /// A metric over the baseline's; `None` for the floor, and if one of the two has no value.
+    pub fn ratio(&self, key: &str) -> Option<Ratio> {
+        self.cell(key)?.ratio
+    }
+
+    /// The verdict on that; `None` for rows that are not judged.
+    pub fn verdict(&self, key: &str) -> Option<Verdict> {
+        self.cell(key)?.verdict
+    }
+
+    /// Operations of all threads per microsecond.
+    pub fn rate(&self) -> Spread {
+        self.cell("mops_per_s")
+            .expect("what has a time has a rate")
+            .spread
+    }
+
+    /// Memory at its peak; `None` if no process reported a resident set.
+    pub fn memory(&self) -> Option<Memory> {
+        Some(Memory {
+            peak_rss_bytes: self.median("peak_rss_bytes")?,
+            overhead: self.median("overhead"),
+        })
     }
 }
+
+/// The time of a row without numbers.
+static NO_TIME: TableCell = TableCell {
+    metric: WALL,
+    label: String::new(),
+    spread: Spread {
+        median: f64::INFINITY,
+        min: f64::INFINITY,
+        max: f64::INFINITY,
+    },
+    n: 0,
+    ratio: None,
+    verdict: None,
+};

@@ -33,19 +33,23 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
 
 /// Of timed processes, judged by tests.
 fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
-    let judged = super::judged_cases(run, &super::grid(run, records), true);
-    run.plan
-        .cases
-        .iter()
-        .zip(judged)
-        .map(|(case, judged)| {
-            let rows = run
-                .rows_of(case)
-                .zip(judged.rows)
-                .map(|(allocator, row)| TableRow::timed(run, case, allocator, row.state));
-            Table::new(run, case, rows.collect())
-        })
-        .collect()
+    let mut tables = super::judged_cases(run, &super::grid(run, records), true);
+    for table in &mut tables {
+        let Some(factor) = table.factor else {
+            continue;
+        };
+        for row in &mut table.rows {
+            row.cells.extend(row.factor.map(|over| TableCell {
+                metric: metric::named(factor.metric()),
+                label: String::new(),
+                spread: over.blocks,
+                n: over.ratio.pairs as u64,
+                ratio: Some(over.ratio),
+                verdict: over.verdict,
+            }));
+        }
+    }
+    tables
 }
 
 /// Of processes: judged by ranges, for the metrics that are.

@@ -2,7 +2,7 @@
 //! Reports which ones are found, and whether nothing is found if nothing was planted.
 
 use super::{Exit, catalog, print, run};
-use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
+use crate::analyse::{Analysis, Ratio, TableRow, Verdict, analyse};
 use crate::build;
 use crate::execute::{Subject, usual_turns};
 use crate::metric::WALL;
@@ -236,14 +236,14 @@ fn stalls(analysis: &Analysis) -> Result<(String, bool)> {
     Ok((line, good))
 }
 
-fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a Numbers> {
+fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Result<&'a TableRow> {
     let mut rows = analysis
         .cases
         .iter()
         .filter(|case| case.workload == workload)
         .flat_map(|case| &case.rows);
     rows.find(|row| row.allocator == allocator)
-        .and_then(|row| row.numbers())
+        .filter(|row| row.has_run())
         .with_context(|| format!("{allocator} has no numbers on {workload}"))
 }
 

@@ -6,8 +6,8 @@ use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
 use super::user_command;
 use crate::analyse::{
-    Analysis, Case, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest,
-    Purge, Ranking, Ratio, Row, Withheld, distinct, held,
+    Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
+    Ranking, Ratio, Table, TableRow, Withheld, distinct, held,
 };
 use crate::metric::{self, FigureRole};
 use crate::store::RunFile;
@@ -321,10 +321,7 @@ fn as_measured<'a>(analysis: &Analysis, ranking: &'a Ranking) -> Option<(f64, &'
     let cases = analysis.cases.iter();
     let cases = cases.filter(|case| case.counts() && case.factor.is_none());
     let ratios = cases.map(|case| {
-        let ratio = |name: &str| {
-            let row = case.rows.iter().find(|row| row.allocator == name)?;
-            Some(row.numbers()?.ratio(ranking.by.metric())?.ratio)
-        };
+        let ratio = |name: &str| Some(case.row(name)?.ratio(ranking.by.metric())?.ratio);
         Some(ratio(&ranking.leader)? / ratio(&contest.against)?)
     });
     let ratios: Vec<f64> = ratios.collect::<Option<_>>()?;
@@ -335,15 +332,11 @@ fn as_measured<'a>(analysis: &Analysis, ranking: &'a Ranking) -> Option<(f64, &'
 
 /// The costs that a leader's numbers leave out.
 fn caveat(analysis: &Analysis, leader: &str) -> String {
-    let cases = |holds: fn(&Case, &Row) -> bool| {
+    let cases = |holds: fn(&Table, &TableRow) -> bool| {
         analysis
             .cases
             .iter()
-            .filter(|case| {
-                case.rows
-                    .iter()
-                    .any(|row| row.allocator == leader && holds(case, row))
-            })
+            .filter(|case| case.row(leader).is_some_and(|row| holds(case, row)))
             .count()
     };
     let partial = cases(|_, row| !row.left_to_libc.is_empty());

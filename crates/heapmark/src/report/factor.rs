@@ -3,7 +3,7 @@
 use super::sheet::{TableColumns, interval, verdict};
 use super::text::{enclosed, join};
 use super::units;
-use crate::analyse::{Analysis, Case, Numbers, Role};
+use crate::analyse::{Analysis, Role, Table, TableRow};
 use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
 /// What is said of a factor.
@@ -44,43 +44,38 @@ fn words_of(factor: Factor) -> FactorWords {
 }
 
 /// Behind a heading.
-pub fn words(case: &Case) -> String {
+pub fn words(case: &Table) -> String {
     let words = case.factor.map(|factor| words_of(factor).case);
     enclosed(", ", &words.unwrap_or_default(), "")
 }
 
 /// Each row over the same allocator without the factor, and the verdict on that.
-pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
     let Some(factor) = case.factor else {
         return;
     };
-    if table
-        .rows
-        .iter()
-        .all(|(_, numbers)| numbers.factor.is_none())
-    {
+    if table.rows.iter().all(|row| row.factor.is_none()) {
         return;
     }
     let [ratio, judged] = words_of(factor).columns;
-    table.words(&format!("{ratio} [95 %]"), |_, numbers| {
-        over(numbers).unwrap_or_else(|| "-".into())
+    table.words(&format!("{ratio} [95 %]"), |row| {
+        over(row).unwrap_or_else(|| "-".into())
     });
-    table.words(&judged, |_, numbers| {
-        verdict(numbers.factor.and_then(|over| over.verdict))
+    table.words(&judged, |row| {
+        verdict(row.factor.and_then(|over| over.verdict))
     });
 }
 
-fn over(numbers: &Numbers) -> Option<String> {
-    Some(interval(&numbers.factor?.ratio))
+fn over(row: &TableRow) -> Option<String> {
+    Some(interval(&row.factor?.ratio))
 }
 
 /// All rows of a case with a factor in a line, for tables that have no such columns.
-pub fn line(case: &Case) -> Option<String> {
+pub fn line(case: &Table) -> Option<String> {
     let [ratio, _] = words_of(case.factor?).columns;
     let told = case.rows.iter().filter_map(|row| {
-        let numbers = row.numbers()?;
-        let word = verdict(numbers.factor?.verdict);
-        Some(format!("{} {} {word}", row.allocator, over(numbers)?))
+        let word = verdict(row.factor?.verdict);
+        Some(format!("{} {} {word}", row.allocator, over(row)?))
     });
     let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
     let name = case_name(&case.workload, case.threads);
@@ -88,21 +83,21 @@ pub fn line(case: &Case) -> Option<String> {
 }
 
 /// What the litter itself takes.
-pub fn memory(case: &Case) -> Option<String> {
+pub fn memory(case: &Table) -> Option<String> {
     if !matches!(case.factor, Some(Factor::Age(_))) {
         return None;
     }
     let [live, resident, give_back] = LITTER;
     let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
-    let figure = |name: &str, numbers: &Numbers| numbers.figures.get(name).copied();
+    let figure = |name: &str, row: &TableRow| row.figures.get(name).copied();
     let told = rows.clone().filter_map(|row| {
-        let resident = units::bytes(figure(resident, row.numbers()?)?);
+        let resident = units::bytes(figure(resident, row)?);
         Some(format!("{} {resident}", row.allocator))
     });
     let told = join(told, ", ");
     let most = |name: &str| {
         let of_rows = rows.clone();
-        let of_rows = of_rows.filter_map(|row| figure(name, row.numbers()?));
+        let of_rows = of_rows.filter_map(|row| figure(name, row));
         of_rows.max_by(f64::total_cmp)
     };
     let back = most(give_back).map(|ns| {

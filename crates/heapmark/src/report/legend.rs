@@ -1,7 +1,7 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
 use super::{check, factor, footprint, latency, limit, operations, text, user_command};
-use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row};
+use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
 use crate::metric;
 use crate::plan::Mode;
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         return lines;
     }
     let stalls: BTreeSet<&str> = (rows.iter())
-        .filter_map(|(_, _, numbers)| numbers.stalled.as_ref())
+        .filter_map(|(_, row)| row.stalled.as_ref())
         .flat_map(|stalled| stalled.by.iter().copied())
         .collect();
     let stalled = (!stalls.is_empty()).then(|| {
@@ -40,7 +40,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             "stalled: processes with stalls ({by}). That may be the allocator's own doing, so they count."
         )
     });
-    let told = |of: &dyn Fn(&Row) -> Option<String>| told(&rows, of);
+    let told = |of: &dyn Fn(&TableRow) -> Option<String>| told(&rows, of);
     let versions = versions(analysis);
     if let Some((case, tried)) = user_command::of(analysis) {
         return user_command::legend(tried, &case.baseline, case.took_turns)
@@ -49,9 +49,9 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             .chain(versions)
             .collect();
     }
-    let line = |marked: fn(&Case, &Row, &Numbers) -> bool, line: &str| {
+    let line = |marked: fn(&Table, &TableRow) -> bool, line: &str| {
         rows.iter()
-            .any(|(case, row, numbers)| marked(case, row, numbers))
+            .any(|(case, row)| marked(case, row))
             .then(|| line.to_owned())
     };
     // If allocators do not run a case, a program is its baseline.
@@ -71,61 +71,59 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
     });
     let of_figures = metric::of_mode(Mode::Time)
         .into_iter()
-        .filter(|metric| rows.iter().any(|(_, _, n)| operations::says(metric, n)))
+        .filter(|metric| rows.iter().any(|(_, row)| operations::says(metric, row)))
         .filter_map(|metric| metric.legend().map(str::to_owned));
     lines.extend(line(
-        |case, _, _| case.times_operations(),
+        |case, _| case.times_operations(),
         "ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.",
     ));
     lines.extend(of_figures);
     let before = [
         line(
-            |case, _, _| case.whole_process,
+            |case, _| case.whole_process,
             "wall, CPU: of the whole process, its start included; CPU: of all its threads. Peak RSS: of the whole process. \
              Medians over processes. Start-up: the same with next to nothing to do. Longest step: building one tree.",
         ),
-        line(|_, _, numbers| numbers.time.ratio.is_some(), &ratio),
+        line(|_, row| row.time().ratio.is_some(), &ratio),
         line(
-            |case, _, _| case.took_turns,
+            |case, _| case.took_turns,
             &user_command::of_turns(&baselines),
         ),
         line(
-            |_, _, numbers| numbers.cell("overhead").is_some(),
+            |_, row| row.cell("overhead").is_some(),
             "overhead: (peak RSS - what was resident before the first operation and is not the allocator's) / peak of \
              requested bytes. Where less than 1 MiB was requested, pages decide it and the peak RSS itself is shown.",
         ),
         line(
-            |_, row, _| holds_before(row),
+            |_, row| holds_before(row),
             "holds ... before its first block: memory that the allocator takes at its start; overhead includes it.",
         ),
         line(
-            |_, _, numbers| numbers.floor_share.is_some(),
+            |_, row| row.floor_share.is_some(),
             "floor: the harness without an allocator; the column is its share of a row's time.",
         ),
         line(
-            |_, _, numbers| numbers.parts.is_some(),
+            |_, row| row.parts.is_some(),
             "floor + kernel + rest: the parts of ns/op: the harness, system time above the floor's (page faults, system \
              calls), and what the allocator takes.",
         ),
         (!partial.is_empty()).then(|| format!("partial: {} to libc.", text::list(&partial))),
         line(
-            |_, row, _| row.served.is_some(),
+            |_, row| row.served.is_some(),
             "libc serves: libc's share of the live bytes in a row's check, as libc reports it; the row measures a wrapper around libc.",
         ),
     ];
     let after = [
         line(
-            |case, row, _| case.counts_purge && row.purge <= Purge::None,
+            |case, row| case.counts_purge && row.purge <= Purge::None,
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to.",
         ),
         line(
-            |case, row, _| {
-                case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some()
-            },
+            |case, row| case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some(),
             "purged as: the library was given by its path, and exports the purge function of that family.",
         ),
         line(
-            |case, row, _| case.counts_purge && row.purge > Purge::None,
+            |case, row| case.counts_purge && row.purge > Purge::None,
             "purge: its share of the row's time, or configured: without a call. Files have the time without it.",
         ),
         stalled,
@@ -142,27 +140,25 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-fn holds_before(row: &Row) -> bool {
-    row.numbers()
-        .is_some_and(|numbers| numbers.held_before().is_some())
+fn holds_before(row: &TableRow) -> bool {
+    row.held_before().is_some()
 }
 
 /// All rows with numbers.
-fn measured(analysis: &Analysis) -> Vec<(&Case, &Row, &Numbers)> {
+fn measured(analysis: &Analysis) -> Vec<(&Table, &TableRow)> {
     let mut rows = Vec::new();
     for case in &analysis.cases {
-        rows.extend(
-            case.rows
-                .iter()
-                .filter_map(|row| Some((case, row, row.numbers()?))),
-        );
+        rows.extend(case.measured().map(|row| (case, row)));
     }
     rows
 }
 
 /// What some rows have to say, each text once.
-fn told(rows: &[(&Case, &Row, &Numbers)], of: &dyn Fn(&Row) -> Option<String>) -> BTreeSet<String> {
-    rows.iter().filter_map(|(_, row, _)| of(row)).collect()
+fn told(
+    rows: &[(&Table, &TableRow)],
+    of: &dyn Fn(&TableRow) -> Option<String>,
+) -> BTreeSet<String> {
+    rows.iter().filter_map(|(_, row)| of(row)).collect()
 }
 
 /// What the rows are of: a slow one may be years old, and `tcmalloc` is the name of two allocators.
@@ -206,7 +202,8 @@ pub fn failed_checks_in_brief(analysis: &Analysis) -> Vec<String> {
 /// Allocators with a mark that the full tables explain.
 pub fn marked(analysis: &Analysis) -> Option<String> {
     let rows = measured(analysis);
-    let names = |is: fn(&Row) -> bool| told(&rows, &|row| is(row).then(|| row.allocator.clone()));
+    let names =
+        |is: fn(&TableRow) -> bool| told(&rows, &|row| is(row).then(|| row.allocator.clone()));
     let marks = [
         ("partial", names(|row| !row.left_to_libc.is_empty())),
         ("served by libc", names(|row| row.served.is_some())),
@@ -222,9 +219,8 @@ pub fn marked(analysis: &Analysis) -> Option<String> {
 
 /// The mark for oversubscription in a heading, for any kind of run.
 fn oversubscribed(analysis: &Analysis) -> Option<String> {
-    let marked = analysis.cases.iter().any(|case| case.oversubscribed)
-        || analysis.tables().any(|table| table.oversubscribed);
-    marked.then(|| {
+    let mut tables = analysis.cases.iter().chain(analysis.tables());
+    tables.any(|table| table.oversubscribed).then(|| {
         "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned()
     })
 }

@@ -1,11 +1,14 @@
 //! The tables of a run that looked for the smallest limit on memory. Strings from outside are not
 //! yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
+use super::sheet::{Column, Numberless, Sheet, Spare, TableColumns, cautions, heading_of, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, Table, TableRow, TriedLimit};
 use crate::plan::LimitKind;
 use crate::plan::limit::TIMED_PERCENT;
+
+/// What a search determines.
+const SMALLEST: &str = "smallest_limit_bytes";
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -42,10 +45,10 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
     let (rows, others): (Vec<&TableRow>, Vec<&TableRow>) = case
         .rows
         .iter()
-        .partition(|row| row.cell("smallest_limit_bytes").is_some());
+        .partition(|row| row.cell(SMALLEST).is_some());
     Sheet {
         heading: format!("{}: smallest limit on {}", heading_of(case), kind.word()),
-        columns: columns(case, &rows),
+        columns: columns(case, rows),
         above: None,
         caution: cautions(case, Some(&format!("Limited: {}.", kind.counts()))),
         numberless: others
@@ -68,71 +71,57 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
 }
 
 /// Empty without rows.
-fn columns(case: &Table, rows: &[&TableRow]) -> Vec<Column> {
+fn columns(case: &Table, rows: Vec<&TableRow>) -> Vec<Column> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let names = rows.iter().map(|row| row.allocator.clone());
-    let smallest = |row: &TableRow| row.cell("smallest_limit_bytes").cloned();
-    let ratio = |row: &&TableRow| {
-        let ratio = smallest(row).and_then(|cell| cell.ratio);
+    let mut table = TableColumns {
+        rows,
+        columns: Vec::new(),
+    };
+    table.words("allocator", |row| row.allocator.clone());
+    table.column("smallest", smallest_or_range);
+    table.column(&format!("/ {}", case.baseline), |row| {
+        let ratio = row.ratio(SMALLEST);
         ratio.map_or("-".into(), |ratio| units::ratio(ratio.ratio))
-    };
-    let verdicts = rows.iter().map(|row| {
-        smallest(row)
-            .and_then(|cell| Some(cell.verdict?.word_of(cell.metric)))
-            .map(String::from)
-            .unwrap_or_default()
     });
-    let of = |title: &str, key: &str, in_words: fn(f64) -> String| {
-        let cells = rows
-            .iter()
-            .map(|row| row.median(key).map_or("-".into(), in_words));
-        rows.iter()
-            .any(|row| row.cell(key).is_some())
-            .then(|| Column::numbers(title, cells))
-    };
-    let mut columns = vec![Column::words("allocator", names)];
-    columns.push(Column::numbers(
-        "smallest",
-        rows.iter().map(|row| smallest_or_range(row)),
-    ));
-    columns.push(Column::numbers(
-        &format!("/ {}", case.baseline),
-        rows.iter().map(ratio),
-    ));
-    columns.push(Column::words("verdict", verdicts));
-    columns.extend(of("failed at", "failed_up_to_bytes", units::bytes));
-    columns.extend(of("of live", "headroom_ratio", units::times));
-    columns.extend(of("without", "unlimited_bytes", units::bytes).map(Column::spare));
-    columns.extend(of("reclaimable", "reclaimable_bytes", units::bytes));
+    table.words("verdict", |row| {
+        let cell = row.cell(SMALLEST);
+        let word = cell.and_then(|cell| Some(cell.verdict?.word_of(cell.metric)));
+        word.unwrap_or_default().to_owned()
+    });
+    table.metric_of_some(
+        "failed at",
+        "failed_up_to_bytes",
+        units::bytes,
+        Spare::Stays,
+    );
+    table.metric_of_some("of live", "headroom_ratio", units::times, Spare::Stays);
+    table.metric_of_some("without", "unlimited_bytes", units::bytes, Spare::Early);
+    table.metric_of_some(
+        "reclaimable",
+        "reclaimable_bytes",
+        units::bytes,
+        Spare::Stays,
+    );
     for percent in TIMED_PERCENT {
         let times = f64::from(percent) / 100.0;
-        columns.push(Column::numbers(
-            &format!("x{times}"),
-            rows.iter().map(|row| {
-                let cell = row.of_function(&times.to_string(), "limit_slowdown");
-                cell.map_or_else(
-                    || ended(&row.limits, percent),
-                    |cell| units::ratio(cell.spread.median),
-                )
-            }),
-        ));
+        table.column(&format!("x{times}"), |row| {
+            let cell = row.of_function(&times.to_string(), "limit_slowdown");
+            cell.map_or_else(
+                || ended(&row.limits, percent),
+                |cell| units::ratio(cell.spread.median),
+            )
+        });
     }
-    columns.push(Column {
-        notes: true,
-        ..Column::words(
-            "tried",
-            rows.iter()
-                .map(|row| format!("tried {}", strip(&row.limits))),
-        )
-    });
-    columns
+    let tried = |row: &TableRow| format!("tried {}", strip(&row.limits));
+    table.words("tried", tried).notes = true;
+    table.columns
 }
 
 /// The smallest limit; if processes under some limit ended differently, the range that it lies in.
 fn smallest_or_range(row: &TableRow) -> String {
-    let Some(cell) = row.cell("smallest_limit_bytes") else {
+    let Some(cell) = row.cell(SMALLEST) else {
         return "-".into();
     };
     let is_mixed = |limit: &TriedLimit| (1..limit.outcomes.len()).contains(&limit.ok());

@@ -10,7 +10,7 @@ use super::text::{count, list, plain};
 use super::units;
 use super::{factor, operations, terminal};
 use crate::analyse::{
-    Analysis, Case, MemoryShape, Numbers, Overall, Role, Row, State, Verdict, distinct, held,
+    Analysis, MemoryShape, Overall, Role, Table, TableRow, Verdict, distinct, held,
 };
 use crate::store::RunFile;
 use std::path::Path;
@@ -87,7 +87,7 @@ pub fn provisional(analysis: &Analysis, done: u32, of: &str, screen: Screen) -> 
 fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
     let fits = analysis.overall.len() > 1
         && analysis.later_rounds.is_none()
-        && analysis.cases.iter().all(Case::times_operations)
+        && analysis.cases.iter().all(Table::times_operations)
         && !operations::any_judged_figure(analysis);
     if !fits {
         return None;
@@ -105,7 +105,7 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
 pub fn names<'a>(
     analysis: &'a Analysis,
-    cases: impl IntoIterator<Item = &'a Case>,
+    cases: impl IntoIterator<Item = &'a Table>,
 ) -> Vec<&'a str> {
     let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
     let others = cases
@@ -222,17 +222,12 @@ fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
     format!("±{:.0}%", (100.0 * half).ceil())
 }
 
-fn of_case(names: &[&str], case: &Case) -> Column {
+fn of_case(names: &[&str], case: &Table) -> Column {
     Column {
         heading: heading(case),
         cells: names
             .iter()
-            .map(|name| {
-                case.rows
-                    .iter()
-                    .find(|row| row.allocator == **name)
-                    .map_or_else(|| Cell::of("-".into()), cell)
-            })
+            .map(|name| case.row(name).map_or_else(|| Cell::of("-".into()), cell))
             .collect(),
         gap: GAP,
         spare: false,
@@ -240,7 +235,7 @@ fn of_case(names: &[&str], case: &Case) -> Column {
 }
 
 /// The words of the workload's name in lines, and its threads.
-fn heading(case: &Case) -> Vec<String> {
+fn heading(case: &Table) -> Vec<String> {
     let name = plain(case.workload.trim_start_matches("trace:"));
     let mut lines = Vec::new();
     for word in name.split('-') {
@@ -263,21 +258,18 @@ fn heading(case: &Case) -> Vec<String> {
     lines
 }
 
-pub fn cell(row: &Row) -> Cell {
-    let numbers = match &row.state {
-        State::Failed(failed) if failed.first.is_absent() => return Cell::of("-".into()),
-        State::Failed(_) => return Cell::painted("fail".into(), RED),
-        State::Missing { .. } => return Cell::of("-".into()),
-        State::Measured(numbers) => numbers,
-    };
-    let Some(ratio) = numbers.time.ratio else {
+pub fn cell(row: &TableRow) -> Cell {
+    if row.failed.as_ref().is_some_and(|it| !it.first.is_absent()) {
+        return Cell::painted("fail".into(), RED);
+    }
+    let Some(ratio) = row.time().ratio else {
         return Cell::of("-".into());
     };
     if row.role == Role::Baseline {
         return Cell::of("1".into());
     }
-    let text = format!("{}{}", mark(numbers), short(ratio.ratio));
-    match numbers.time.verdict {
+    let text = format!("{}{}", mark(row), short(ratio.ratio));
+    match row.time().verdict {
         Some(Verdict::Faster) => Cell::painted(text, GREEN),
         Some(Verdict::Slower) => Cell::painted(text, YELLOW),
         _ => Cell::of(text),
@@ -286,23 +278,23 @@ pub fn cell(row: &Row) -> Cell {
 
 /// `~` if the two are not told apart, `…` if there are too few blocks to do so, `?` if nothing is
 /// claimed, or a bound.
-fn mark(numbers: &Numbers) -> &'static str {
-    match numbers.time.verdict {
+fn mark(row: &TableRow) -> &'static str {
+    match row.time().verdict {
         Some(Verdict::Unclear { .. }) => "~",
         Some(Verdict::TooFew { .. }) => "…",
         Some(Verdict::AaCopyDiffers) => "?",
-        _ => bound(numbers).trim_end(),
+        _ => bound(row).trim_end(),
     }
 }
 
-fn measured(analysis: &Analysis) -> impl Iterator<Item = &Numbers> {
-    let candidates = analysis.rows().filter(|row| row.role == Role::Candidate);
-    candidates.filter_map(Row::numbers)
+fn measured(analysis: &Analysis) -> impl Iterator<Item = &TableRow> {
+    let rows = analysis.rows();
+    rows.filter(|row| row.role == Role::Candidate && row.has_run())
 }
 
 /// The meaning of the marks that are there.
 pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
-    let is_there = |sign: &str| measured(analysis).any(|numbers| mark(numbers) == sign);
+    let is_there = |sign: &str| measured(analysis).any(|row| mark(row) == sign);
     let base = &analysis.baseline;
     let all = [
         ("~", format!("~ not told apart from {base}")),
@@ -511,11 +503,9 @@ fn order_by_user_time(analysis: &Analysis) -> Option<String> {
 
 /// Allocators that this machine cannot run, each reason once.
 pub fn absent(analysis: &Analysis) -> Vec<String> {
-    let reasons = analysis.rows().filter_map(|row| match &row.state {
-        State::Failed(failed) if failed.first.is_absent() => {
-            Some(format!("{}: {}", row.allocator, failed.summary()))
-        }
-        _ => None,
+    let reasons = analysis.rows().filter_map(|row| {
+        let absent = row.failed.as_ref().filter(|it| it.first.is_absent())?;
+        Some(format!("{}: {}", row.allocator, absent.summary()))
     });
     distinct(reasons)
 }

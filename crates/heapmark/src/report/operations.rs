@@ -2,7 +2,7 @@
 
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{factor, text, units};
-use crate::analyse::{Analysis, Case, Numbers, Role, Row, TableCell, Verdict};
+use crate::analyse::{Analysis, Role, Table, TableCell, TableRow, Verdict};
 use crate::metric::{self, FigureRole, Judged, Metric, Unit, key_in};
 use crate::plan::Mode;
 
@@ -10,32 +10,32 @@ use crate::plan::Mode;
 const OTHER_LOAD: f64 = 0.25;
 
 /// The figures of a row that have columns, with the titles of these.
-fn shown(numbers: &Numbers) -> impl Iterator<Item = (&'static str, &TableCell)> {
-    let cells = numbers.cells.iter();
+fn shown(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
+    let cells = row.cells.iter();
     cells.filter_map(|cell| Some((cell.metric.column()?.0, cell)))
 }
 
 /// Those that rows are judged by, beside their time.
-fn judged(numbers: &Numbers) -> impl Iterator<Item = (&'static str, &TableCell)> {
-    shown(numbers).filter(|(_, cell)| cell.metric.judged != Judged::No)
+fn judged(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
+    shown(row).filter(|(_, cell)| cell.metric.judged != Judged::No)
 }
 
 /// Whether rows are judged by a figure of their kernel, which is the answer then.
 pub fn any_judged_figure(analysis: &Analysis) -> bool {
-    let mut numbers = analysis.rows().filter_map(Row::numbers);
-    numbers.any(|numbers| judged(numbers).next().is_some())
+    let mut rows = analysis.rows();
+    rows.any(|row| judged(row).next().is_some())
 }
 
 /// `; p50 480 ns, p99 3.20 us`: times among the figures of a row without columns.
-pub fn times(numbers: &Numbers) -> String {
-    let told = shown(numbers)
+pub fn times(row: &TableRow) -> String {
+    let told = shown(row)
         .filter(|(_, cell)| cell.metric.unit == Unit::Ns)
         .map(|(title, cell)| format!("{title} {}", units::duration(cell.spread.median)));
     text::enclosed("; ", &text::list(told), "")
 }
 
 /// `A/A: the copy's p99 is 1.02 of glibc's`, and whether that is called a difference.
-pub fn judged_of_copy(case: &Case) -> Vec<String> {
+pub fn judged_of_copy(case: &Table) -> Vec<String> {
     let of_cell = |(title, cell): (&str, &TableCell)| {
         let ratio = units::digits(cell.ratio?.ratio);
         let differs = match cell.verdict {
@@ -48,9 +48,7 @@ pub fn judged_of_copy(case: &Case) -> Vec<String> {
         ))
     };
     let copy = case.rows.iter().find(|row| row.role == Role::AaCopy);
-    let numbers = copy.and_then(Row::numbers);
-    numbers
-        .into_iter()
+    copy.into_iter()
         .flat_map(judged)
         .filter_map(of_cell)
         .collect()
@@ -58,8 +56,8 @@ pub fn judged_of_copy(case: &Case) -> Vec<String> {
 
 /// How busy a baseline is that should be as busy as the load says, if it is not: the process that
 /// the rates come from was disturbed, or these were.
-pub fn other_load(case: &Case) -> Option<String> {
-    let baseline = case.baseline_row()?.numbers()?;
+pub fn other_load(case: &Table) -> Option<String> {
+    let baseline = case.baseline_row()?;
     let [load, busy] =
         [FigureRole::Load, FigureRole::Busy].map(|role| baseline.median(key_in(role)));
     let (load, busy) = (load?, busy?);
@@ -75,57 +73,57 @@ pub fn other_load(case: &Case) -> Option<String> {
     })
 }
 
-pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
     if case.paced {
         return held(table);
     }
-    let smallest = |value: fn(&Numbers) -> f64| {
+    let smallest = |value: fn(&TableRow) -> f64| {
         table
             .rows
             .iter()
-            .map(|(_, n)| value(n))
+            .map(|row| value(row))
             .fold(f64::INFINITY, f64::min)
     };
-    let time = units::time(smallest(|n| n.time.spread.median));
-    let rate = units::rate(smallest(|n| n.rate().median));
-    table.column(time.name, |_, n| time.digits(n.time.spread.median));
+    let time = units::time(smallest(|row| row.time().spread.median));
+    let rate = units::rate(smallest(|row| row.rate().median));
+    table.column(time.name, |row| time.digits(row.time().spread.median));
     table
-        .column(rate.name, |_, n| rate.digits(n.rate().median))
+        .column(rate.name, |row| rate.digits(row.rate().median))
         .spare = Spare::Early;
-    if table.rows.iter().any(|(_, n)| n.time.ratio.is_some()) {
+    if table.rows.iter().any(|row| row.time().ratio.is_some()) {
         table.judged(&case.baseline);
         factor::columns(table, case);
         if !case.took_turns {
             table.column("CPU", cpu_ratio);
             table
-                .words("by CPU", |_, n| verdict(n.verdict("cpu_ns_per_op")))
+                .words("by CPU", |row| verdict(row.verdict("cpu_ns_per_op")))
                 .spare = Spare::Early;
         }
         table.column("user", user_ratio).spare = Spare::Early;
     }
     figures(table);
     held(table);
-    if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        let share = |n: &Numbers| n.floor_share.map(units::percent);
+    if table.rows.iter().any(|row| row.floor_share.is_some()) {
+        let share = |row: &TableRow| row.floor_share.map(units::percent);
         table
-            .column("floor", |_, n| share(n).unwrap_or_default())
+            .column("floor", |row| share(row).unwrap_or_default())
             .spare = Spare::Early;
-        let parts = |n: &Numbers| {
-            let parts = n.parts?;
+        let parts = |row: &TableRow| {
+            let parts = row.parts?;
             let all = [parts.harness_ns, parts.kernel_ns, parts.allocator_ns];
             Some(all.map(|ns| time.digits(ns)).join(" + "))
         };
         table
-            .column("floor + kernel + rest", |_, n| parts(n).unwrap_or_default())
+            .column("floor + kernel + rest", |row| {
+                parts(row).unwrap_or_default()
+            })
             .spare = Spare::Late;
     }
 }
 
 /// Whether a figure says something of a row.
-pub fn says(figure: &Metric, numbers: &Numbers) -> bool {
-    numbers
-        .median(figure.key)
-        .is_some_and(|median| median != 0.0)
+pub fn says(figure: &Metric, row: &TableRow) -> bool {
+    row.median(figure.key).is_some_and(|median| median != 0.0)
 }
 
 /// The figures that the kernel reports of itself, but for those that are 0 in each row.
@@ -134,20 +132,20 @@ fn figures(table: &mut TableColumns<'_>) {
         let Some((title, spare)) = metric.column() else {
             continue;
         };
-        if !table.rows.iter().any(|(_, n)| says(metric, n)) {
+        if !table.rows.iter().any(|row| says(metric, row)) {
             continue;
         }
         let key = metric.key;
-        let value = |n: &Numbers| {
-            n.median(key)
+        let value = |row: &TableRow| {
+            row.median(key)
                 .map(|median| units::value(metric.unit, median))
         };
         table
-            .column(title, |_, n| value(n).unwrap_or_else(|| "-".into()))
+            .column(title, |row| value(row).unwrap_or_else(|| "-".into()))
             .spare = spare;
-        if table.rows.iter().any(|(_, n)| n.verdict(key).is_some()) {
+        if table.rows.iter().any(|row| row.verdict(key).is_some()) {
             table
-                .words(&format!("by {title}"), |_, n| verdict(n.verdict(key)))
+                .words(&format!("by {title}"), |row| verdict(row.verdict(key)))
                 .spare = Spare::Early;
         }
     }
@@ -159,7 +157,7 @@ fn held(table: &mut TableColumns<'_>) {
     if table
         .rows
         .iter()
-        .any(|(_, n)| n.cell("mean_footprint_bytes").is_some())
+        .any(|row| row.cell("mean_footprint_bytes").is_some())
     {
         table.metric("mean footprint", "mean_footprint_bytes", units::bytes);
         table.metric("GiB*s", "gib_seconds", units::digits);

@@ -9,13 +9,13 @@ use super::screen::{BOLD, Screen, YELLOW};
 use super::terminal::failures;
 use super::text::{count, list, plain};
 use super::{units, user_command};
-use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Role, Row};
+use crate::analyse::{Analysis, CommandFacts, Conclusion, Role, Table, TableRow};
 use crate::catalog::joined;
 use crate::store::RunFile;
 use std::path::Path;
 
 /// A program of a run.
-type MeasuredProgram<'a> = (&'a Case, &'a CommandFacts);
+type MeasuredProgram<'a> = (&'a Table, &'a CommandFacts);
 
 /// `None` if the run has no two real programs. `place` is its directory.
 pub fn programs(
@@ -107,34 +107,31 @@ const BAR_COLUMNS: usize = 6;
 struct Shown {
     better: &'static str,
     /// The baseline's value, and its heading's last word.
-    own: fn(&Numbers) -> Option<String>,
-    cell: fn(&Row, &Row) -> Cell,
+    own: fn(&TableRow) -> Option<String>,
+    cell: fn(&TableRow, &TableRow) -> Cell,
     mean: fn(&Analysis, &str) -> Option<f64>,
 }
 
 const TIME: Shown = Shown {
     better: "faster",
-    own: |numbers| Some(units::duration(numbers.median("wall_ns")?)),
+    own: |row| Some(units::duration(row.median("wall_ns")?)),
     cell: |row, _| cell(row),
     mean: |analysis, name| Some(overall(analysis, name)?.ratio),
 };
 
 const MEMORY: Shown = Shown {
     better: "less",
-    own: |numbers| Some(units::bytes(peak_bytes(numbers)?)),
-    cell: |row, base| {
-        let over = |row: &Row| peak_bytes(row.numbers()?);
-        match over(row).zip(over(base)) {
-            _ if row.role == Role::Baseline => cell(row),
-            Some((own, base)) => Cell::of(short(own / base)),
-            None => cell(row),
-        }
+    own: |row| Some(units::bytes(peak_bytes(row)?)),
+    cell: |row, base| match peak_bytes(row).zip(peak_bytes(base)) {
+        _ if row.role == Role::Baseline => cell(row),
+        Some((own, base)) => Cell::of(short(own / base)),
+        None => cell(row),
     },
     mean: |analysis, name| Some(overall(analysis, name)?.memory?.ratio),
 };
 
-fn peak_bytes(numbers: &Numbers) -> Option<f64> {
-    Some(numbers.memory()?.peak_rss_bytes)
+fn peak_bytes(row: &TableRow) -> Option<f64> {
+    row.median("peak_rss_bytes")
 }
 
 fn overall<'a>(analysis: &'a Analysis, name: &str) -> Option<&'a crate::analyse::Overall> {
@@ -192,7 +189,7 @@ fn matrix(
     });
     let own = all.iter().map(|(program, _)| {
         let row = program.baseline_row();
-        let own = row.and_then(|row| (of.own)(row.numbers()?));
+        let own = row.and_then(of.own);
         own.map(Cell::of)
             .or_else(|| row.map(cell))
             .unwrap_or_else(|| Cell::of("-".into()))
@@ -211,7 +208,7 @@ fn matrix(
     let others = names(analysis, &analysis.cases);
     for name in others.iter().filter(|name| **name != analysis.baseline) {
         let cells = all.iter().map(|(case, _)| {
-            let row = case.rows.iter().find(|row| row.allocator == **name);
+            let row = case.row(name);
             let pair = row.zip(case.baseline_row());
             let cell = pair.map(|(row, base)| (of.cell)(row, base));
             cell.unwrap_or_else(|| Cell::of("-".into()))

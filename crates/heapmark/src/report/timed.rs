@@ -1,8 +1,8 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
-use super::sheet::{Column, Numberless, Sheet, TableColumns, heading, interval, missing};
+use super::sheet::{Column, Numberless, Sheet, TableColumns, heading_of, interval, missing};
 use super::{check, factor, operations, text, units, user_command, whole};
-use crate::analyse::{Analysis, Case, Numbers, Purge, Role, Row, State};
+use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
 use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
 
@@ -15,37 +15,31 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
         .collect()
 }
 
-fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
-    let mut rows: Vec<(&Row, &Numbers)> = case
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, row.numbers()?)))
-        .collect();
+fn of_case(case: &Table, analysis: &Analysis) -> Sheet {
+    let mut rows: Vec<&TableRow> = case.measured().collect();
     // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
     // another order.
-    let by_ratio =
-        case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.time.ratio.is_some());
-    let held = |numbers: &Numbers| {
-        numbers
-            .median("mean_footprint_bytes")
-            .or(numbers.median("peak_rss_bytes"))
+    let by_ratio = case.command.is_some() && rows.iter().all(|row| row.time().ratio.is_some());
+    let held = |row: &TableRow| {
+        row.median("mean_footprint_bytes")
+            .or(row.median("peak_rss_bytes"))
             .filter(|_| case.paced)
     };
-    let rank = |numbers: &Numbers| {
+    let rank = |row: &TableRow| {
         if by_ratio {
-            user_command::ratio(numbers)
+            user_command::ratio(row)
         } else {
-            held(numbers).unwrap_or(numbers.time.spread.median)
+            held(row).unwrap_or(row.time().spread.median)
         }
     };
-    rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
-    rows.retain(|(row, _)| row.role != Role::AaCopy);
+    rows.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
+    rows.retain(|row| row.role != Role::AaCopy);
     let mut floors: Vec<String> = rows
-        .extract_if(.., |(row, _)| row.role == Role::Floor)
-        .map(|(row, numbers)| {
-            let ns = numbers.time.spread.median;
+        .extract_if(.., |row| row.role == Role::Floor)
+        .map(|row| {
+            let ns = row.time().spread.median;
             let time = units::time(ns).text(ns);
-            let figures = operations::times(numbers);
+            let figures = operations::times(row);
             format!("floor: {} {time}{figures}", row.allocator)
         })
         .collect();
@@ -74,26 +68,14 @@ fn of_case(case: &Case, analysis: &Analysis) -> Sheet {
     }
 }
 
-/// The user's command, or the workload and its threads.
-pub fn heading_of(case: &Case) -> String {
-    let heading = match &case.command {
-        Some(tried) if tried.real => {
-            format!("{}: {}", case.workload, user_command::heading(tried))
-        }
-        Some(tried) => user_command::heading(tried),
-        None => heading(&case.workload, case.threads, case.oversubscribed),
-    };
-    heading + &factor::words(case)
-}
-
 /// The columns of a case whose rows have numbers.
-fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, analysis: &Analysis) -> Vec<Column> {
+fn columns(rows: Vec<&TableRow>, case: &Table, analysis: &Analysis) -> Vec<Column> {
     let mut table = TableColumns {
         rows,
         columns: Vec::new(),
     };
     let of_programs = case.whole_process && case.command.is_none();
-    table.words(if of_programs { "row" } else { "allocator" }, |row, _| {
+    table.words(if of_programs { "row" } else { "allocator" }, |row| {
         row.allocator.clone()
     });
     if case.command.is_some() {
@@ -103,7 +85,7 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, analysis: &Analysis) -> Vec
     } else {
         operations::columns(&mut table, case);
     }
-    let last = table.words("notes", |row, n| notes(row, n, case, analysis));
+    let last = table.words("notes", |row| notes(row, case, analysis));
     last.notes = true;
     if last.cells.iter().all(String::is_empty) {
         table.columns.pop();
@@ -115,8 +97,8 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, analysis: &Analysis) -> Vec
 /// waits for a CPU of a busy machine in it.
 const KERNEL_SHARE: f64 = 0.1;
 
-fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> String {
-    let mut notes: Vec<String> = whole::note(row, numbers)
+fn notes(row: &TableRow, case: &Table, analysis: &Analysis) -> String {
+    let mut notes: Vec<String> = whole::note(row)
         .into_iter()
         .chain(whole::sizes(row))
         .collect();
@@ -131,7 +113,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
     if !failed.is_empty() {
         notes.push(check::fails(failed));
     }
-    let held = numbers.held_before().map(units::bytes);
+    let held = row.held_before().map(units::bytes);
     notes.extend(held.map(|held| format!("holds {held} before its first block")));
     match row.purge {
         _ if !case.counts_purge => {}
@@ -139,23 +121,20 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
         Purge::Unknown => notes.push("purge unknown".to_owned()),
         Purge::Configured => notes.push("purge configured".to_owned()),
         Purge::Called => {
-            let share = numbers.median("purge_share").map(units::percent);
+            let share = row.median("purge_share").map(units::percent);
             notes.extend(share.map(|share| format!("purge {share}")));
             let family = row.purged_as.iter();
             notes.extend(family.map(|family| format!("purged as {family}")));
         }
     }
     let planned_blocks = analysis.planned_blocks;
-    if numbers.blocks < planned_blocks as usize {
-        notes.push(format!("{} of {planned_blocks} blocks", numbers.blocks));
+    if row.blocks < planned_blocks as usize {
+        notes.push(format!("{} of {planned_blocks} blocks", row.blocks));
     }
-    if let Some(stalled) = &numbers.stalled {
-        notes.push(format!(
-            "stalled in {} of {}",
-            stalled.samples, numbers.samples
-        ));
+    if let Some(stalled) = &row.stalled {
+        notes.push(format!("stalled in {} of {}", stalled.samples, row.samples));
     }
-    if let Some(modes) = numbers.modes {
+    if let Some(modes) = row.modes {
         let unit = units::time(modes.low);
         notes.push(format!(
             "two modes: {} ({}x) and {} ({}x) {}",
@@ -166,39 +145,38 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, analysis: &Analysis) -> Stri
             unit.name
         ));
     }
-    if let Some(parts) = numbers.parts
-        && let Some(cpu_ns) = numbers.median("cpu_ns_per_op")
+    if let Some(parts) = row.parts
+        && let Some(cpu_ns) = row.median("cpu_ns_per_op")
         && parts.kernel_ns > KERNEL_SHARE * cpu_ns
         && parts.faults > 0.0
     {
         notes.push(format!("{} faults/op", units::digits(parts.faults)));
     }
-    if numbers.ratio_is_bound {
-        let share = numbers.floor_share.map(units::percent);
+    if row.ratio_is_bound {
+        let share = row.floor_share.map(units::percent);
         notes.extend(share.map(|share| format!("harness {share}")));
     }
-    if let Some(ratio) = numbers.time.ratio
-        && ratio.pairs < numbers.blocks
+    if let Some(ratio) = row.time().ratio
+        && ratio.pairs < row.blocks
     {
         notes.push(text::count(ratio.pairs, "pair"));
     }
-    if numbers.unusable > 0 {
-        notes.push(format!("{} unusable", numbers.unusable));
+    if row.unusable > 0 {
+        notes.push(format!("{} unusable", row.unusable));
     }
     notes.join(", ")
 }
 
-fn numberless(row: &Row, case: &Case, planned_blocks: u32) -> Option<Numberless> {
-    let (failed, unusable) = match &row.state {
-        State::Measured(_) => return None,
-        State::Failed(failed) => (Some(failed), 0),
-        State::Missing { unusable } => (None, *unusable),
-    };
-    let mut numberless = Numberless::new(&row.allocator, failed, || match unusable {
+fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Numberless> {
+    if row.has_run() {
+        return None;
+    }
+    let failed = row.failed.as_ref();
+    let mut numberless = Numberless::new(&row.allocator, failed, || match row.unusable {
         0 => missing(planned_blocks),
         _ => format!(
             "missing: {} ended ok with nothing to divide (no operations or no time)",
-            text::count(unusable, "sample")
+            text::count(row.unusable, "sample")
         ),
     });
     if let Some((Outcome::Crash { .. }, command)) =
@@ -210,7 +188,7 @@ fn numberless(row: &Row, case: &Case, planned_blocks: u32) -> Option<Numberless>
 }
 
 /// The caveats below a table: the A/A copy of the baseline, the time in malloc, the floor.
-fn caveats(case: &Case) -> Vec<String> {
+fn caveats(case: &Table) -> Vec<String> {
     let name = &case.baseline;
     let mut lines = Vec::new();
     if let Some(aa_copy) = &case.aa_copy {
@@ -247,14 +225,14 @@ fn caveats(case: &Case) -> Vec<String> {
 
 /// Where each allocator's nodes lie between two copies, which the same process reads as well: by
 /// time, and by the pages of 1000 nodes in a row.
-fn placement(case: &Case) -> Vec<String> {
+fn placement(case: &Table) -> Vec<String> {
     let of_rows = |role: FigureRole| {
         let key = metric::key_in(role);
         let mut figures: Vec<(f64, String)> = case
             .rows
             .iter()
             .filter(|row| row.role != Role::AaCopy)
-            .filter_map(|row| Some((*row.numbers()?.figures.get(key)?, row.allocator.clone())))
+            .filter_map(|row| Some((*row.figures.get(key)?, row.allocator.clone())))
             .collect();
         figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         figures

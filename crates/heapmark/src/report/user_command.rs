@@ -7,7 +7,7 @@ use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
-    Analysis, Case, Clock, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict,
+    Analysis, Clock, CommandFacts, Conclusion, Ranking, Role, Table, TableRow, Verdict,
 };
 use heapmark_stats::LEAST_BLOCKS;
 
@@ -19,7 +19,7 @@ const LEAST_SHARE: f64 = 0.001;
 const FEW_CALLS: f64 = 10_000.0;
 
 /// The command of a run, if it has a single one.
-pub fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
+pub fn of(analysis: &Analysis) -> Option<(&Table, &CommandFacts)> {
     let several = analysis.real_programs().len() > 1;
     let mut cases = analysis.cases.iter().filter(|_| !several);
     cases.find_map(|case| Some((case, case.command.as_ref()?)))
@@ -38,12 +38,12 @@ pub fn heading(tried: &CommandFacts) -> String {
 }
 
 /// The time over the baseline's, which ranks the rows.
-pub fn ratio(numbers: &Numbers) -> f64 {
-    numbers.time.ratio.map_or(1.0, |ratio| ratio.ratio)
+pub fn ratio(row: &TableRow) -> f64 {
+    row.time().ratio.map_or(1.0, |ratio| ratio.ratio)
 }
 
 /// Sorted by the ratios of time.
-pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
+pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
     if case.took_turns {
         table.metric("CPU s", "cpu_ns", seconds);
         table.judged(&case.baseline);
@@ -56,34 +56,28 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Case) {
             .column(&format!("CPU / {}", case.baseline), cpu_ratio)
             .spare = Spare::Early;
     }
-    table.column("peak RSS", |_, n| peak_rss(n));
-    let ends_itself = |n: &Numbers| n.median("end_rss_bytes").is_some();
-    if table.rows.iter().any(|(_, n)| ends_itself(n)) {
-        table
-            .metric("RSS at end", "end_rss_bytes", units::bytes)
-            .spare = Spare::Late;
-    }
-    let rests = |n: &Numbers| n.median("rest_rss_bytes").is_some();
-    if table.rows.iter().any(|(_, n)| rests(n)) {
-        table
-            .metric("at rest", "rest_rss_bytes", units::bytes)
-            .spare = Spare::Late;
+    table.column("peak RSS", peak_rss);
+    for (title, key) in [
+        ("RSS at end", "end_rss_bytes"),
+        ("at rest", "rest_rss_bytes"),
+    ] {
+        table.metric_of_some(title, key, units::bytes, Spare::Late);
     }
     table
         .metric("peak PSS", "peak_pss_bytes", units::bytes)
         .spare = Spare::Early;
-    let has_several = |n: &Numbers| n.median("processes") > Some(1.0);
-    if table.rows.iter().any(|(_, n)| has_several(n)) {
+    let has_several = |row: &TableRow| row.median("processes") > Some(1.0);
+    if table.rows.iter().any(|row| has_several(row)) {
         table
             .metric("largest process", "largest_process_rss_bytes", units::bytes)
             .spare = Spare::Early;
     }
     // Otherwise the heading has their number.
-    let number = |n: &Numbers| n.median("processes");
+    let number = |row: &TableRow| row.median("processes");
     if table
         .rows
         .windows(2)
-        .any(|pair| number(pair[0].1) != number(pair[1].1))
+        .any(|pair| number(pair[0]) != number(pair[1]))
     {
         table.metric("processes", "processes", |number| number.to_string());
     }
@@ -409,8 +403,8 @@ struct JudgedRow<'a> {
 }
 
 impl<'a> JudgedRow<'a> {
-    fn new(row: &'a Row, by: Clock) -> Option<JudgedRow<'a>> {
-        let cell = row.numbers()?.cell(by.metric())?;
+    fn new(row: &'a TableRow, by: Clock) -> Option<JudgedRow<'a>> {
+        let cell = row.cell(by.metric())?;
         Some(JudgedRow {
             allocator: &row.allocator,
             ratio: cell.ratio.map_or(1.0, |ratio| ratio.ratio),

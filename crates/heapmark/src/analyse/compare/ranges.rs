@@ -46,11 +46,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let name = &row.allocator;
             let earlier = earlier.as_ref().map_err(String::as_str);
             let cells = earlier.and_then(|earlier| {
-                let other = earlier
-                    .rows
-                    .iter()
-                    .find(|other| other.allocator == *name)
-                    .ok_or(NO_EARLIER)?;
+                let other = earlier.row(name).ok_or(NO_EARLIER)?;
                 row.cell(by.key).zip(other.cell(by.key)).ok_or(NO_NUMBERS)
             });
             let row = cells.map(|cells| compared(case, name, cells, threshold, exact));

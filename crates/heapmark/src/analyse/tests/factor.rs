@@ -24,7 +24,7 @@ fn lab(blocks: u32, aged: fn(&str) -> f64) -> FakeRun {
 #[test]
 fn an_allocator_that_is_slower_with_age_is_named_and_one_that_is_not_is_the_same() {
     let analysis = run(&lab(30, |name| if name == "a" { 1.2 } else { 1.0 }));
-    let over = |row: &Row| row.numbers().unwrap().factor.unwrap();
+    let over = |row: &TableRow| row.factor.unwrap();
     let rows = &analysis.cases[1].rows;
     let verdicts: Vec<&str> = rows
         .iter()
@@ -59,8 +59,8 @@ fn what_is_said_over_all_cases_is_said_of_fresh_heaps() {
 fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
     let few = run(&lab(4, |_| 1.5));
     let verdict = |analysis: &Analysis| {
-        let numbers = analysis.cases[1].rows[1].numbers();
-        numbers.unwrap().factor.unwrap().verdict.unwrap()
+        let row = &analysis.cases[1].rows[1];
+        row.factor.unwrap().verdict.unwrap()
     };
     assert_eq!(verdict(&few).word(), "too few blocks");
 
@@ -87,8 +87,8 @@ fn a_row_that_fails_with_age_has_no_ratio() {
     (record.outcome, record.measurement) = (crash(), None);
     let analysis = run(&lab);
     let rows = &analysis.cases[1].rows;
-    assert!(rows[1].numbers().is_none());
-    assert!(rows[2].numbers().unwrap().factor.is_some());
+    assert!(!rows[1].has_run());
+    assert!(rows[2].factor.is_some());
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn times_of_one_purpose_never_enter_the_results_of_the_other() {
         analyse(&mixed.run, &mixed.records).cases[0]
             .rows
             .iter()
-            .all(|row| row.numbers().is_none())
+            .all(|row| !row.has_run())
     );
     // And the opposite.
     let mut samples = lab(10, |_| vec![(30, 1000)]);

@@ -112,7 +112,7 @@ fn a_run_that_may_end_as_soon_as_it_is_precise_is_held_against_a_smaller_p() {
             1.0
         }
     });
-    let called = |lab: &FakeRun| numbers(&run(lab), "a").time.verdict.unwrap();
+    let called = |lab: &FakeRun| numbers(&run(lab), "a").time().verdict.unwrap();
     assert_eq!(called(&lab), Verdict::Slower);
     assert!(matches!(run(&lab).conclusion, Conclusion::Fastest(_)));
     lab.run.plan.precision = Some(0.01);
@@ -223,7 +223,7 @@ fn of_a_single_case_the_sentence_has_the_ratio_of_the_table() {
         panic!("{:?}", analysis.conclusion)
     };
     let said = ranking.against_baseline().unwrap().ratio.unwrap().ratio;
-    let shown = numbers(&analysis, "a").time.ratio.unwrap().ratio;
+    let shown = numbers(&analysis, "a").time().ratio.unwrap().ratio;
     assert!(close(said, shown), "{said} {shown}");
 }
 

@@ -35,7 +35,7 @@ fn times_are_those_of_the_samples_and_the_cpu_time_of_all_threads_stands_beside(
     let analysis = run(&lab);
     assert_eq!(row(&analysis, "Go").role, Role::Program);
     assert!(close(
-        numbers(&analysis, "Go").time.ratio.unwrap().ratio,
+        numbers(&analysis, "Go").time().ratio.unwrap().ratio,
         2.0
     ));
     assert!(
@@ -115,11 +115,7 @@ fn only_rows_with_numbers_in_a_case_of_whole_processes_have_it() {
         "trees@2/check/Go",
         &[("pauses", 3.0), ("pause_max_ns", 7e6)],
     );
-    assert!(
-        row(&run(&told.fail("trees@2/b03/Go", crash())), "Go")
-            .numbers()
-            .is_none()
-    );
+    assert!(!row(&run(&told.fail("trees@2/b03/Go", crash())), "Go").has_run());
 }
 
 #[test]

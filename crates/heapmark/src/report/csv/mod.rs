@@ -12,15 +12,15 @@ pub use samples::samples;
 pub use table::tables;
 
 use super::text::plain;
-use crate::analyse::{Row, State};
+use crate::analyse::TableRow;
 use serde_json::Value;
 
 /// `ok`, the word of the first failure, or `missing`.
-fn outcome(row: &Row) -> &'static str {
-    match &row.state {
-        State::Measured(_) => "ok",
-        State::Failed(failed) => failed.word(),
-        State::Missing { .. } => "missing",
+fn outcome(row: &TableRow) -> &'static str {
+    match &row.failed {
+        Some(failed) => failed.word(),
+        None if row.has_run() => "ok",
+        None => "missing",
     }
 }
 

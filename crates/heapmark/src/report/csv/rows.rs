@@ -1,7 +1,7 @@
 //! The derived export: the rows of all tables.
 
 use super::{CsvColumns, outcome, write};
-use crate::analyse::{Analysis, Case, Numbers, Row, State, Verdict};
+use crate::analyse::{Analysis, Failed, Table, TableRow, Verdict};
 use crate::report::text::join;
 use serde_json::{Value, json};
 
@@ -10,17 +10,17 @@ const COLUMNS: CsvColumns = &[
     ("threads", "/threads"),
     ("oversubscribed", "/oversubscribed"),
     ("counts_purge", "/counts_purge"),
-    ("allocator", "/row/allocator"),
-    ("tier", "/row/tier"),
-    ("role", "/row/role"),
+    ("allocator", "/allocator"),
+    ("tier", "/tier"),
+    ("role", "/role"),
     ("outcome", "/outcome"),
     ("detail", "/detail"),
     ("left_to_libc", "/left_to_libc"),
     ("findings", "/findings"),
-    ("purge", "/row/purge"),
-    ("blocks", "/row/state/blocks"),
+    ("purge", "/purge"),
+    ("blocks", "/blocks"),
     ("samples", "/samples"),
-    ("unusable_samples", "/row/state/unusable"),
+    ("unusable_samples", "/unusable_samples"),
     ("stalled_samples", "/stalled_samples"),
     ("stalled_by", "/stalled_by"),
     ("planned_blocks", "/planned_blocks"),
@@ -56,8 +56,8 @@ const COLUMNS: CsvColumns = &[
         "/cells/mean_footprint_bytes/spread/median",
     ),
     ("gib_seconds", "/cells/gib_seconds/spread/median"),
-    ("floor_share", "/row/state/floor_share"),
-    ("net_ns_per_op", "/row/state/net_ns_per_op"),
+    ("floor_share", "/floor_share"),
+    ("net_ns_per_op", "/net_ns_per_op"),
     ("verdict", "/verdict"),
     ("cpu_verdict", "/cpu_verdict"),
     ("modes", "/modes"),
@@ -78,39 +78,40 @@ pub fn rows(analysis: &Analysis) -> String {
     write(COLUMNS, &lines)
 }
 
-fn line(case: &Case, row: &Row, planned_blocks: u32) -> Value {
-    let numbers = row.numbers();
-    let (samples, detail) = match &row.state {
-        State::Measured(numbers) => (Some(numbers.samples), None),
-        State::Failed(failed) => (None, Some(failed.summary())),
-        State::Missing { .. } => (Some(0), None),
-    };
-    let stalled = numbers.and_then(|numbers| numbers.stalled.as_ref());
-    let stalled_samples = stalled.map_or(0, |stalled| stalled.samples);
-    let modes = numbers.and_then(|numbers| numbers.modes);
-    let cells = numbers.into_iter().flat_map(Numbers::all);
-    let verdict = |key: &str| numbers?.verdict(key).map(Verdict::word);
-    let figures = numbers.into_iter().flat_map(|numbers| &numbers.figures);
+fn line(case: &Table, row: &TableRow, planned_blocks: u32) -> Value {
+    // Empty in a row that failed, and in one without numbers.
+    let of_ended = |count: usize| row.failed.is_none().then_some(count);
+    let of_measured = |count: usize| row.has_run().then_some(count);
+    let stalled = row.stalled.as_ref();
+    let cells = row.cells.iter();
+    let verdict = |key: &str| row.verdict(key).map(Verdict::word);
     json!({
         "workload": case.workload,
         "threads": case.threads,
         "oversubscribed": case.oversubscribed,
         "counts_purge": case.counts_purge,
-        "row": row,
+        "allocator": row.allocator,
+        "tier": row.tier,
+        "role": row.role,
         "outcome": outcome(row),
-        "detail": detail,
+        "detail": row.failed.as_ref().map(Failed::summary),
         "left_to_libc": row.left_to_libc.join(" "),
         "findings": row.findings.join("; "),
-        "samples": samples,
+        "purge": row.purge,
+        "blocks": of_measured(row.blocks),
+        "samples": of_ended(row.samples),
+        "unusable_samples": of_ended(row.unusable),
         "cells": Value::Object(cells.map(|cell| (cell.metric.key.to_owned(), json!(cell))).collect()),
-        "stalled_samples": numbers.map(|_| stalled_samples),
+        "stalled_samples": of_measured(stalled.map_or(0, |stalled| stalled.samples)),
         "stalled_by": stalled.map(|stalled| join(&stalled.by, ";")),
         "planned_blocks": planned_blocks,
+        "floor_share": row.floor_share,
+        "net_ns_per_op": row.net_ns_per_op,
         "verdict": verdict("ns_per_op"),
         "cpu_verdict": verdict("cpu_ns_per_op"),
-        "modes": modes.map(|m| {
+        "modes": row.modes.map(|m| {
             format!("{} ({});{} ({})", m.low, m.low_count, m.high, m.high_count)
         }),
-        "figures": join(figures.map(|(name, value)| format!("{name}={value}")), ";"),
+        "figures": join(row.figures.iter().map(|(name, value)| format!("{name}={value}")), ";"),
     })
 }

@@ -45,7 +45,7 @@ fn told_of(entry: &ExportedRow, figure: &Figure) -> Value {
     if let Some([least, most]) = figure.range.map(|range| range.map(digits)) {
         told["range"] = format!("{least} to {most}").into();
     }
-    let processes = count(entry.numbers.samples, "process");
+    let processes = count(entry.row.samples, "process");
     told["extra"] = format!("median of {processes}").into();
     told
 }

@@ -12,7 +12,7 @@ pub use google_benchmark::google_benchmark;
 pub use hyperfine::hyperfine;
 
 use super::text::{json, plain};
-use crate::analyse::{Analysis, Case, Numbers, Row, Spread};
+use crate::analyse::{Analysis, Spread, Table, TableRow};
 use crate::metric::Better;
 use crate::plan::row_name;
 use serde::Serialize;
@@ -33,9 +33,8 @@ struct ExportedRow<'a> {
     name: String,
     /// Indices of the case and of the row in it.
     place: (usize, usize),
-    case: &'a Case,
-    row: &'a Row,
-    numbers: &'a Numbers,
+    case: &'a Table,
+    row: &'a TableRow,
 }
 
 /// A figure of a row, in the unit that other tools expect.
@@ -55,7 +54,7 @@ struct Figure {
 impl ExportedRow<'_> {
     /// Its times, rate and memory, as far as they are known.
     fn figures(&self) -> Vec<Figure> {
-        let numbers = self.numbers;
+        let row = self.row;
         let time = |slug, title, spread: Spread| Figure {
             slug,
             title,
@@ -64,7 +63,7 @@ impl ExportedRow<'_> {
             median: spread.median,
             range: Some([spread.min, spread.max]),
         };
-        let mops = numbers.rate();
+        let mops = row.rate();
         let rate = Figure {
             unit: "ops/s",
             better: Better::Higher,
@@ -72,7 +71,7 @@ impl ExportedRow<'_> {
             range: Some([mops.min, mops.max].map(|mops| mops * 1e6)),
             ..time("throughput", "throughput", mops)
         };
-        let memory = numbers.median("peak_rss_bytes").map(|bytes| Figure {
+        let memory = row.median("peak_rss_bytes").map(|bytes| Figure {
             slug: "peak-rss",
             title: "peak RSS",
             unit: "bytes",
@@ -80,10 +79,10 @@ impl ExportedRow<'_> {
             median: bytes,
             range: None,
         });
-        let cpu = numbers
+        let cpu = row
             .cell("cpu_ns_per_op")
             .map(|cell| time("cpu-time", "CPU time", cell.spread));
-        let wall = time("latency", "time", numbers.time.spread);
+        let wall = time("latency", "time", row.time().spread);
         [Some(wall), Some(rate), cpu, memory]
             .into_iter()
             .flatten()
@@ -109,12 +108,11 @@ fn told<T, D: Serialize>(
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
             let cell = row_name(&case.workload, case.threads, &row.allocator);
-            let entry = row.numbers().map(|numbers| ExportedRow {
+            let entry = row.has_run().then(|| ExportedRow {
                 name: plain(&cell),
                 place: (family, place),
                 case,
                 row,
-                numbers,
             });
             // The other tools identify entries by name, and attribute every time to the allocator.
             let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));

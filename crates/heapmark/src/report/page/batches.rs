@@ -4,7 +4,7 @@ use super::axes;
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::Case;
+use crate::analyse::Table;
 use crate::metric::FigureRole;
 use crate::report::text::{count, plain};
 use crate::report::units;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let mut cases = legend.cases(Case::times_operations);
+    let mut cases = legend.cases(Table::times_operations);
     cases.retain(|case| {
         views::ranked(&[*case])
             .iter()
@@ -31,7 +31,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
 }
 
 /// A chart of each allocator with each number of threads.
-fn plots(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Vec<Plot> {
+fn plots(legend: &SeriesLegend, cases: &[Placed], data: &mut Data) -> Vec<Plot> {
     let rows = views::ranked(cases);
     let charts = views::grouped(&rows, |row| (row.subject, row.case.threads));
     charts
@@ -85,8 +85,8 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
 }
 
 /// Blocks of each batch that a row has a time of, with the time of a pair, the smallest first.
-fn batches(row: &PlacedRow) -> Vec<(u32, f64)> {
-    let cells = row.numbers.cells.iter();
+fn batches(placed: &PlacedRow) -> Vec<(u32, f64)> {
+    let cells = placed.row.cells.iter();
     let mut times: Vec<(u32, f64)> = cells
         .filter_map(|cell| match cell.metric.role()? {
             FigureRole::Batch(blocks) => Some((blocks, cell.spread.median)),

@@ -2,15 +2,14 @@
 
 use super::axes;
 use super::dot_plot::{self, Dot};
-use super::section::{Data, Entry, Plot, Section};
+use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Placed};
-use crate::analyse::Table;
+use super::views::{self, Placed, PlacedRow};
 use crate::report::units;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
+    let cases: Vec<Placed> = legend.all(|told| &told.analysis.counts);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let cells = cases
             .iter()
@@ -33,41 +32,36 @@ pub fn section(legend: &SeriesLegend) -> Section {
 /// The chart of one event.
 fn plot(
     legend: &SeriesLegend,
-    cases: &[Placed<Table>],
+    cases: &[Placed],
     event: &str,
     heading: &str,
     data: &mut Data,
 ) -> Plot {
     let what = event.replace('_', " ");
     let mut dots = Vec::new();
-    for (run, case) in cases {
-        for row in &case.rows {
-            let Some(cell) = row.cell(event) else {
-                continue;
-            };
-            let run = *run;
-            let name = row.allocator.as_str();
-            let subject = Entry { run, name };
-            let counted = cell.spread;
-            views::add_row(
-                data,
-                subject,
-                *case,
-                json!({
-                    "event": event,
-                    "events_per_op": counted.median,
-                    "events_per_op_min": counted.min,
-                    "events_per_op_max": counted.max,
-                    "ratio": cell.ratio.map(|ratio| ratio.ratio),
-                }),
-            );
-            dots.push(Dot {
-                subject,
-                value: counted.median,
-                interval: None,
-                words: format!("{} {what} per operation", units::digits(counted.median)),
-            });
-        }
+    for PlacedRow { subject, case, row } in views::rows(cases) {
+        let Some(cell) = row.cell(event) else {
+            continue;
+        };
+        let counted = cell.spread;
+        views::add_row(
+            data,
+            subject,
+            case,
+            json!({
+                "event": event,
+                "events_per_op": counted.median,
+                "events_per_op_min": counted.min,
+                "events_per_op_max": counted.max,
+                "ratio": cell.ratio.map(|ratio| ratio.ratio),
+            }),
+        );
+        dots.push(Dot {
+            subject,
+            value: counted.median,
+            interval: None,
+            words: format!("{} {what} per operation", units::digits(counted.median)),
+        });
     }
     let title = format!("{what} per operation");
     let axis = axes::values(&title, &dot_plot::extent(&dots), units::digits);

@@ -4,7 +4,7 @@ use super::dot_plot::{self, Dot};
 use super::section::{Data, Section};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::{Case, Role};
+use crate::analyse::Role;
 use crate::report::sheet;
 use serde_json::json;
 
@@ -32,19 +32,13 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
+fn of_cases<'a>(cases: &[Placed<'a>], data: &mut Data) -> Vec<Dot<'a>> {
     let mut dots = Vec::new();
-    for PlacedRow {
-        subject,
-        case,
-        row,
-        numbers,
-    } in views::rows(cases)
-    {
-        let Some(ratio) = numbers.time.ratio.filter(|_| row.role != Role::Floor) else {
+    for PlacedRow { subject, case, row } in views::rows(cases) {
+        let Some(ratio) = row.time().ratio.filter(|_| row.role != Role::Floor) else {
             continue;
         };
-        let word = sheet::verdict(numbers.time.verdict);
+        let word = sheet::verdict(row.time().verdict);
         let (low, high) = ratio.interval.unzip();
         views::add_row(
             data,
@@ -58,7 +52,7 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
                 "verdict": word,
             }),
         );
-        let bound = in_chart(sheet::bound(numbers));
+        let bound = in_chart(sheet::bound(row));
         dots.push(Dot {
             subject,
             value: ratio.ratio,

@@ -1,10 +1,9 @@
 //! How long single calls took: the tails that a mean hides.
 
 use super::axes;
-use super::section::{Data, Entry, Plot, Section};
+use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Placed};
-use crate::analyse::Table;
+use super::views::{self, Placed, PlacedRow};
 use crate::report::latency::{self, PERCENTILES};
 use crate::report::text::plain;
 use crate::report::units;
@@ -12,7 +11,7 @@ use plotly::common::Mode;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.latency);
+    let cases: Vec<Placed> = legend.all(|told| &told.analysis.latency);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
         let mut plots = Vec::new();
@@ -33,38 +32,33 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 fn plot(
     legend: &SeriesLegend,
-    cases: &[Placed<Table>],
+    cases: &[Placed],
     title: String,
     function: &str,
     data: &mut Data,
 ) -> Plot {
     let mut traces = Vec::new();
     let mut shown_ns = Vec::new();
-    for (run, case) in cases {
-        for row in &case.rows {
-            let Some(longest) = row.of_function(function, "max_ns") else {
-                continue;
-            };
-            let run = *run;
-            let name = row.allocator.as_str();
-            let subject = Entry { run, name };
-            let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
-            let label = legend.label(subject);
-            let mut points = Vec::new();
-            for (_, place, key) in PERCENTILES {
-                let ns = row.call_ns(function, key);
-                numbers[key] = json!(ns);
-                if let Some(ns) = ns.filter(|ns| *ns > 0) {
-                    let ns = ns as f64;
-                    let tooltip = format!("<b>{label}</b><br>{place}: {}", units::duration(ns));
-                    shown_ns.push(ns);
-                    points.push((place, ns, tooltip));
-                }
+    for PlacedRow { subject, case, row } in views::rows(cases) {
+        let Some(longest) = row.of_function(function, "max_ns") else {
+            continue;
+        };
+        let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
+        let label = legend.label(subject);
+        let mut points = Vec::new();
+        for (_, place, key) in PERCENTILES {
+            let ns = row.call_ns(function, key);
+            numbers[key] = json!(ns);
+            if let Some(ns) = ns.filter(|ns| *ns > 0) {
+                let ns = ns as f64;
+                let tooltip = format!("<b>{label}</b><br>{place}: {}", units::duration(ns));
+                shown_ns.push(ns);
+                points.push((place, ns, tooltip));
             }
-            views::add_row(data, subject, *case, numbers);
-            let drawn = views::scatter(&label, Mode::LinesMarkers, points);
-            traces.push(legend.trace(subject, drawn));
         }
+        views::add_row(data, subject, case, numbers);
+        let drawn = views::scatter(&label, Mode::LinesMarkers, points);
+        traces.push(legend.trace(subject, drawn));
     }
     let times = axes::logarithmic("time of a call", &shown_ns, units::duration);
     let places = axes::ordered(PERCENTILES.map(|(_, place, _)| place.to_owned()).to_vec());

@@ -4,7 +4,7 @@ use super::axes;
 use super::section::{Data, Plot, Section, View};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::{Case, Numbers};
+use crate::analyse::TableRow;
 use crate::metric::{FigureRole, key_in};
 use crate::report::{text, units};
 use heapmark_stats::median;
@@ -54,32 +54,32 @@ fn keys(percentile: f64) -> [&'static str; 2] {
 }
 
 /// The load of a row, if its requests are due at times.
-fn load(numbers: &Numbers) -> Option<f64> {
-    numbers.median(key_in(FigureRole::Load))
+fn load(row: &TableRow) -> Option<f64> {
+    row.median(key_in(FigureRole::Load))
 }
 
 /// The charts of a thread count, the least load first.
-fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Vec<Plot> {
+fn of_threads(legend: &SeriesLegend, cases: &[Placed], data: &mut Data) -> Vec<Plot> {
     let mut rows = views::rows(cases);
-    rows.retain(|row| load(row.numbers).is_some());
+    rows.retain(|placed| load(placed.row).is_some());
     rows.sort_by(|one, other| {
-        let [one, other] = [one, other].map(|row| load(row.numbers).unwrap_or_default());
+        let [one, other] = [one, other].map(|placed| load(placed.row).unwrap_or_default());
         one.total_cmp(&other)
     });
     let Some(first) = rows.first() else {
         return Vec::new();
     };
-    for row in &rows {
-        let mut numbers = json!({ key_in(FigureRole::Load): load(row.numbers) });
+    for placed in &rows {
+        let mut numbers = json!({ key_in(FigureRole::Load): load(placed.row) });
         for (_, percentile) in PERCENTILES {
             for key in keys(percentile) {
-                numbers[key] = json!(row.numbers.median(key));
+                numbers[key] = json!(placed.row.median(key));
             }
         }
-        views::add_row(data, row.subject, row.case, numbers);
+        views::add_row(data, placed.subject, placed.case, numbers);
     }
     let threads = text::count(first.case.threads, "thread");
-    let loads = rows.iter().filter_map(|row| load(row.numbers));
+    let loads = rows.iter().filter_map(|placed| load(placed.row));
     let mut places = vec![CLOSED.to_owned()];
     places.extend(views::distinct(loads.map(units::percent)));
     let lines = views::grouped(&rows, |row| row.subject);
@@ -115,8 +115,8 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) ->
 
 /// Load and time in nanoseconds of each row that has this metric.
 fn times<'l>(line: &'l [PlacedRow], key: &'l str) -> impl Iterator<Item = (f64, f64)> {
-    line.iter().filter_map(move |row| {
-        let ns = row.numbers.median(key).filter(|ns| *ns > 0.0)?;
-        Some((load(row.numbers)?, ns))
+    line.iter().filter_map(move |placed| {
+        let ns = placed.row.median(key).filter(|ns| *ns > 0.0)?;
+        Some((load(placed.row)?, ns))
     })
 }

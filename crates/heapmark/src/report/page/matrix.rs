@@ -3,7 +3,7 @@
 use super::section::{InMalloc, Matrix, MatrixCell, MatrixRow, Section};
 use super::series_legend::SeriesLegend;
 use super::views::heading;
-use crate::analyse::{Analysis, Case, CommandFacts, Numbers, Ratio, Role, Row, State, Verdict};
+use crate::analyse::{Analysis, CommandFacts, Ratio, Role, Table, TableRow, Verdict};
 use crate::metric::WALL;
 use crate::report::matrix::names;
 use crate::report::real_programs::{bars, in_malloc};
@@ -59,7 +59,7 @@ fn has_overall(legend: &SeriesLegend) -> bool {
     runs.any(|told| !told.analysis.overall.is_empty())
 }
 
-fn has_memory(case: &Case) -> bool {
+fn has_memory(case: &Table) -> bool {
     !case.whole_process || case.command.is_some()
 }
 
@@ -87,7 +87,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
         true => case.times_operations() || case.command.as_ref().is_some_and(|it| it.real),
         false => has_memory(case),
     });
-    let cases: Vec<&Case> = cases.collect();
+    let cases: Vec<&Table> = cases.collect();
     let names = names(analysis, cases.iter().copied());
     let bars = bars(cases.iter().map(|case| program(case)?.malloc_share));
     let rows: Vec<MatrixRow> = cases
@@ -97,7 +97,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
             heading: match program(case) {
                 // Its command line is above its table.
                 Some(_) => plain(&case.workload),
-                None => heading(*case),
+                None => heading(case),
             },
             href: None,
             in_malloc: program(case).map(|facts| InMalloc {
@@ -122,31 +122,29 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
 }
 
 /// What is known of a real program.
-fn program(case: &Case) -> Option<&CommandFacts> {
+fn program(case: &Table) -> Option<&CommandFacts> {
     case.command.as_ref().filter(|command| command.real)
 }
 
-fn cell(case: &Case, name: &str, by: &str) -> MatrixCell {
+fn cell(case: &Table, name: &str, by: &str) -> MatrixCell {
     let gap = |words: String| MatrixCell {
         shown: "×".into(),
         class: "gap",
         words: plain(&words),
         ..MatrixCell::default()
     };
-    let Some(row) = case.rows.iter().find(|row| row.allocator == name) else {
+    let Some(row) = case.row(name) else {
         return gap("not measured".into());
     };
-    match &row.state {
-        State::Measured(numbers) => match numbers.ratio(by) {
-            Some(ratio) => of_ratio(row, numbers, ratio, by),
-            None => gap("nothing to compare".into()),
-        },
-        State::Failed(failed) => gap(failed.summary()),
-        State::Missing { .. } => gap("missing".into()),
+    match (&row.failed, row.ratio(by)) {
+        (Some(failed), _) => gap(failed.summary()),
+        (None, Some(ratio)) => of_ratio(row, ratio, by),
+        (None, None) if row.has_run() => gap("nothing to compare".into()),
+        (None, None) => gap("missing".into()),
     }
 }
 
-fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell {
+fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> MatrixCell {
     if row.role == Role::Baseline {
         return MatrixCell {
             shown: "1".into(),
@@ -155,8 +153,8 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
             ..MatrixCell::default()
         };
     }
-    let verdict = numbers.verdict(by);
-    let is_bound = by == WALL.key && numbers.ratio_is_bound;
+    let verdict = row.verdict(by);
+    let is_bound = by == WALL.key && row.ratio_is_bound;
     let bound = match ratio.ratio {
         _ if !is_bound => "",
         ..1.0 => "\u{2264}",
@@ -176,7 +174,7 @@ fn of_ratio(row: &Row, numbers: &Numbers, ratio: Ratio, by: &str) -> MatrixCell 
         Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
     };
     let is_strong = matches!(class, "faster" | "slower");
-    let word = match (verdict, numbers.cell(by)) {
+    let word = match (verdict, row.cell(by)) {
         (Some(verdict), Some(cell)) => verdict.word_of(cell.metric),
         _ => "",
     };

@@ -5,8 +5,8 @@ use super::downsample::{short, thin};
 use super::section::{Entry, Plot, Section, Trace, View};
 use super::series_legend::SeriesLegend;
 use super::shapes;
-use super::views::{self, Placed, SortedCase};
-use crate::analyse::{Case, Table};
+use super::views::{self, Placed, PlacedRow};
+use crate::analyse::TableRow;
 use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
@@ -19,11 +19,13 @@ use serde_json::{Value, json};
 const MOST_POINTS: usize = 400;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let timed: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
-    let mut followed: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
+    let timed = legend.cases(|_| true);
+    let mut followed = legend.all(|told| &told.analysis.footprints);
     followed.retain(|(_, case)| !shapes::has_lines(case));
-    let mut views = of_cases(legend, &timed, names);
-    views.extend(of_cases(legend, &followed, followed_names));
+    // The A/A copy and the floor request the same and would only cover the others.
+    let mut views = of_cases(legend, &timed, |row| !row.role.is_companion());
+    let has_peak = |row: &TableRow| row.cell("peak_demand_bytes").is_some();
+    views.extend(of_cases(legend, &followed, has_peak));
     Section::of_views(
         "memory",
         "Memory over time",
@@ -37,37 +39,19 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-/// The A/A copy and the floor request the same and would only cover the others.
-fn names(case: &Case) -> Vec<&str> {
-    case.rows
-        .iter()
-        .filter(|row| !row.role.is_companion() && row.numbers().is_some())
-        .map(|row| row.allocator.as_str())
-        .collect()
-}
-
-fn followed_names(case: &Table) -> Vec<&str> {
-    case.rows
-        .iter()
-        .filter(|row| row.cell("peak_demand_bytes").is_some())
-        .map(|row| row.allocator.as_str())
-        .collect()
-}
-
-fn of_cases<T: SortedCase>(
+fn of_cases(
     legend: &SeriesLegend,
-    cases: &[Placed<T>],
-    names: fn(&T) -> Vec<&str>,
+    cases: &[Placed],
+    is_drawn: impl Fn(&TableRow) -> bool,
 ) -> Vec<View> {
     views::by_threads(cases, |cases, heading, data| {
         let mut told = Vec::new();
-        for (run, case) in cases {
-            for name in names(case) {
-                if let Some(series) = legend.runs[*run].run.series_of(*case, name) {
-                    let subject = Entry { run: *run, name };
-                    views::add_row(data, subject, *case, peaks(series));
-                    told.push((subject, series));
-                }
+        for PlacedRow { subject, case, row } in views::rows(cases) {
+            let run = legend.runs[subject.run].run;
+            let series = run.series_of(case, subject.name);
+            if let Some(series) = series.filter(|_| is_drawn(row)) {
+                views::add_row(data, subject, case, peaks(series));
+                told.push((subject, series));
             }
         }
         plot(legend, heading, &told)

@@ -64,7 +64,7 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
 fn is_unclear(analysis: &Analysis) -> bool {
     analysis
         .rows()
-        .filter_map(|row| row.numbers()?.time.verdict)
+        .filter_map(|row| row.time().verdict)
         .any(|verdict| matches!(verdict, Verdict::Unclear { .. } | Verdict::TooFew { .. }))
 }
 

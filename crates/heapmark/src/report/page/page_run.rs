@@ -1,6 +1,6 @@
 //! What a page is made of.
 
-use super::views::SortedCase;
+use crate::analyse::Table;
 use crate::store::{Record, RunFile, Series};
 
 /// A run to be shown on a page.
@@ -17,11 +17,11 @@ pub struct PageRun<'a> {
 
 impl PageRun<'_> {
     /// Memory over time of a row.
-    pub(super) fn series_of(&self, case: &impl SortedCase, allocator: &str) -> Option<&Series> {
+    pub(super) fn series_of(&self, case: &Table, allocator: &str) -> Option<&Series> {
         self.series.iter().find(|series| {
             series.allocator == allocator
-                && series.workload == case.workload()
-                && series.threads == case.threads()
+                && series.workload == case.workload
+                && series.threads == case.threads
         })
     }
 }

@@ -5,12 +5,12 @@ use super::scaling::{line_over_threads, rate};
 use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::{Case, Memory};
+use crate::analyse::{Memory, Table};
 use crate::report::units;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases = legend.cases(Case::times_operations);
+    let cases = legend.cases(Table::times_operations);
     Section::of_views(
         "pareto",
         "Throughput and memory",
@@ -23,17 +23,12 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-fn plot(
-    legend: &SeriesLegend,
-    cases: &[Placed<Case>],
-    workload: &str,
-    data: &mut Data,
-) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, cases: &[Placed], workload: &str, data: &mut Data) -> Option<Plot> {
     let mut points = views::ranked(cases);
-    points.retain(|point| point.numbers.memory().is_some());
+    points.retain(|point| point.row.memory().is_some());
     let memories: Vec<Memory> = points
         .iter()
-        .filter_map(|point| point.numbers.memory())
+        .filter_map(|point| point.row.memory())
         .collect();
     for (point, memory) in points.iter().zip(&memories) {
         views::add_row(
@@ -69,7 +64,7 @@ fn plot(
     let lines = views::grouped(&points, |point| point.subject);
     let traces = lines.iter().map(|line| {
         line_over_threads(legend, line, |point| {
-            let held = point.numbers.memory().as_ref().map_or(0.0, height);
+            let held = point.row.memory().as_ref().map_or(0.0, height);
             let words = format!("{}, {}", rate(point.rate()), word(held));
             (point.rate(), held, words)
         })

@@ -4,12 +4,12 @@
 use super::section::{PartsBar, PartsChart, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, PlacedRow};
-use crate::analyse::{Case, Numbers};
+use crate::analyse::{Table, TableRow};
 use crate::report::text::plain;
 use crate::report::units::{self, PrintedUnit};
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases = legend.cases(Case::times_operations);
+    let cases = legend.cases(Table::times_operations);
     let cases = views::grouped(&cases, |&(_, case)| {
         (case.workload.as_str(), case.threads, case.work.as_slice())
     });
@@ -27,10 +27,10 @@ pub fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsChart> {
+fn chart(legend: &SeriesLegend, cases: &[views::Placed]) -> Option<PartsChart> {
     let mut rows = views::rows(cases);
-    rows.retain(|placed| placed.numbers.parts.is_some());
-    let total_ns = |placed: &PlacedRow| placed.numbers.time.spread.median;
+    rows.retain(|placed| placed.row.parts.is_some());
+    let total_ns = |placed: &PlacedRow| placed.row.time().spread.median;
     rows.sort_by(|a, b| total_ns(a).total_cmp(&total_ns(b)));
     let unit = units::time(total_ns(rows.first()?));
     let most_ns = total_ns(rows.last()?);
@@ -41,13 +41,13 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsCh
         bars: rows
             .iter()
             .filter_map(|placed| {
-                let parts_ns = parts_ns(placed.numbers)?;
+                let parts_ns = parts_ns(placed.row)?;
                 Some(PartsBar {
                     entry: legend.entry(placed.subject.name),
                     name: plain(placed.subject.name) + &legend.suffix(placed.subject.run),
                     total: unit.digits(total_ns(placed)),
                     widths: parts_ns.map(|ns| (ns / most_ns * 1e4).round() / 100.0),
-                    words: words(placed.numbers, unit)?,
+                    words: words(placed.row, unit)?,
                 })
             })
             .collect(),
@@ -55,15 +55,15 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed<Case>]) -> Option<PartsCh
 }
 
 /// Harness, kernel and rest. They are differences of medians, which may be a little below zero.
-fn parts_ns(numbers: &Numbers) -> Option<[f64; 3]> {
-    let parts = numbers.parts?;
+fn parts_ns(row: &TableRow) -> Option<[f64; 3]> {
+    let parts = row.parts?;
     Some([parts.harness_ns, parts.kernel_ns, parts.allocator_ns].map(|ns| ns.max(0.0)))
 }
 
 /// `harness 1.20, kernel 0.31, rest 14.2 ns/op; 0.02 faults/op`.
-fn words(numbers: &Numbers, unit: PrintedUnit) -> Option<String> {
-    let [harness, kernel, rest] = parts_ns(numbers)?.map(|ns| unit.digits(ns));
-    let faults = units::digits(numbers.parts?.faults);
+fn words(row: &TableRow, unit: PrintedUnit) -> Option<String> {
+    let [harness, kernel, rest] = parts_ns(row)?.map(|ns| unit.digits(ns));
+    let faults = units::digits(row.parts?.faults);
     Some(format!(
         "harness {harness}, kernel {kernel}, rest {rest} {}; {faults} faults/op",
         unit.name

@@ -3,9 +3,9 @@
 
 use super::axes;
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, Case, Conclusion, Numbers, Overall, Role, Row, Verdict};
+use crate::analyse::{Analysis, Conclusion, Overall, Role, Table, TableRow, Verdict};
 use crate::report::text::{count, plain};
-use crate::report::{check, sheet, timed, units};
+use crate::report::{check, sheet, units};
 use crate::store::RunFile;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let (caption, mut rows) = match analysis.overall.as_slice() {
         [] => {
             let case = analysis.only_case()?;
-            let heading = timed::heading_of(case);
+            let heading = sheet::heading_of(case);
             let caption = format!("{heading}: time / {}", case.baseline);
             (caption, of_case(case))
         }
@@ -155,35 +155,33 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
         .collect()
 }
 
-fn of_case(case: &Case) -> Vec<Ranked> {
+fn of_case(case: &Table) -> Vec<Ranked> {
     let mut rows: Vec<Ranked> = case.rows.iter().filter_map(of_row).collect();
     rows.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     rows
 }
 
-fn of_row(row: &Row) -> Option<Ranked> {
-    let numbers = row.numbers().filter(|_| !row.role.is_companion())?;
-    let ratio = numbers.time.ratio?;
-    let kernel = |numbers: &Numbers| {
-        let kernel_ns = numbers.parts?.kernel_ns;
-        Some(units::percent(kernel_ns / numbers.time.spread.median))
-    };
+fn of_row(row: &TableRow) -> Option<Ranked> {
+    let time = row.time();
+    let ratio = time.ratio.filter(|_| !row.role.is_companion())?;
     let verdict = match row.role {
         Role::Baseline => "baseline".into(),
-        _ => sheet::verdict(numbers.time.verdict),
+        _ => sheet::verdict(time.verdict),
     };
     let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
     let is_clear = matches!(
-        numbers.time.verdict,
+        time.verdict,
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small)
     );
-    let memory = numbers.ratio("grown_bytes");
+    let memory = row.ratio("grown_bytes");
     Some(Ranked {
         memory: memory.map(|memory| units::times(memory.ratio)),
-        kernel: kernel(numbers),
+        kernel: row
+            .parts
+            .map(|parts| units::percent(parts.kernel_ns / time.spread.median)),
         verdict,
         way: if is_clear { new.way } else { "" },
-        shown: format!("{}{}", sheet::bound(numbers), new.shown),
+        shown: format!("{}{}", sheet::bound(row), new.shown),
         ..new
     })
 }

@@ -5,7 +5,7 @@ use super::downsample::{short, thin};
 use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::{Case, Timed};
+use crate::analyse::Timed;
 use crate::report::units;
 use plotly::common::{Marker, MarkerSymbol, Mode};
 use serde_json::json;
@@ -33,22 +33,22 @@ pub fn section(legend: &SeriesLegend) -> Section {
 
 fn plot(
     legend: &SeriesLegend,
-    cases: &[Placed<Case>],
+    cases: &[Placed],
     heading: &str,
     most: usize,
     data: &mut Data,
 ) -> Plot {
     let mut rows = views::rows(cases);
     rows.sort_by(|a, b| {
-        let median = |placed: &PlacedRow| placed.numbers.time.spread.median;
+        let median = |placed: &PlacedRow| placed.row.time().spread.median;
         median(a).total_cmp(&median(b))
     });
     let mut ends = Vec::new();
     let mut traces = Vec::new();
     for placed in &rows {
-        let spread = placed.numbers.time.spread;
+        let spread = placed.row.time().spread;
         ends.extend([spread.min, spread.max]);
-        let mut times: Vec<&Timed> = placed.numbers.times.iter().collect();
+        let mut times: Vec<&Timed> = placed.row.times.iter().collect();
         times.sort_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op));
         let values: Vec<f64> = times.iter().map(|timed| timed.ns_per_op).collect();
         let kept = thin(&values, most);

@@ -4,7 +4,7 @@ use super::axes;
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::Case;
+use crate::analyse::Table;
 use crate::report::text::count;
 use crate::report::units;
 use plotly::Scatter;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 const LEAST_COUNTS: usize = 3;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases = legend.cases(Case::times_operations);
+    let cases = legend.cases(Table::times_operations);
     Section::of_views(
         "scaling",
         "Scaling over threads",
@@ -28,12 +28,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-fn plot(
-    legend: &SeriesLegend,
-    cases: &[Placed<Case>],
-    workload: &str,
-    data: &mut Data,
-) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, cases: &[Placed], workload: &str, data: &mut Data) -> Option<Plot> {
     let counts: BTreeSet<u32> = cases.iter().map(|(_, case)| case.threads).collect();
     let counts = Vec::from_iter(counts);
     if counts.len() < LEAST_COUNTS {
@@ -41,7 +36,7 @@ fn plot(
     }
     let points = views::ranked(cases);
     for point in &points {
-        let spread = point.numbers.rate();
+        let spread = point.row.rate();
         views::add_row(
             data,
             point.subject,
@@ -60,7 +55,7 @@ fn plot(
         .map(|line| {
             line.sort_by_key(|point| point.case.threads);
             line_over_threads(legend, line, |point| {
-                let spread = point.numbers.rate();
+                let spread = point.row.rate();
                 let [median, low, high] = [spread.median, spread.min, spread.max].map(rate);
                 let threads = f64::from(point.case.threads);
                 (

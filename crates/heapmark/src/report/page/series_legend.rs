@@ -3,8 +3,8 @@
 
 use super::page_run::PageRun;
 use super::section::{Entry, Trace};
-use super::views::{Placed, SortedCase};
-use crate::analyse::{Analysis, Case, Role};
+use super::views::Placed;
+use crate::analyse::{Analysis, Role, Table};
 use crate::report::text::plain;
 
 /// A run and its analysis.
@@ -97,8 +97,8 @@ impl<'a> SeriesLegend<'a> {
     }
 
     /// The cases of timed processes that a chart is about.
-    pub fn cases(&self, shown: impl Fn(&Case) -> bool) -> Vec<Placed<'_, Case>> {
-        let mut cases: Vec<Placed<Case>> = self.all(|told| &told.analysis.cases);
+    pub fn cases(&self, shown: impl Fn(&Table) -> bool) -> Vec<Placed<'_>> {
+        let mut cases: Vec<Placed> = self.all(|told| &told.analysis.cases);
         cases.retain(|(_, case)| shown(case));
         cases
     }
@@ -109,8 +109,9 @@ fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
     analysis
         .cases
         .iter()
-        .flat_map(|case| case.subjects())
-        .chain(analysis.tables().flat_map(|table| table.subjects()))
+        .chain(analysis.tables())
+        .flat_map(|table| &table.rows)
+        .map(|row| (row.allocator.as_str(), row.role))
         .collect()
 }
 

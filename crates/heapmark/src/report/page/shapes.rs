@@ -5,7 +5,7 @@ use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Entry, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
-use super::views::{self, Placed};
+use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Role, Table, TableRow};
 use crate::metric::{self, FigureRole, MemoryShape};
 use crate::report::text::plain;
@@ -30,7 +30,7 @@ const MARGIN: f64 = 1.15;
 const SAME: f64 = 0.05;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let mut cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.footprints);
+    let mut cases: Vec<Placed> = legend.all(|told| &told.analysis.footprints);
     cases.retain(|(_, case)| has_lines(case));
     Section::of_views(
         "shapes",
@@ -41,24 +41,22 @@ pub fn section(legend: &SeriesLegend) -> Section {
              that exists, with all lifetimes known. The scale is logarithmic.",
         views::by_threads(&cases, |cases, heading, data| {
             let mut curves = Vec::new();
-            for (run, case) in cases {
-                for row in &case.rows {
-                    let Some(curve) = Curve::of(legend, *run, case, row) else {
-                        continue;
-                    };
-                    let highest = curve.points().map(|(_, heap, _)| heap);
-                    let mut numbers = json!({
+            for placed in views::rows(cases) {
+                let Some(curve) = Curve::of(legend, placed) else {
+                    continue;
+                };
+                let highest = curve.points().map(|(_, heap, _)| heap);
+                let mut numbers = json!({
                         "process": plain(&curve.series.cell),
                         "points": curve.series.points.len(),
                         "most_live_bytes": curve.most_live as u64,
                         "highest_ratio": highest.fold(0.0, f64::max),
-                    });
-                    for (_, key) in lines() {
-                        numbers[key] = json!(row.median(key));
-                    }
-                    views::add_row(data, curve.subject, *case, numbers);
-                    curves.push(curve);
+                });
+                for (_, key) in lines() {
+                    numbers[key] = json!(curve.row.median(key));
                 }
+                views::add_row(data, curve.subject, placed.case, numbers);
+                curves.push(curve);
             }
             plot(legend, heading, &curves)
         }),
@@ -93,12 +91,10 @@ struct Curve<'a> {
 impl<'a> Curve<'a> {
     fn of(
         legend: &'a SeriesLegend,
-        run: usize,
-        case: &Table,
-        row: &'a TableRow,
+        PlacedRow { subject, case, row }: PlacedRow<'a>,
     ) -> Option<Curve<'a>> {
-        let told = legend.runs[run].run;
-        let series = told.series_of(case, &row.allocator)?;
+        let told = legend.runs[subject.run].run;
+        let series = told.series_of(case, subject.name)?;
         let measurement = told
             .records
             .iter()
@@ -107,10 +103,7 @@ impl<'a> Curve<'a> {
             .as_ref()?;
         let most_live = measurement.requested_peak_bytes as f64;
         (most_live > 0.0).then_some(Curve {
-            subject: Entry {
-                run,
-                name: &row.allocator,
-            },
+            subject,
             row,
             series,
             before_bytes: measurement

@@ -3,100 +3,62 @@
 
 use super::section::{Data, Entry, Plot, View};
 pub use crate::analyse::distinct;
-use crate::analyse::{Case, Numbers, Role, Row, Table};
+use crate::analyse::{Table, TableRow};
+use crate::report::sheet::heading_of;
 use crate::report::text::plain;
-use crate::report::{sheet, timed};
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A case of some kind, with the index of its run.
-pub type Placed<'a, T> = (usize, &'a T);
-
-/// The keys that cases are sorted by, and the rows that they have.
-pub trait SortedCase {
-    fn workload(&self) -> &str;
-    fn threads(&self) -> u32;
-    /// What tells it from a case of the same name in another run.
-    fn work(&self) -> &[String];
-    fn heading(&self) -> String;
-    fn subjects(&self) -> Vec<(&str, Role)>;
-}
-
-macro_rules! kind {
-    ($($case:ty: $heading:expr),*) => {$(
-        impl SortedCase for $case {
-            fn workload(&self) -> &str {
-                &self.workload
-            }
-            fn threads(&self) -> u32 {
-                self.threads
-            }
-            fn work(&self) -> &[String] {
-                &self.work
-            }
-            fn heading(&self) -> String {
-                ($heading)(self)
-            }
-            fn subjects(&self) -> Vec<(&str, Role)> {
-                self.rows.iter().map(|row| (row.allocator.as_str(), row.role)).collect()
-            }
-        }
-    )*};
-}
-
-kind!(Case: timed::heading_of, Table: sheet::heading_of);
+/// A table, with the index of its run.
+pub type Placed<'a> = (usize, &'a Table);
 
 /// A row with numbers, and its place.
 #[derive(Clone, Copy)]
 pub struct PlacedRow<'a> {
     pub subject: Entry<'a>,
-    pub case: &'a Case,
-    pub row: &'a Row,
-    pub numbers: &'a Numbers,
+    pub case: &'a Table,
+    pub row: &'a TableRow,
 }
 
 impl PlacedRow<'_> {
     /// Millions of operations per second.
     pub fn rate(&self) -> f64 {
-        self.numbers.rate().median
+        self.row.rate().median
     }
 }
 
 /// All rows with numbers.
-pub fn rows<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+pub fn rows<'a>(cases: &[Placed<'a>]) -> Vec<PlacedRow<'a>> {
     cases
         .iter()
         .flat_map(|&(run, case)| {
-            case.rows.iter().filter_map(move |row| {
-                Some(PlacedRow {
-                    subject: Entry {
-                        run,
-                        name: &row.allocator,
-                    },
-                    case,
-                    row,
-                    numbers: row.numbers()?,
-                })
+            case.measured().map(move |row| PlacedRow {
+                subject: Entry {
+                    run,
+                    name: &row.allocator,
+                },
+                case,
+                row,
             })
         })
         .collect()
 }
 
 /// Those that rank.
-pub fn ranked<'a>(cases: &[Placed<'a, Case>]) -> Vec<PlacedRow<'a>> {
+pub fn ranked<'a>(cases: &[Placed<'a>]) -> Vec<PlacedRow<'a>> {
     let mut rows = rows(cases);
     rows.retain(|placed| !placed.row.role.is_companion());
     rows
 }
 
 /// Adds the numbers of an allocator in a case.
-pub fn add_row(data: &mut Data, subject: Entry, case: &impl SortedCase, numbers: Value) {
+pub fn add_row(data: &mut Data, subject: Entry, case: &Table, numbers: Value) {
     let mut row = json!({
         "run": subject.run + 1,
-        "workload": plain(case.workload()),
-        "threads": case.threads(),
+        "workload": plain(&case.workload),
+        "threads": case.threads,
         "allocator": plain(subject.name),
     });
     let numbers = numbers.as_object().expect("numbers name their columns");
@@ -127,13 +89,13 @@ where
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out. Runs with other parameters, or another command, have charts of
 /// their own.
-pub fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
-    cases: &[Placed<'a, T>],
-    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
+pub fn by_threads<'a, P: IntoIterator<Item = Plot>>(
+    cases: &[Placed<'a>],
+    draw: impl Fn(&[Placed<'a>], &str, &mut Data) -> P,
 ) -> Vec<View> {
     by_workload(cases, |cases, _, data| {
         let mut plots = Vec::new();
-        for cases in grouped(cases, |&(_, case)| (case.threads(), case.work())) {
+        for cases in grouped(cases, |&(_, case)| (case.threads, &case.work)) {
             plots.extend(draw(&cases, &heading(cases[0].1), data));
         }
         plots
@@ -141,13 +103,13 @@ pub fn by_threads<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
 }
 
 /// A view per workload, with charts over all its thread counts.
-pub fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
-    cases: &[Placed<'a, T>],
-    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> P,
+pub fn by_workload<'a, P: IntoIterator<Item = Plot>>(
+    cases: &[Placed<'a>],
+    draw: impl Fn(&[Placed<'a>], &str, &mut Data) -> P,
 ) -> Vec<View> {
     let mut views = Vec::new();
-    for cases in grouped(cases, |(_, case)| case.workload().to_owned()) {
-        let workload = plain(cases[0].1.workload());
+    for cases in grouped(cases, |(_, case)| case.workload.to_owned()) {
+        let workload = plain(&cases[0].1.workload);
         let mut data = Data::default();
         let mut plots = Vec::from_iter(draw(&cases, &workload, &mut data));
         plots.retain(|plot| !plot.traces.is_empty());
@@ -163,8 +125,8 @@ pub fn by_workload<'a, T: SortedCase, P: IntoIterator<Item = Plot>>(
 }
 
 /// `larson, 2 threads`.
-pub fn heading(case: &impl SortedCase) -> String {
-    plain(&case.heading())
+pub fn heading(case: &Table) -> String {
+    plain(&heading_of(case))
 }
 
 /// Groups those with the same key, in the order in which the keys first occur.

@@ -6,7 +6,7 @@ use super::dot_plot::{self, Dot};
 use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
-use crate::analyse::Case;
+use crate::analyse::Table;
 use crate::report::text::plain;
 use crate::report::{units, whole};
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let cases = legend.cases(|case| case.whole_process);
-    let has_client = |case: &Case| {
+    let has_client = |case: &Table| {
         let tried = case.command.as_ref();
         tried.is_some_and(|tried| tried.client.is_some())
     };
@@ -42,22 +42,17 @@ pub fn section(legend: &SeriesLegend) -> Section {
     section
 }
 
-fn plots(
-    legend: &SeriesLegend,
-    cases: &[Placed<Case>],
-    heading: &str,
-    data: &mut Data,
-) -> [Plot; 3] {
+fn plots(legend: &SeriesLegend, cases: &[Placed], heading: &str, data: &mut Data) -> [Plot; 3] {
     let mut rows: Vec<(PlacedRow, f64)> = views::rows(cases)
         .into_iter()
-        .filter_map(|placed| Some((placed, placed.numbers.median("wall_ns")?)))
+        .filter_map(|placed| Some((placed, placed.row.median("wall_ns")?)))
         .collect();
     rows.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let mut traces = Vec::new();
     let mut peaks = Vec::new();
     let mut pauses = Vec::new();
     for (placed, wall_ns) in rows {
-        let median = |key| placed.numbers.median(key);
+        let median = |key| placed.row.median(key);
         let subject = placed.subject;
         let cpu_ns = median("cpu_ns");
         let peak_rss_bytes = median("peak_rss_bytes");

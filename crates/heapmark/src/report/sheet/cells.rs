@@ -1,9 +1,9 @@
 //! Numbers of a row in the words of its cells.
 
-use crate::analyse::{Numbers, Ratio, Role, Row, Verdict};
+use crate::analyse::{Ratio, Role, TableRow, Verdict};
 use crate::report::units;
 
-pub fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
+pub fn ratio(row: &TableRow, ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1 (baseline)".into(),
@@ -12,10 +12,10 @@ pub fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
 }
 
 /// `<= ` or `>= ` before a ratio that a high floor moves towards 1.
-pub fn bound(numbers: &Numbers) -> &'static str {
-    match &numbers.time.ratio {
-        Some(ratio) if numbers.ratio_is_bound && ratio.ratio < 1.0 => "<= ",
-        Some(_) if numbers.ratio_is_bound => ">= ",
+pub fn bound(row: &TableRow) -> &'static str {
+    match row.time().ratio {
+        Some(ratio) if row.ratio_is_bound && ratio.ratio < 1.0 => "<= ",
+        Some(_) if row.ratio_is_bound => ">= ",
         _ => "",
     }
 }
@@ -47,16 +47,16 @@ pub fn verdict(verdict: Option<Verdict>) -> String {
     }
 }
 
-pub fn cpu_ratio(row: &Row, numbers: &Numbers) -> String {
-    estimate(row, numbers.ratio("cpu_ns_per_op"))
+pub fn cpu_ratio(row: &TableRow) -> String {
+    estimate(row, row.ratio("cpu_ns_per_op"))
 }
 
-pub fn user_ratio(row: &Row, numbers: &Numbers) -> String {
-    estimate(row, numbers.ratio("user_ns_per_op"))
+pub fn user_ratio(row: &TableRow) -> String {
+    estimate(row, row.ratio("user_ns_per_op"))
 }
 
 /// A ratio without its interval.
-fn estimate(row: &Row, ratio: Option<Ratio>) -> String {
+fn estimate(row: &TableRow, ratio: Option<Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1".into(),
@@ -64,7 +64,7 @@ fn estimate(row: &Row, ratio: Option<Ratio>) -> String {
     }
 }
 
-pub fn peak_rss(numbers: &Numbers) -> String {
-    let bytes = numbers.median("peak_rss_bytes");
+pub fn peak_rss(row: &TableRow) -> String {
+    let bytes = row.median("peak_rss_bytes");
     bytes.map_or("-".into(), units::bytes)
 }

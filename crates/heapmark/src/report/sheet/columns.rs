@@ -1,7 +1,7 @@
 //! The columns of a sheet.
 
 use super::cells::{self, peak_rss, ratio, verdict};
-use crate::analyse::{Numbers, Row};
+use crate::analyse::TableRow;
 pub use crate::metric::Spare;
 use crate::report::units;
 
@@ -51,21 +51,21 @@ impl Column {
 /// Columns under construction.
 pub struct TableColumns<'a> {
     /// From the fastest to the slowest.
-    pub rows: Vec<(&'a Row, &'a Numbers)>,
+    pub rows: Vec<&'a TableRow>,
     /// Those that are there so far.
     pub columns: Vec<Column>,
 }
 
 impl TableColumns<'_> {
     /// A column of words.
-    pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) -> &mut Column {
-        let cells = self.rows.iter().map(|(row, numbers)| cell(row, numbers));
+    pub fn words(&mut self, title: &str, cell: impl Fn(&TableRow) -> String) -> &mut Column {
+        let cells = self.rows.iter().map(|row| cell(row));
         self.columns.push(Column::words(title, cells));
         self.columns.last_mut().expect("one was just added")
     }
 
     /// A column of numbers.
-    pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) -> &mut Column {
+    pub fn column(&mut self, title: &str, cell: impl Fn(&TableRow) -> String) -> &mut Column {
         let column = self.words(title, cell);
         column.number = true;
         column
@@ -73,28 +73,45 @@ impl TableColumns<'_> {
 
     /// A column of a metric, `-` if it is not known.
     pub fn metric(&mut self, title: &str, key: &str, text: fn(f64) -> String) -> &mut Column {
-        self.column(title, |_, n| n.median(key).map_or("-".into(), text))
+        self.column(title, |row| row.median(key).map_or("-".into(), text))
+    }
+
+    /// The same if some row has it.
+    pub fn metric_of_some(
+        &mut self,
+        title: &str,
+        key: &str,
+        text: fn(f64) -> String,
+        spare: Spare,
+    ) {
+        if self.rows.iter().any(|row| row.cell(key).is_some()) {
+            self.metric(title, key, text).spare = spare;
+        }
     }
 
     /// The time over the baseline's, and the verdict on it.
     pub fn judged(&mut self, baseline: &str) {
-        self.words(&format!("time / {baseline} [95 %]"), |row, n| {
-            format!("{}{}", cells::bound(n), ratio(row, n.time.ratio.as_ref()))
+        self.words(&format!("time / {baseline} [95 %]"), |row| {
+            format!(
+                "{}{}",
+                cells::bound(row),
+                ratio(row, row.time().ratio.as_ref())
+            )
         });
-        self.words("verdict", |_, n| verdict(n.time.verdict));
+        self.words("verdict", |row| verdict(row.time().verdict));
     }
 
     /// Memory at its peak.
     pub fn memory(&mut self) {
-        let overhead = |n: &Numbers| n.median("overhead");
-        let told = self.rows.iter().filter(|(_, n)| overhead(n).is_some());
+        let overhead = |row: &TableRow| row.median("overhead");
+        let told = self.rows.iter().filter(|row| overhead(row).is_some());
         let title = match told.count() {
             0 => "peak RSS",
             all if all == self.rows.len() => "overhead",
             _ => "overhead or peak RSS",
         };
-        self.column(title, |_, n| {
-            overhead(n).map_or_else(|| peak_rss(n), units::times)
+        self.column(title, |row| {
+            overhead(row).map_or_else(|| peak_rss(row), units::times)
         });
     }
 }

@@ -7,8 +7,8 @@ mod columns;
 pub use cells::{bound, bounds, cpu_ratio, interval, peak_rss, ratio, user_ratio, verdict};
 pub use columns::{Column, Spare, TableColumns};
 
-use super::{text, units};
-use crate::analyse::{Analysis, Case, Failed, Role, Row, Table, TableRow};
+use super::{factor, text, units, user_command};
+use crate::analyse::{Analysis, Failed, Role, Table, TableRow};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -64,10 +64,10 @@ pub enum Floors {
 
 /// Looks at the cases that means are taken over.
 pub fn floors(analysis: &Analysis) -> Floors {
-    let is_floor = |row: &Row| row.role == Role::Floor && row.numbers().is_some();
+    let is_floor = |row: &TableRow| row.role == Role::Floor && row.has_run();
     let cases = analysis.cases.iter();
     let mut counting = cases.filter(|case| case.counts() && case.factor.is_none());
-    let has_floor = |case: &Case| case.rows.iter().any(is_floor);
+    let has_floor = |case: &Table| case.rows.iter().any(is_floor);
     match (counting.clone().any(has_floor), counting.all(has_floor)) {
         (true, true) => Floors::OfAll,
         (true, false) => Floors::OfSome,
@@ -109,19 +109,24 @@ pub fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `larson, 2 threads (oversubscribed)`.
-pub fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
-    let mark = if oversubscribed {
+/// `larson, 2 threads (oversubscribed)`, or the user's command.
+pub fn heading_of(table: &Table) -> String {
+    let mark = if table.oversubscribed {
         " (oversubscribed)"
     } else {
         ""
     };
-    format!("{workload}, {}{mark}", text::count(threads, "thread"))
-}
-
-/// The same of a table.
-pub fn heading_of(table: &Table) -> String {
-    heading(&table.workload, table.threads, table.oversubscribed)
+    let heading = match &table.command {
+        Some(tried) if tried.real => {
+            format!("{}: {}", table.workload, user_command::heading(tried))
+        }
+        Some(tried) => user_command::heading(tried),
+        None => {
+            let threads = text::count(table.threads, "thread");
+            format!("{}, {threads}{mark}", table.workload)
+        }
+    };
+    heading + &factor::words(table)
 }
 
 /// The table's own caution, then the one for all tables of its kind.

@@ -5,21 +5,23 @@ use crate::analyse::compare::{Side, between, within};
 use crate::analyse::fake_run::FakeRun;
 use crate::analyse::{analyse, standings};
 use crate::metric::WALL;
-use crate::plan::{Counter, Mode, Target};
+use crate::plan::{Counter, Factor, HugePages, Mode, Target};
 use crate::report::Format;
+
+/// Makes runs of another kind of those that time.
+const KINDS: [fn(FakeRun) -> FakeRun; 4] = [
+    |lab| lab,
+    |lab| lab.timing_calls(16, |_| vec![(20, 1000)]),
+    |lab| lab.following_memory(|_| Some((8, 16))),
+    |mut lab| {
+        lab.run.plan.mode = Mode::Count(Counter::Kernel);
+        lab
+    },
+];
 
 #[test]
 fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_table() {
-    let kinds: [fn(FakeRun) -> FakeRun; 4] = [
-        |lab| lab,
-        |lab| lab.timing_calls(16, |_| vec![(20, 1000)]),
-        |lab| lab.following_memory(|_| Some((8, 16))),
-        |mut lab| {
-            lab.run.plan.mode = Mode::Count(Counter::Kernel);
-            lab
-        },
-    ];
-    for kind in kinds {
+    for kind in KINDS {
         let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let case = &mut lab.run.plan.cases[0];
         (case.caution, case.oversubscribed) = (Some("Calls that failed: 3.".into()), true);
@@ -31,6 +33,18 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
             1,
             "{page}"
         );
+    }
+}
+
+#[test]
+fn a_heading_names_the_factor_in_each_kind_of_table() {
+    for kind in KINDS {
+        let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3);
+        let advised = Factor::HugePages(HugePages::Advised);
+        let under = lab.run.plan.cases[0].under(advised);
+        lab.run.plan.cases.push(under);
+        let page = on(WIDE, &kind(lab.fill(|_, _, _| 20.0)));
+        assert!(page.contains("2 threads, huge pages: advised"), "{page}");
     }
 }
 
@@ -136,21 +150,20 @@ fn each_number_of_a_row_stands_below_its_own_name() {
     lab.allocator("null").tier = "floor".into();
     let text = exported(Format::Rows, &lab);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-    for (row, line) in analyse(&lab.run, &lab.records).cases[0]
+    for (numbers, line) in analyse(&lab.run, &lab.records).cases[0]
         .rows
         .iter()
         .zip(&lines[1..])
     {
-        let numbers = row.numbers().unwrap();
-        let (ratio, memory) = (numbers.time.ratio, numbers.memory());
+        let (ratio, memory) = (numbers.time().ratio, numbers.memory());
         for (column, number) in [
             ("threads", Some(2.0)),
             ("blocks", Some(numbers.blocks as f64)),
             ("samples", Some(numbers.samples as f64)),
             ("planned_blocks", Some(10.0)),
-            ("ns_per_op", Some(numbers.time.spread.median)),
-            ("ns_per_op_min", Some(numbers.time.spread.min)),
-            ("ns_per_op_max", Some(numbers.time.spread.max)),
+            ("ns_per_op", Some(numbers.time().spread.median)),
+            ("ns_per_op_min", Some(numbers.time().spread.min)),
+            ("ns_per_op_max", Some(numbers.time().spread.max)),
             ("purge_share", numbers.median("purge_share")),
             ("mops_per_s", Some(numbers.rate().median)),
             ("mops_per_s_min", Some(numbers.rate().min)),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::fake_run::noise;
-use crate::analyse::{Case, Conclusion, Held, Overall, Role, State, Verdict};
+use crate::analyse::{Conclusion, Held, Overall, Role, Table, Verdict};
 use std::path::Path;
 
 fn matrix_on(screen: Screen, lab: &FakeRun) -> Option<String> {
@@ -343,9 +343,7 @@ fn a_case_in_which_the_copy_differs_has_a_mark_of_its_own() {
     let shown = |analysis: &Analysis| text(analysis).replace("\n  ", " ");
     assert!(!shown(&analysis).contains(legend));
     for row in &mut analysis.cases[1].rows {
-        if let State::Measured(numbers) = &mut row.state {
-            numbers.time.verdict = Some(Verdict::AaCopyDiffers);
-        }
+        row.cells[0].verdict = Some(Verdict::AaCopyDiffers);
     }
     let shown = shown(&analysis);
     assert!(shown.contains("?0.60") && shown.contains(legend), "{shown}");
@@ -360,7 +358,7 @@ fn a_mean_leaves_out_the_harness_only_where_a_floor_tells_its_time() {
         assert!(text.replace("\n  ", " ").contains(words), "{text}");
     };
     says(&analysis, "geometric mean, the harness left out, its");
-    let without = |case: &mut Case| case.rows.retain(|row| row.role != Role::Floor);
+    let without = |case: &mut Table| case.rows.retain(|row| row.role != Role::Floor);
     without(&mut analysis.cases[0]);
     says(&analysis, "the harness left out where its time is known");
     analysis.cases.iter_mut().for_each(without);

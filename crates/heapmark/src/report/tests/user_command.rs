@@ -219,7 +219,7 @@ fn each_interval_of_the_sentence_is_that_of_the_row_that_it_names() {
             .rows
             .iter()
             .find(|row| row.allocator == *name);
-        let ratio = row.unwrap().numbers().unwrap().time.ratio.unwrap();
+        let ratio = row.unwrap().time().ratio.unwrap();
         let (low, high) = ratio.interval.unwrap();
         assert_eq!(*ends, format!("{low:.3}-{high:.3}"), "{name}: {sentence}");
     }

@@ -1,0 +1,40 @@
+//! What is known of the times of a row.
+
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Where the time of an operation goes: together `ns_per_op`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimeParts {
+    /// The floor.
+    pub harness_ns: f64,
+    /// System time above the floor's: page faults and system calls of the allocator.
+    pub kernel_ns: f64,
+    /// The rest, waits included.
+    pub allocator_ns: f64,
+    /// Minor page faults of an operation, those of the floor included.
+    pub faults: f64,
+}
+
+/// Samples that waited for memory, swapped, or were throttled by the CPU limit of their control
+/// group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stalled {
+    /// Their number.
+    pub samples: usize,
+    /// The causes.
+    pub by: BTreeSet<&'static str>,
+}
+
+/// A sample as the charts show it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Its block.
+    pub block: u32,
+    /// Wall time x threads / operations.
+    pub ns_per_op: f64,
+    /// Whether it had interference.
+    pub disturbed: bool,
+    /// Whether it had a stall that may be its own doing.
+    pub stalled: bool,
+}
