@@ -10,13 +10,13 @@ mod process;
 mod time;
 mod whole;
 
-pub use crate::catalog::workload::{Better, FigureRole, MemoryShape, Spare, Unit};
+pub use crate::catalog::workload::{Better, FigureMode, FigureRole, MemoryShape, Spare, Unit};
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
 pub use time::{HELD_BEFORE, WALL};
 
 use crate::catalog::faults::{self, Fault, Faults};
-use crate::catalog::workload::{Figure, FigureMode, REPLAY};
+use crate::catalog::workload::{Figure, REPLAY};
 use crate::catalog::{Catalog, workloads};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
@@ -238,7 +238,7 @@ impl Metric {
 }
 
 /// The figures of workloads in the tables of such a run.
-fn figures_of(mode: FigureMode) -> impl Iterator<Item = &'static Metric> {
+pub fn figures_of(mode: FigureMode) -> impl Iterator<Item = &'static Metric> {
     figures().filter(move |metric| {
         let only = metric.figure.and_then(|figure| figure.mode);
         only.is_none_or(|only| only == mode)

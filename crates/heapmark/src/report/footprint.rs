@@ -4,8 +4,7 @@ use super::sheet::Spare::{Early, Late, Stays};
 use super::sheet::{Column, Numberless, Sheet, Spare, fewer, heading_of, missing, named};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
-use crate::metric::{self, FigureRole, Unit};
-use crate::plan::Mode;
+use crate::metric::{FigureMode, FigureRole, Unit, figures_of, key_in};
 
 /// The metric that each process has whose memory was seen.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
@@ -44,12 +43,10 @@ const COLUMNS: [MetricColumn; 16] = [
 
 /// All columns, in their order.
 fn metric_columns() -> impl Iterator<Item = MetricColumn> {
-    let of_figures = metric::of_mode(Mode::Memory)
-        .into_iter()
-        .filter_map(|metric| {
-            let (title, spare) = metric.column()?;
-            Some((title, metric.key, spare))
-        });
+    let of_figures = figures_of(FigureMode::Memory).filter_map(|metric| {
+        let (title, spare) = metric.column()?;
+        Some((title, metric.key, spare))
+    });
     COLUMNS.into_iter().chain(of_figures)
 }
 
@@ -118,9 +115,8 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         WATCHED,
         "idle: resident this long after everything was freed, without a single call.",
     );
-    let of_figures = metric::of_mode(Mode::Memory)
-        .into_iter()
-        .filter_map(|metric| Some((metric.key, metric.legend()?)));
+    let of_figures =
+        figures_of(FigureMode::Memory).filter_map(|metric| Some((metric.key, metric.legend()?)));
     before
         .into_iter()
         .chain(of_figures)
@@ -250,7 +246,7 @@ fn difference(cell: &TableCell) -> Option<f64> {
 fn other_calls(case: &Table) -> Vec<String> {
     let names = |row: &TableRow, role: FigureRole| -> Vec<String> {
         row.details
-            .get(metric::key_in(role))
+            .get(key_in(role))
             .map_or("", String::as_str)
             .split(", ")
             .filter_map(|one| one.split(' ').next())

@@ -2,8 +2,7 @@
 
 use super::{check, factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
-use crate::metric;
-use crate::plan::Mode;
+use crate::metric::{FigureMode, figures_of};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -69,8 +68,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         let found = (!row.findings.is_empty()).then(|| row.findings.join("; "))?;
         Some(format!("{}: {found}", row.allocator))
     });
-    let of_figures = metric::of_mode(Mode::Time)
-        .into_iter()
+    let of_figures = figures_of(FigureMode::Time)
         .filter(|metric| rows.iter().any(|(_, row)| operations::says(metric, row)))
         .filter_map(|metric| metric.legend().map(str::to_owned));
     lines.extend(line(

@@ -3,8 +3,7 @@
 use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
 use super::{factor, text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow, Verdict};
-use crate::metric::{self, FigureRole, Judged, Metric, Unit, key_in};
-use crate::plan::Mode;
+use crate::metric::{FigureMode, FigureRole, Judged, Metric, Unit, figures_of, key_in};
 
 /// From this part of the load on, how busy the baseline is says that the rates are wrong.
 const OTHER_LOAD: f64 = 0.25;
@@ -128,7 +127,7 @@ pub fn says(figure: &Metric, row: &TableRow) -> bool {
 
 /// The figures that the kernel reports of itself, but for those that are 0 in each row.
 fn figures(table: &mut TableColumns<'_>) {
-    for metric in metric::of_mode(Mode::Time) {
+    for metric in figures_of(FigureMode::Time) {
         let Some((title, spare)) = metric.column() else {
             continue;
         };
