@@ -86,6 +86,9 @@ pub struct TurnsTaken {
     /// The CPU; absent if they could use all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<usize>,
+    /// How many duets ran at a time, each on a CPU of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub at_once: u32,
     /// How many processes took them, one after the other.
     pub runs: u32,
     /// What was asked for.
@@ -93,6 +96,14 @@ pub struct TurnsTaken {
     /// What it got: its CPU time while both were there, over its turns; absent if it took none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl Duet {
@@ -162,8 +173,9 @@ impl Duet {
         let _ = write(&self.over, &1u64.to_ne_bytes());
     }
 
-    /// The turns of both, from the CPU time of their processes and how often these were preempted.
-    pub fn taken(&self, usages: [(u64, u64); 2]) -> [TurnsTaken; 2] {
+    /// The turns of both, from the CPU time of their processes and how often these were preempted; so many duets ran at a
+    /// time.
+    pub fn taken(&self, usages: [(u64, u64); 2], at_once: u32) -> [TurnsTaken; 2] {
         // While both are there each gets half of the CPU.
         let both_ns = usages[0].0.min(usages[1].0);
         let sides = held(&self.state).sides;
@@ -176,6 +188,7 @@ impl Duet {
             TurnsTaken {
                 by: self.turn.by,
                 cpu: self.cpu,
+                at_once,
                 runs: sides[side].runs,
                 slice_ns: self.turn.length.as_nanos() as u64,
                 turn_ns: both_ns.checked_div(turns),

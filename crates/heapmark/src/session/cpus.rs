@@ -7,6 +7,8 @@ use std::sync::Mutex;
 
 /// The CPUs on which duets take place, one a duet.
 pub(super) struct Cpus {
+    /// How many duets there are at a time.
+    pub(super) lanes: u32,
     free: Mutex<Vec<usize>>,
 }
 
@@ -18,6 +20,7 @@ impl Cpus {
             _ => cores(),
         };
         Cpus {
+            lanes: lanes as u32,
             free: Mutex::new(cpus),
         }
     }

@@ -142,7 +142,7 @@ impl Processes {
                 .and_then(|(_, attempt)| attempt.usage.as_ref());
             usage.map_or((0, 0), |it| (it.cpu_ns(), it.involuntary_switches))
         });
-        let taken = duet.taken(usages);
+        let taken = duet.taken(usages, cpus.lanes);
         let mut sides = ended.into_iter().zip(taken).map(|(side, taken)| {
             let (started, mut attempt) = side?;
             if let Some(measurement) = &mut attempt.measurement {

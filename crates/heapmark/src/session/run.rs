@@ -271,15 +271,11 @@ impl Session {
     }
 }
 
-/// How long processes took, those that took turns at the same time.
+/// How long processes took, of those that ran at the same time their share.
 pub(super) fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
     let wall_ns = |record: &Record| {
         let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
-        if record.took_turns() {
-            wall_ns / 2
-        } else {
-            wall_ns
-        }
+        wall_ns / record.at_once()
     };
     records.into_iter().map(wall_ns).sum::<u64>() as f64 / 1e9
 }

@@ -2,6 +2,7 @@
 //! No process is started.
 
 use super::passed::Shelf;
+use super::run::seconds_of_processes;
 use super::runner::{Due, DueDuet, DuetEnding, Ending, Observed, Runner};
 use super::*;
 use crate::analyse::Standing;
@@ -88,6 +89,17 @@ fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
     }
 }
 
+fn turns(by: Turns, at_once: u32) -> TurnsTaken {
+    TurnsTaken {
+        by,
+        cpu: Some(0),
+        at_once,
+        runs: 1,
+        slice_ns: 1,
+        turn_ns: Some(1),
+    }
+}
+
 impl Runner for Script {
     fn control(&self) -> Result<Attempt> {
         self.log.borrow_mut().push("control".into());
@@ -152,13 +164,7 @@ impl Runner for Script {
             let side = |due| {
                 let mut observed = self.run(due, duet.largest_bytes)?;
                 let measurement = observed.attempt.measurement.as_mut();
-                measurement.unwrap().turns = Some(TurnsTaken {
-                    by: duet.turn.by,
-                    cpu: Some(0),
-                    runs: 1,
-                    slice_ns: 1,
-                    turn_ns: Some(1),
-                });
+                measurement.unwrap().turns = Some(turns(duet.turn.by, lanes as u32));
                 anyhow::Ok(Some((String::new(), observed)))
             };
             let [one, other] = duet.sides.each_ref().map(side);
@@ -639,6 +645,21 @@ fn duets_of_a_kernel_run_two_at_a_time_and_the_trial_by_itself() {
         duets(&done.log),
         ["duets 1, 1 at a time", &of_block, &of_block]
     );
+}
+
+#[test]
+fn processes_that_ran_at_the_same_time_share_it() {
+    let lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
+    let mut record = lab.records.into_iter().next_back().unwrap();
+    record.usage = Some(Box::new(Usage {
+        wall_ns: 4_000_000_000,
+        ..Usage::default()
+    }));
+    assert_eq!(seconds_of_processes([&record]), 4.0);
+    for (at_once, seconds) in [(1, 2.0), (2, 1.0)] {
+        record.measurement.as_mut().unwrap().turns = Some(turns(Turns::Stop, at_once));
+        assert_eq!(seconds_of_processes([&record]), seconds);
+    }
 }
 
 #[test]

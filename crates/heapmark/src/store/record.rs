@@ -124,6 +124,12 @@ impl Record {
         measured.is_some_and(|it| it.turns.is_some())
     }
 
+    /// How many processes of the run ran at a time when it did: both sides of each duet.
+    pub fn at_once(&self) -> u64 {
+        let turns = self.measurement.as_ref().and_then(|it| it.turns.as_ref());
+        turns.map_or(1, |turns| 2 * u64::from(turns.at_once))
+    }
+
     /// From spawn to reaped, or that of the earlier check that replaces it.
     pub fn wall_ns(&self) -> Option<u64> {
         self.passed

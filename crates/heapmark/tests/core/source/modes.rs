@@ -18,10 +18,11 @@ fn modes(text: &str) -> Vec<&str> {
 
 /// Whether code names one of these modes.
 fn names_one(code: &str, modes: &[&str]) -> bool {
-    let mut named = code.split("Mode::").skip(1);
-    named.any(|rest| {
+    code.match_indices("Mode::").any(|(place, word)| {
+        let is_whole = !code[..place].ends_with(char::is_alphanumeric);
+        let rest = &code[place + word.len()..];
         let name = rest.split(|c: char| !c.is_alphanumeric()).next();
-        modes.contains(&name.unwrap())
+        is_whole && modes.contains(&name.unwrap())
     })
 }
 
@@ -78,6 +79,7 @@ fn the_checker_sees_planted_modes() {
     let modes = modes(text);
     assert_eq!(modes, ["Time", "Every", "Count"]);
     assert!(names_one("if mode == Mode::Time {}", &modes));
+    assert!(!names_one("if mode == FigureMode::Time {}", &modes));
     assert!(!names_one(
         "RangeMode::ToZero, Mode::Lines, Mode::Times",
         &modes
