@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a daemon may take until its first call.
-const GRACE: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(1);
 /// The shortest time from one look to the next.
 const WAIT: Duration = Duration::from_millis(20);
 /// At least this many times the CPU time of a look: on a busy machine a look lasts longer and costs no more.
@@ -196,19 +196,23 @@ impl Watch {
     }
 }
 
-/// Processes that continue after the program has ended and have no capture by then, in words. A
-/// daemon may be about to begin one, and may need the lender for that.
-pub fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
+/// Processes that continue after the program has ended and have no capture by then, each in words.
+/// A daemon may be about to begin one, and may need the lender for that.
+pub fn silent(
+    word: &str,
+    captured: impl Fn() -> Result<Vec<Captured>>,
+) -> Result<Vec<(i32, String)>> {
     let ends = Instant::now() + GRACE;
     loop {
-        let captured = captured()?;
         let mut silent = going_on(word);
+        let captured = captured()?;
         silent.retain(|(pid, _)| captured.iter().all(|one| one.pid != *pid));
         if silent.is_empty() || Instant::now() > ends {
             let words = |(pid, program)| {
-                format!(
+                let words = format!(
                     "{program}: it goes on (process {pid}) and has left no capture; it can begin one only where it may write"
-                )
+                );
+                (pid, words)
             };
             return Ok(silent.into_iter().map(words).collect());
         }

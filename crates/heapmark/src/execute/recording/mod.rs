@@ -122,13 +122,18 @@ impl Recorder {
                 .cloned()
                 .collect())
         };
-        let of_ours = || Ok(ours()?.iter().filter_map(|path| of(path)).collect());
-        let silent = silent(&lender.word, of_ours)?;
+        let of_all = |captures: &[PathBuf]| -> Vec<Captured> {
+            captures.iter().filter_map(|path| of(path)).collect()
+        };
+        let mut silent = silent(&lender.word, || Ok(of_all(&ours()?)))?;
         let captures = ours()?;
+        let captured = of_all(&captures);
+        // One may have begun its capture just now.
+        silent.retain(|(pid, _)| captured.iter().all(|one| one.pid != *pid));
         let status = status.context("cannot wait for the program")?;
-        let mut unrecorded = watch.unrecorded(&of_ours()?, &programs, &self.0);
+        let mut unrecorded = watch.unrecorded(&captured, &programs, &self.0);
         let goes_on = !silent.is_empty();
-        unrecorded.extend(silent);
+        unrecorded.extend(silent.into_iter().map(|(_, words)| words));
         Ok(Recorded {
             goes_on,
             pid,
