@@ -29,7 +29,7 @@ impl Session {
         self.due_turn(part).is_some()
     }
 
-    /// Runs duets of a block, unless one side is known or has failed too often: alone it would be compared with nothing.
+    /// Runs the duets of a case in a block, unless one side is known or has failed too often: alone it would be compared with nothing.
     pub(super) fn duets(
         &mut self,
         block: u32,
@@ -50,9 +50,10 @@ impl Session {
             return Ok(());
         };
         progress.begin(&first.sides[1].cell.id);
-        let lanes = work.iter().map(|duet| self.lanes_of(duet)).min();
+        // All are of one case.
+        let lanes = self.lanes_of(first);
         let runner = self.runner.clone();
-        runner.duets(lanes.unwrap_or(1), &work, &mut |(index, sides)| {
+        runner.duets(lanes, &work, &mut |(index, sides)| {
             for (due, side) in work[index].sides.iter().zip(sides) {
                 if let Some((started, observed)) = side {
                     self.ended(due, started, observed, progress)?;
