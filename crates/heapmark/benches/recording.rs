@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use heapmark::execute::Guest;
-use heapmark::execute::recording::{Recorder, Recording};
+use heapmark::capture::recording::{Recorder, Recording};
 use heapmark_trace::Reader;
 use heapmark_trace::finish::finish;
 use std::ffi::OsString;

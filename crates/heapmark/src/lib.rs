@@ -4,15 +4,21 @@
 //! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`
 //! (`tests/core/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
+#[macro_use]
+pub mod cmd;
+
 pub mod analyse;
 pub mod build;
+pub mod capture;
 pub mod catalog;
-pub mod cmd;
+pub mod check;
+pub mod claims;
 pub mod execute;
 pub mod file;
 pub mod metric;
 pub mod observe;
 pub mod plan;
+pub mod pool;
 pub mod report;
 pub mod session;
 pub mod store;

@@ -121,7 +121,7 @@ type BlockPart<'a> = (&'a str, u32, u32, u32);
 
 /// The records without the attempts that do not count, but with all that failed, and a summary of
 /// the interference.
-pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
+pub fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
     let mut parts: BTreeMap<BlockPart, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for record in records {
         if record.purpose.is_of_a_block() {

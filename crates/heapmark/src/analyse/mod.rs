@@ -5,8 +5,6 @@
 //! decided in one place, `group`; all later steps see a failed row as a row without processes.
 
 mod candidate;
-pub mod check;
-pub mod claims;
 mod clock;
 mod command_facts;
 pub mod compare;
@@ -15,7 +13,7 @@ mod factor;
 pub mod failure;
 mod fixed_time;
 pub mod footprint;
-mod group;
+pub(crate) mod group;
 mod hardening;
 pub mod held;
 mod huge_pages;
@@ -27,7 +25,6 @@ pub mod memory;
 pub mod noise;
 mod overall;
 pub mod pairwise;
-pub mod pool;
 mod purge;
 pub mod ratio;
 pub mod role;
@@ -214,13 +211,13 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
 }
 
 /// What the numbers of each allocator of a run are of.
-fn releases(run: &RunFile) -> BTreeMap<String, String> {
+pub fn releases(run: &RunFile) -> BTreeMap<String, String> {
     let of = |info: &AllocatorInfo| (info.name.clone(), info.released());
     run.allocators.iter().map(of).collect()
 }
 
 /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`, `glibc (2.36, 2022)`: a verdict holds for that release alone.
-fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
+pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
     let release = releases.get(name).map_or("", String::as_str);
     let own = release.get(..name.len());
     let own = own.filter(|own| own.eq_ignore_ascii_case(name));
@@ -455,7 +452,7 @@ pub fn processes<'a>(
 }
 
 /// The records without the attempts that do not count, by row.
-fn counting(records: &[Record]) -> RecordsByRow<'_> {
+pub fn counting(records: &[Record]) -> RecordsByRow<'_> {
     RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
@@ -490,7 +487,8 @@ impl<'a> JudgedCase<'a> {
     }
 }
 
-fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
+/// The groups of each case.
+pub fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
     run.plan
         .cases
         .iter()

@@ -58,7 +58,8 @@ impl Verdict {
         }
     }
 
-    pub(super) fn of(judgement: &Judgement) -> Verdict {
+    /// What a judgement comes to.
+    pub fn of(judgement: &Judgement) -> Verdict {
         match judgement.finding {
             Finding::Lower => Verdict::Faster,
             Finding::Higher => Verdict::Slower,
@@ -90,7 +91,7 @@ pub(super) type RowVerdicts = BTreeMap<&'static str, Verdict>;
 pub(super) const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
 
 /// The verdicts of one table.
-pub(super) struct Verdicts {
+pub struct Verdicts {
     /// Of each row.
     pub rows: Vec<RowVerdicts>,
     /// The A/A copy over the baseline; `None` if there is none.
@@ -109,7 +110,7 @@ impl Verdicts {
 }
 
 /// Judges all tables of a run together, each p compared with `alpha`.
-pub(super) fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
+pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     let mut all = Vec::new();
     for table in tables {
         let copy = table.of(Role::AaCopy).next().filter(|_| !table.is_paced());

@@ -4,8 +4,6 @@
 
 pub mod allocator;
 pub mod allocators;
-pub mod check;
-pub mod claim;
 pub mod faults;
 pub mod folder;
 pub mod formula;
@@ -14,7 +12,6 @@ mod linux;
 pub mod malloc_api;
 mod names;
 pub mod parameter;
-mod printed_check;
 pub mod program;
 pub mod real_program;
 mod release;

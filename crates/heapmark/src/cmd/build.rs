@@ -32,7 +32,7 @@ fn positive(text: &str) -> Result<usize, String> {
 }
 
 /// One command per usable CPU.
-pub(super) fn jobs() -> usize {
+pub fn jobs() -> usize {
     crate::observe::machine::usable_cpus() as usize
 }
 
@@ -86,7 +86,7 @@ fn can_be_built(program: &Program, say: bool) -> bool {
 }
 
 /// Builds a program and prints the result; returns whether the program is ready.
-pub(super) fn build_program(program: &Program) -> bool {
+pub fn build_program(program: &Program) -> bool {
     let began = std::time::Instant::now();
     let long = Long::new(format!("building {}", program.name), 0);
     let built = build::program::build(program);
@@ -101,7 +101,7 @@ pub(super) fn build_program(program: &Program) -> bool {
 }
 
 /// Whether the library of an allocator must be built first.
-pub(super) fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
+pub fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
     let is_built = build::original(allocator, &catalog.allocators)
         .source
         .is_built();
@@ -113,7 +113,7 @@ pub(super) fn is_unbuilt(allocator: &Allocator, catalog: &Catalog) -> bool {
 }
 
 /// Builds with a progress bar and prints the result of each build.
-pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
+pub fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
     let pending = selected.iter().any(|one| is_unbuilt(one, catalog));
     if pending {
         note(

@@ -1,10 +1,12 @@
 //! The list of commands, nothing else.
 
 use super::{
-    EXIT_CODES, Exit, Manner, build, campaign, check, claims, clean, compare, completions, doctor,
-    explain, export, fetch, flags, help, list, man, noise, open, record, refuse_few_files, replay,
-    report, run, selftest, show, trace, try_command,
+    EXIT_CODES, Exit, Manner, build, clean, compare, completions, doctor, explain, export, fetch,
+    flags, help, list, man, noise, open, refuse_few_files, replay, report, run, selftest, show,
+    try_command,
 };
+use crate::capture::{record, trace};
+use crate::{check, claims, pool};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -31,7 +33,7 @@ enum Command {
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Export(export::ExportArgs),
-    Campaign(campaign::CampaignArgs),
+    Campaign(pool::CampaignArgs),
     Claims(claims::ClaimsArgs),
     Check(check::CheckArgs),
     Noise(noise::NoiseArgs),
@@ -78,7 +80,7 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Export(args) => export::run(args),
-        Command::Campaign(args) => campaign::run(args),
+        Command::Campaign(args) => pool::run(args),
         Command::Claims(args) => claims::run(args),
         Command::Check(args) => check::run(args),
         Command::Noise(args) => noise::run(args),

@@ -42,7 +42,7 @@ pub struct CompareArgs {
 }
 
 /// A metric that rows are judged by.
-pub(super) fn judged(name: &str) -> Result<&'static Metric, String> {
+pub fn judged(name: &str) -> Result<&'static Metric, String> {
     let found = metric::judged().find(|metric| metric.is_named(name));
     found.ok_or_else(|| {
         let words = metric::judged().map(|metric| metric.alias.unwrap_or(metric.key));
@@ -131,7 +131,7 @@ fn differ<T: PartialEq>(runs: &[Run], of: impl Fn(&Plan) -> T) -> bool {
 }
 
 /// Two runs with the same samples.
-pub(super) fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
+pub fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
     let mut by_length: BTreeMap<u64, Vec<&Path>> = BTreeMap::new();
     for dir in dirs {
         let bytes = length(store::samples_of(dir));
@@ -147,7 +147,7 @@ pub(super) fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
     })
 }
 
-pub(super) fn read(dir: &Path, paths: Paths) -> Result<Run> {
+pub fn read(dir: &Path, paths: Paths) -> Result<Run> {
     let run = store::read_for_tables(dir, paths, |_| false)?;
     say_damage(dir, &run);
     Ok(run)

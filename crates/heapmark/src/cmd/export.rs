@@ -56,7 +56,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
 }
 
 /// Writes a run in a raw format; it must have been read with all its figures.
-pub(super) fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
+pub fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
     let head = &run.head;
     let records = &run.records;
     output

@@ -4,10 +4,11 @@ use super::run::real_programs::apt_line;
 use super::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
-use crate::catalog::claim::{Claimed, Document, Feature, HardeningDocument};
 use crate::catalog::{
-    Allocator, Catalog, Program, RealProgram, Suite, Workload, check, joined, real_program,
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
 };
+use crate::check;
+use crate::claims::document::{Claimed, Document, Feature, HardeningDocument};
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
@@ -316,7 +317,7 @@ fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
     let documents = Document::load(catalog)?;
     let all = documents.iter().flat_map(|document| &document.claims);
     let mut all: Vec<Value> = all.map(|claim| json!(claim)).collect();
-    for document in HardeningDocument::load(catalog, &check::all()?)? {
+    for document in HardeningDocument::load(catalog, &check::definition::all()?)? {
         let features = document.features.iter().enumerate();
         all.extend(features.map(|(place, feature)| of_feature(document.id(place), feature)));
     }

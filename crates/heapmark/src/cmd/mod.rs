@@ -11,12 +11,9 @@ macro_rules! refuse {
 }
 
 mod build;
-mod campaign;
-mod check;
-mod claims;
 mod clean;
 pub mod command_line;
-mod compare;
+pub(crate) mod compare;
 mod completions;
 mod doctor;
 mod explain;
@@ -25,21 +22,19 @@ mod fetch;
 mod flags;
 mod help;
 mod list;
-mod long;
+pub(crate) mod long;
 mod man;
 mod noise;
 mod open;
-mod output;
+pub(crate) mod output;
 mod piped_input;
-mod record;
 mod replay;
-mod report;
-mod run;
+pub(crate) mod report;
+pub(crate) mod run;
 mod selftest;
 mod show;
 pub mod signals;
 pub mod surroundings;
-mod trace;
 mod try_command;
 
 use crate::build::libc_version;
@@ -63,14 +58,14 @@ use std::sync::OnceLock;
 const LEAST_FILES: u64 = 16;
 
 /// What can be measured.
-fn catalog() -> Result<Catalog> {
+pub fn catalog() -> Result<Catalog> {
     let catalog = Catalog::load()?;
     metric::check(&catalog)?;
     Ok(catalog)
 }
 
 /// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.
-fn described_machine() -> BTreeMap<String, String> {
+pub fn described_machine() -> BTreeMap<String, String> {
     let mut machine = machine::describe();
     machine.insert("c_library".into(), libc_version());
     machine
@@ -113,7 +108,7 @@ impl From<Exit> for ExitCode {
 
 /// An error of the user, not of heapmark.
 #[derive(Debug)]
-pub struct Usage(String);
+pub struct Usage(pub String);
 
 impl std::fmt::Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -125,7 +120,7 @@ impl std::error::Error for Usage {}
 
 /// Marks an error as one of usage. A fault of a trace keeps its own exit code, whichever command
 /// reads it.
-fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
     if error.is::<Fault>() {
         error
@@ -136,7 +131,7 @@ fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
 
 impl Exit {
     /// This exit code if a condition is met, otherwise success.
-    fn when(self, met: bool) -> Exit {
+    pub fn when(self, met: bool) -> Exit {
         if met { self } else { Exit::Done }
     }
 
@@ -146,7 +141,7 @@ impl Exit {
         let advice = limit.map_or("", |_| ": `ulimit -f` says how large files may be here");
         say!("heapmark: {error:#}{advice}");
         match error.downcast_ref::<Fault>() {
-            Some(fault) => trace::exit(fault.kind()),
+            Some(fault) => crate::capture::trace::exit(fault.kind()),
             None if error.is::<Usage>() => Exit::Usage,
             None => Exit::Failed,
         }
@@ -164,7 +159,7 @@ fn is_of_disk(error: &anyhow::Error) -> Option<io::ErrorKind> {
 
 /// Prints to stdout what a terminal does not obey. A reader that stops early, as `| head` does, is
 /// not a failure.
-fn print(text: impl AsRef<str>) -> Result<()> {
+pub fn print(text: impl AsRef<str>) -> Result<()> {
     let mut stdout = surroundings::stdout()?.lock();
     match stdout
         .write_all(plain_lines(text.as_ref()).as_bytes())
@@ -176,7 +171,7 @@ fn print(text: impl AsRef<str>) -> Result<()> {
 }
 
 /// Prints a value as JSON to stdout.
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
+pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(json(value))
 }
 
@@ -220,7 +215,7 @@ fn is_quiet() -> bool {
 }
 
 /// Prints a remark to stderr that a user may do without.
-fn note(text: impl AsRef<str>) {
+pub fn note(text: impl AsRef<str>) {
     if !is_quiet() {
         say(text);
     }
@@ -238,14 +233,14 @@ fn refuse_few_files() -> Result<()> {
 
 /// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
 /// ignored, so that a run goes on if stderr is closed.
-fn say(text: impl AsRef<str>) {
+pub fn say(text: impl AsRef<str>) {
     text.as_ref()
         .lines()
         .for_each(|line| drop(writeln!(io::stderr(), "{}", plain(line))));
 }
 
 /// The directories of the runs that a command line names.
-fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
+pub fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
     runs.iter()
         .map(|run| store::find(run))
         .collect::<Result<_>>()
@@ -253,7 +248,7 @@ fn find_runs(runs: &[String]) -> Result<Vec<PathBuf>> {
 }
 
 /// Reports which parts of a run are left out because they are damaged or missing.
-fn say_damage(dir: &Path, run: &Run) {
+pub fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
         say!(
             "{}: torn or damaged lines, left out: {}",
@@ -274,7 +269,7 @@ fn say_damage(dir: &Path, run: &Run) {
 }
 
 /// The screen behind stdout.
-fn screen() -> Screen {
+pub fn screen() -> Screen {
     screen_of(io::stdout())
 }
 
@@ -296,7 +291,7 @@ fn screen_of(stream: impl AsFd + IsTerminal) -> Screen {
 }
 
 /// Characters in a line of a stream; 100 if it is not a terminal.
-fn width_of(stream: impl AsFd) -> usize {
+pub fn width_of(stream: impl AsFd) -> usize {
     match rustix::termios::tcgetwinsize(stream) {
         // A terminal whose size was never set reports 0.
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(40),

@@ -1,14 +1,17 @@
 //! `heapmark report`: stored runs as one HTML page.
 
 use super::output::{Destination, Force, Output, fresh};
-use super::{Exit, claims, find_runs, say, say_damage, usage};
+use super::{Exit, find_runs, say, say_damage, usage};
 use crate::analyse::compare::{Side, refusal};
-use crate::analyse::pool::Pooling;
 use crate::analyse::reads_figure;
-use crate::catalog;
+use crate::check;
+use crate::check::file::{CHECK_FILE, CheckFile};
+use crate::check::report::page as check_page;
+use crate::claims::command as claims;
 use crate::metric::WALL;
-use crate::report::{PageRun, PooledPage, check_page, page, page_beside, pool_page};
-use crate::store::check::{CHECK_FILE, CheckFile};
+use crate::pool::judge::Pooling;
+use crate::pool::report::page::{PooledPage, pooled as pool_page};
+use crate::report::{PageRun, page, page_beside};
 use crate::store::{self, Paths, Run, published};
 use anyhow::Result;
 use heapmark_stats::LEAST_MACHINES;
@@ -130,21 +133,21 @@ const CHECK_PAGE: &str = "check.html";
 fn page_of_check(file: &CheckFile) -> Result<String> {
     let file: &CheckFile = &serde_json::from_str(&published(&serde_json::to_string(file)?))?;
     let (documents, claims) = claims::hardening(file)?;
-    let checks = catalog::check::all()?;
-    Ok(check_page(file, &checks, &documents, &claims))
+    let checks = check::definition::all()?;
+    Ok(check_page::checked(file, &checks, &documents, &claims))
 }
 
 /// Writes the page of a result of `heapmark check` into its directory.
-pub(super) fn check_beside(dir: &Path, file: &CheckFile) -> Result<PathBuf> {
+pub fn check_beside(dir: &Path, file: &CheckFile) -> Result<PathBuf> {
     store::keep(dir, CHECK_PAGE, page_of_check(file)?)?;
     Ok(dir.join(CHECK_PAGE))
 }
 
 /// Default name of the page.
-pub(super) const FILE: &str = "report.html";
+pub const FILE: &str = "report.html";
 
 /// Writes the page of a run into its directory.
-pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
+pub fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     let claims = claims::of_page(&[dir.to_path_buf()])?;
     store::keep(dir, FILE, page(&[of_run(dir, run)], &claims))?;
     Ok(dir.join(FILE))

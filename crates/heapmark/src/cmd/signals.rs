@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a signal is answered.
-pub(crate) enum Answer {
+pub enum Answer {
     /// Prints this text and ends: no half-written file, no process stays.
     End(&'static str),
     /// The running work polls this flag and ends in its own way. A second signal ends it at once.
@@ -31,7 +31,7 @@ static ANSWER: Mutex<Answer> = Mutex::new(Answer::End(
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Sets the answer from now on.
-pub(crate) fn answer(answer: Answer) {
+pub fn answer(answer: Answer) {
     *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = answer;
 }
 

@@ -47,13 +47,13 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 /// Fails if a signal has stopped the run.
-pub(super) fn may_go_on(stop: &AtomicBool) -> Result<()> {
+pub fn may_go_on(stop: &AtomicBool) -> Result<()> {
     ensure!(!stop.load(Ordering::Relaxed), Interrupted);
     Ok(())
 }
 
 /// A program below the launcher, before it is started.
-pub(super) struct Launch {
+pub struct Launch {
     /// The launcher; the caller appends the program's words, and sets stdin and stdout.
     pub command: Command,
     /// The file that the launcher writes its account into.
@@ -66,8 +66,10 @@ pub(super) struct Launch {
 
 /// What holds for a program and all that it starts.
 #[derive(Default)]
-pub(super) struct Rules<'a> {
+pub struct Rules<'a> {
+    /// Huge pages of the whole process.
     pub huge_pages: HugePages,
+    /// Of the memory of the process.
     pub limit: Option<&'a MemoryLimit>,
     /// Its place in a duet.
     pub side: Option<&'a Side>,
@@ -180,7 +182,7 @@ impl Launch {
 }
 
 /// An environment in the launcher's words, with this much padding.
-pub(super) fn padded(
+pub fn padded(
     environment: &BTreeMap<String, String>,
     padding: u32,
 ) -> impl Iterator<Item = String> {
@@ -194,7 +196,7 @@ pub(super) fn padded(
 /// Ends a child that has not been waited for, and all processes below it. Ends the whole group,
 /// even if its leader has ended: nothing of a process may run during the next one. Also ends
 /// descendants that left the group, if they can still be found through their parents.
-pub(super) fn end_tree(child: Pid) {
+pub fn end_tree(child: Pid) {
     let tree = held_descendants(child.as_raw_nonzero().get());
     let _ = kill_process_group(child, Signal::KILL);
     kill(&tree);

@@ -222,7 +222,7 @@ impl Job {
 impl Subject {
     /// The complete environment of a measured process. Nothing is inherited, so no variable of the
     /// user's shell can configure an allocator unnoticed.
-    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+    pub fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
         let files: Vec<_> = self
             .library

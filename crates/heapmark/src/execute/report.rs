@@ -205,7 +205,7 @@ impl<'a> Report<'a> {
 }
 
 /// `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
-pub(super) fn proof(lines: &ReportLines<'_>) -> Proof {
+pub fn proof(lines: &ReportLines<'_>) -> Proof {
     let mut proof = Proof::default();
     let mut indices = BTreeMap::new();
     for (key, value) in lines.all() {

@@ -1,9 +1,10 @@
 //! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
 use super::sheet::{self, Column, Numberless, Sheet};
-use super::{Screen, check, conclusion, markdown, terminal, text};
+use super::{Screen, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::Comparison;
+use crate::check::report as check;
 use crate::metric::{Judged, Metric};
 use crate::plan::case_name;
 use crate::store::{Finding, RunFile};

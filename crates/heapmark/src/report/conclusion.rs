@@ -1,6 +1,5 @@
 //! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
 
-use super::check;
 use super::sheet::{Floors, floors};
 use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
@@ -9,6 +8,7 @@ use crate::analyse::{
     Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
     Ranking, Ratio, Table, TableRow, Withheld, distinct, held,
 };
+use crate::check::report as check;
 use crate::metric::{self, FigureRole};
 use crate::store::RunFile;
 use heapmark_stats::{LEAST_BLOCKS, geometric_mean};

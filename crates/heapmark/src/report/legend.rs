@@ -1,7 +1,8 @@
 //! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
-use super::{check, factor, footprint, latency, limit, operations, text, user_command};
+use super::{factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
+use crate::check::report as check;
 use crate::metric::{FigureMode, figures_of};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -60,7 +60,7 @@ fn colour(text: &str) -> &str {
 
 impl Screen {
     /// Text in a colour, if the screen has any.
-    pub(super) fn paint(&self, code: &str, text: &str) -> String {
+    pub fn paint(&self, code: &str, text: &str) -> String {
         if self.colour {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
@@ -69,12 +69,12 @@ impl Screen {
     }
 
     /// A harmless paragraph in lines that fit, all but the first indented.
-    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+    pub fn wrap(&self, text: &str, indent: usize) -> String {
         wrap(&plain(text), self.width, indent)
     }
 
     /// A table that fits.
-    pub(super) fn table(&self, header: impl Into<Row>) -> Table {
+    pub fn table(&self, header: impl Into<Row>) -> Table {
         let mut table = borderless(header);
         table
             .set_content_arrangement(ContentArrangement::Dynamic)

@@ -1,8 +1,9 @@
 //! The tables of a run that timed processes. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading_of, interval, missing};
-use super::{check, factor, operations, text, units, user_command, whole};
+use super::{factor, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
+use crate::check::report as check;
 use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
 

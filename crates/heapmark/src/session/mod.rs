@@ -7,16 +7,15 @@
 
 mod blocks;
 mod calibrate;
-mod check;
 mod cpus;
 mod duets;
 mod factor;
 mod failures;
-mod lanes;
+pub(crate) mod lanes;
 mod limits;
 mod passed;
 mod preloaded;
-mod present;
+pub(crate) mod present;
 mod processes;
 mod progress;
 mod run;
@@ -30,7 +29,6 @@ mod user_command;
 
 pub use crate::execute::Interrupted;
 pub use calibrate::FIRST_TIMEOUT;
-pub use check::{CheckRunner, CheckSession};
 pub use processes::Processes;
 pub use progress::Progress;
 pub use run::{Ended, Session};

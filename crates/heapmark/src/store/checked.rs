@@ -5,7 +5,7 @@
 use super::check_verdict::CheckVerdict;
 use crate::build;
 use crate::catalog::Source;
-use crate::catalog::check::Standing;
+use crate::check::definition::Standing;
 use crate::execute::Subject;
 use crate::file::{WithPath, read_stored};
 use anyhow::{Context, Result};

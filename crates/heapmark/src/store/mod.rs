@@ -2,9 +2,7 @@
 //! `machine/`. Raw samples only; everything else is derived when it is read. A process killed at
 //! any moment leaves a directory that every reader accepts.
 
-pub mod campaign;
-pub mod check;
-mod check_verdict;
+pub mod check_verdict;
 mod checked;
 mod checksum;
 mod latency;

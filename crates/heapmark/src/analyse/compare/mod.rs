@@ -4,13 +4,13 @@
 //! change beyond the baseline's counts.
 
 mod between;
-mod counterpart;
+pub mod counterpart;
 mod ranges;
 #[cfg(test)]
 mod tests;
 
 pub use between::between;
-pub(super) use counterpart::{counterpart, library, variables, work};
+pub use counterpart::{counterpart, library, variables, work};
 
 use super::ratio::Ratio;
 use super::role::Role;
@@ -97,7 +97,7 @@ pub struct Difference {
 }
 
 /// Why the times of a paced row carry no information.
-pub(super) const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
+pub const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
 /// The same of a command.
 const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";

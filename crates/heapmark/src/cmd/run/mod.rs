@@ -1,14 +1,14 @@
 //! `heapmark run`: plans, measures, stores, and prints the results.
 
-pub(super) mod comparison;
-pub(super) mod controls;
+pub(crate) mod comparison;
+pub(crate) mod controls;
 mod outline;
-pub(super) mod programs;
+mod programs;
 mod progress;
-pub(super) mod real_programs;
-pub(super) mod resolve;
-pub(super) mod run_length;
-pub(super) mod select;
+pub(crate) mod real_programs;
+pub(crate) mod resolve;
+pub(crate) mod run_length;
+pub(crate) mod select;
 mod single_cell;
 mod traces;
 
@@ -32,25 +32,25 @@ use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-pub(super) use traces::choices;
+pub use traces::choices;
 
 /// Measure allocators: every process proves its allocator, every result is stored
 #[derive(clap::Args)]
 pub struct RunArgs {
     /// Named selection of workloads, threads and allocators
     #[arg(default_value = "quick")]
-    pub(super) suite: String,
+    pub suite: String,
     /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
     #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
-    pub(super) workloads: Vec<String>,
+    pub workloads: Vec<String>,
     /// Thread counts; `all` is the number of usable CPUs [default: the suite's]
     #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed, help_heading = "What is measured")]
-    pub(super) threads: Vec<String>,
+    pub threads: Vec<String>,
     /// quick, paper, or another preset of the workloads [default: the suite's]
     #[arg(long, value_name = "NAME", help_heading = "What is measured")]
-    pub(super) preset: Option<String>,
+    pub preset: Option<String>,
     #[command(flatten)]
-    pub(super) args: RunFlags,
+    pub args: RunFlags,
 }
 
 /// How to measure.
@@ -62,9 +62,9 @@ pub struct RunFlags {
         value_name = "WORKLOAD.PARAMETER=VALUE",
         help_heading = "What is measured"
     )]
-    pub(super) set: Vec<Override>,
+    pub set: Vec<Override>,
     #[command(flatten)]
-    pub(super) comparison: Comparison,
+    pub comparison: Comparison,
     /// Also measure libraries that pass calls on to libc; their rows report it
     #[arg(long, help_heading = "Allocators")]
     allow_forwarding: bool,
@@ -84,7 +84,7 @@ pub struct RunFlags {
     #[arg(long, value_name = "TIME", value_parser = time::interval, conflicts_with = "turns", help_heading = "What is measured")]
     series: Option<std::time::Duration>,
     #[command(flatten)]
-    pub(super) instead: Instead,
+    pub instead: Instead,
 }
 
 /// What is measured instead of time; one of them at most.
@@ -101,7 +101,7 @@ pub struct Instead {
     /// Measure memory instead of time: how much is resident for the live bytes, and how much stays
     /// resident up to 5 s after everything was freed
     #[arg(long, help_heading = "What is measured")]
-    pub(super) retained: bool,
+    pub retained: bool,
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
     #[arg(long, value_name = "WHAT", help_heading = "What is measured")]
@@ -138,7 +138,7 @@ pub fn run(command: RunArgs) -> Result<Exit> {
 
 /// Measures what an earlier run has left, or a selection, whichever command chose it, and prints the
 /// results.
-pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
+pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
     // Before the allocators are built, which may take minutes.
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
@@ -223,7 +223,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
 
 /// Runs a selection that another command plans, in a new directory; returns what is stored, and
 /// whether the run was completed. `name` takes the place of a suite's name.
-pub(super) fn nested(
+pub fn nested(
     name: &str,
     plan: Plan,
     subjects: Vec<Subject>,
@@ -408,13 +408,13 @@ fn all_ok(run: &Run) -> bool {
     ended_well && run.head.plan.named.iter().all(is_there)
 }
 
-pub(super) fn stop_on_signals() -> Arc<AtomicBool> {
+pub fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::answer(Answer::Stop(Arc::clone(&stop)));
     stop
 }
 
 /// The UTC date, for names of run directories.
-pub(super) fn today() -> String {
+pub fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

@@ -27,7 +27,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 impl Selection {
-    pub(crate) fn of_flags(command: &RunArgs) -> Result<Selection> {
+    /// What flags ask for.
+    pub fn of_flags(command: &RunArgs) -> Result<Selection> {
         let args = &command.args;
         let flags = &command.args.comparison;
         let catalog = catalog()?;
@@ -126,7 +127,7 @@ impl Selection {
     }
 
     /// A run that another command plans: `name` takes the place of a suite's name.
-    pub(crate) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
+    pub fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
         Selection {
             plan,
             subjects,
@@ -138,7 +139,7 @@ impl Selection {
 
     /// What a stored run consists of, given its directory or `latest`. Machine, libraries and heapmark
     /// must be unchanged: half a run on one machine and half on another is not a valid run.
-    pub(crate) fn of_stored(run: &str) -> Result<Selection> {
+    pub fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir, store::HEAD, "go on with a copy of your own (cp -r)")?;
         let head = store::read(&dir)?.head;
@@ -189,7 +190,7 @@ impl Selection {
     }
 
     /// The content of `run.json`.
-    pub(crate) fn head(&self, guest: &Guest) -> Result<RunFile> {
+    pub fn head(&self, guest: &Guest) -> Result<RunFile> {
         let shelf = CheckedShelf::open()
             .inspect_err(|error| say!("what heapmark check found is left out: {error:#}"))
             .ok();
@@ -380,7 +381,7 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
 }
 
 /// Refuses a factor that means nothing for these cases.
-pub(crate) fn refuse_factor(cases: &[Case], flags: &Comparison, mode: Mode) -> Result<()> {
+pub fn refuse_factor(cases: &[Case], flags: &Comparison, mode: Mode) -> Result<()> {
     let spec = mode.spec();
     match (flags.age, flags.thp) {
         (Some(_), Some(HugePages::Advised | HugePages::Machine)) => refuse!(
@@ -409,7 +410,7 @@ fn only_fresh(cases: &[Case]) -> String {
 }
 
 /// The cases, each followed by the same under a factor if the flags ask for one.
-pub(crate) fn with_factor(cases: Vec<Case>, flags: &Comparison) -> Vec<Case> {
+pub fn with_factor(cases: Vec<Case>, flags: &Comparison) -> Vec<Case> {
     let factor = match (flags.age, flags.thp) {
         (Some(age), _) => Factor::Age(age),
         (_, Some(which)) if which != HugePages::Never => Factor::HugePages(which),
@@ -532,7 +533,7 @@ fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyho
 }
 
 /// The plan of a comparison, from its flags and a plan of its length.
-pub(crate) fn plan(
+pub fn plan(
     flags: &Comparison,
     mode: Mode,
     length: Plan,
@@ -566,7 +567,7 @@ pub(crate) fn plan(
 }
 
 /// Refuses turns that no case can take.
-pub(crate) fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
+pub fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
     if flags.turns.is_some() && plan.cases.iter().all(|case| case.turns.is_none()) {
         refuse!(
             "--turns: nothing here can take turns: they are for times of one thread, without --age and --thp, and with --prepare only if `{{side}}` is in it"
@@ -576,7 +577,7 @@ pub(crate) fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
 }
 
 /// What is stored of an allocator.
-pub(crate) fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
+pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
     let allocator = &subject.allocator;
     let library = &subject.library;
     let purge = match &allocator.purge {

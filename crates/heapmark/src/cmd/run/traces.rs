@@ -2,11 +2,11 @@
 //! parameters choose how it is replayed.
 
 use crate::build::{self, CompiledTrace};
+use crate::capture::trace::in_file;
 use crate::catalog::trace_pack;
 use crate::catalog::workload::{Calibrated, REPLAY};
 use crate::catalog::{Iterations, Workload, joined};
 use crate::cmd::long::Long;
-use crate::cmd::trace::in_file;
 use crate::plan::{Case, Mode};
 use crate::report::units;
 use anyhow::{Context, Result, bail};

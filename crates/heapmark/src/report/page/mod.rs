@@ -4,50 +4,45 @@
 //! template lays out text and tables, and escapes every string from outside. The script draws the
 //! charts from JSON; only the script knows colours.
 
-mod axes;
+pub(crate) mod axes;
 mod batches;
-mod checked;
 mod compared;
 mod counts;
-mod dot_plot;
-mod downsample;
+pub(crate) mod dot_plot;
+pub(crate) mod downsample;
 mod forest;
 mod hardening;
-mod head;
+pub(crate) mod head;
 mod held;
 mod latency;
-mod literature;
 mod load;
-mod matrix;
+pub(crate) mod matrix;
 mod memory;
 mod next_steps;
 mod packed;
 mod page_run;
 mod pareto;
 mod parts;
-mod pooled;
 mod ranking;
 mod samples;
 mod scaling;
-mod section;
-mod series_legend;
+pub(crate) mod section;
+pub(crate) mod series_legend;
 mod shapes;
-mod text_sections;
-mod traced;
+pub(crate) mod text_sections;
 mod views;
 mod whole;
 
 #[cfg(test)]
 mod tests;
 
-pub use checked::checked;
 pub use page_run::PageRun;
-pub use pooled::{PooledPage, pooled};
-pub use traced::traced;
 
 use super::text::plain;
 use crate::analyse::analyse;
-use crate::analyse::claims::JudgedClaim;
+use crate::claims::judge::JudgedClaim;
+use crate::claims::report::page as literature;
+use crate::pool::report::page::{self as pooled, PooledPage};
 use head::Head;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
@@ -86,7 +81,7 @@ pub fn page_beside(
 }
 
 /// A page of those of the sections that are not empty.
-fn lay_out(
+pub fn lay_out(
     title: &str,
     heads: &[Head],
     entries: &[LegendEntry],

@@ -4,8 +4,9 @@
 use super::axes;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, Conclusion, Overall, Role, Table, TableRow, Verdict};
+use crate::check::report as check;
 use crate::report::text::{count, plain};
-use crate::report::{check, sheet, units};
+use crate::report::{sheet, units};
 use crate::store::RunFile;
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
-use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::analyse::fake_run::{FakeRun, crash, noise};
+use crate::claims::judge::{JudgedClaim, Verdict};
 use crate::plan::HugePages;
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
 use crate::report::tests::checked::{failing, hardened};

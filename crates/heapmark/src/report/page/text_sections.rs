@@ -4,11 +4,12 @@
 use super::section::{ColumnKind, PageColumn, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
+use crate::check::report as check;
 use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, join, plain, short};
-use crate::report::{check, conclusion, legend::legend as lines, machine};
+use crate::report::{conclusion, legend::legend as lines, machine};
 use crate::store::AllocatorInfo;
 use std::collections::BTreeMap;
 

@@ -20,6 +20,9 @@ const LADDER: [&[&str]; 10] = [
     &["cmd"],
 ];
 
+/// Features: what they use, and what uses them, is not held yet.
+const FEATURES: [&str; 4] = ["check", "capture", "pool", "claims"];
+
 fn step(module: &str) -> Option<usize> {
     LADDER.iter().position(|step| step.contains(&module))
 }
@@ -76,7 +79,7 @@ fn faults(module: &str, text: &str) -> Vec<String> {
     let own = step(module);
     uses(text)
         .into_iter()
-        .filter(|used| used != module)
+        .filter(|used| used != module && !FEATURES.contains(&used.as_str()))
         .filter_map(|used| match (step(&used), own) {
             (None, _) => Some(format!("{module} uses crate::{used}, which is no stage")),
             (Some(theirs), Some(own)) if theirs >= own => {
@@ -122,7 +125,7 @@ fn every_stage_uses_only_stages_to_its_left() {
             .to_str()
             .unwrap()
             .trim_end_matches(".rs");
-        if ["main", "lib", "guest_main"].contains(&module) {
+        if ["main", "lib", "guest_main"].contains(&module) || FEATURES.contains(&module) {
             continue;
         }
         assert!(

@@ -1,0 +1,30 @@
+//! The claims of the reference documents, and whether they hold in the runs of a page.
+
+use crate::claims::judge::{JudgedClaim, Verdict};
+use crate::claims::report;
+use crate::report::page::section::{PageTable, Section};
+
+/// Of the claims, those that can be judged are at least one in so many, or the page has none of
+/// them: a few say nothing about a document.
+const LEAST_SHARE: usize = 10;
+
+/// Empty if no document covers the runs.
+pub fn section(judged: &[JudgedClaim]) -> Section {
+    let tested = judged
+        .iter()
+        .filter(|one| one.verdict != Verdict::NotTestable);
+    if tested.clone().count() * LEAST_SHARE < judged.len() {
+        return Section::default();
+    }
+    let rows = tested.map(|one| report::cells(one).to_vec());
+    let table = PageTable::of_words("", &report::COLUMNS, rows);
+    Section {
+        text: vec![
+            "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \
+             hold is a result: versions and machines are other ones."
+                .into(),
+        ],
+        legend: vec![report::summary(judged)],
+        ..Section::of_tables("claims", "What the literature says", [table])
+    }
+}

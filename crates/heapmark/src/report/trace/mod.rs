@@ -1,9 +1,0 @@
-//! Traces as text and for programs: events one per line, and statistics over all of them.
-
-mod dump;
-mod stats;
-
-pub use dump::Dump;
-pub use stats::{
-    border, histogram_csv, joint_csv, low, program, stats, stats_json, summary, timeline_csv,
-};
