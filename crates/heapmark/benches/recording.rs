@@ -6,8 +6,8 @@
 //! if a bar is missed.
 
 use anyhow::{Context, Error, Result, bail, ensure};
-use heapmark::execute::Guest;
 use heapmark::capture::recording::{Recorder, Recording};
+use heapmark::execute::Guest;
 use heapmark_trace::Reader;
 use heapmark_trace::finish::finish;
 use std::ffi::OsString;

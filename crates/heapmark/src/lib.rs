@@ -1,7 +1,7 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
-//! The host is a library of stages. A stage uses only the stages to its left:
-//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`
+//! The host is a library: stages, which are the core, and features above them. A module uses only modules to its left:
+//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd < check, capture, pool < claims < cli`
 //! (`tests/core/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
 #[macro_use]
@@ -13,6 +13,7 @@ pub mod capture;
 pub mod catalog;
 pub mod check;
 pub mod claims;
+pub mod cli;
 pub mod execute;
 pub mod file;
 pub mod metric;

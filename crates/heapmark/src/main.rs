@@ -1,12 +1,13 @@
 //! Prepares the process, then runs the command.
 
-use heapmark::cmd::{Exit, command_line, signals, surroundings};
+use heapmark::cli;
+use heapmark::cmd::{Exit, signals, surroundings};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // SAFETY: this is the first that runs.
     match unsafe { surroundings::prepare() }.and_then(|()| signals::watch()) {
-        Ok(()) => command_line::run(),
+        Ok(()) => cli::run(),
         Err(error) => Exit::of_error(&error).into(),
     }
 }

@@ -75,7 +75,7 @@ use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Case, Counter, HugePages, LimitKind, Mode};
-use crate::store::{AllocatorInfo, Checked, Finding, Purpose, Record, RunFile};
+use crate::store::{AllocatorInfo, Checked, KnownFault, Purpose, Record, RunFile};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{Shift, shift};
 use measured_cell::Beside;
@@ -261,7 +261,7 @@ impl Analysis {
     }
 
     /// The checks that an allocator was known not to pass, the worst first.
-    pub fn failed_by(&self, allocator: &str) -> &[Finding] {
+    pub fn failed_by(&self, allocator: &str) -> &[KnownFault] {
         let own = self.checked.iter().find(|(name, _)| name == allocator);
         own.map_or(&[], |(_, checked)| &checked.findings)
     }

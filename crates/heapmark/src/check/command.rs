@@ -2,14 +2,13 @@
 
 use crate::build;
 use crate::catalog::{Tier, did_you_mean};
-use crate::check::definition::{self, Check, Standing};
+use crate::check::definition::{self, Check};
 use crate::check::file::{CHECK_FILE, CheckFile};
 use crate::check::judge::changes;
 use crate::check::processes::CheckProcesses;
-use crate::check::report;
+use crate::check::report::{self, page::checked};
 use crate::check::session::CheckSession;
-use crate::claims::document::HardeningDocument;
-use crate::cmd::report::check_beside;
+use crate::cmd::output::{Force, Output};
 use crate::cmd::run::comparison::patience;
 use crate::cmd::run::{resolve, select, stop_on_signals, today};
 use crate::cmd::{Exit, catalog, described_machine, note, print, print_json, screen, usage};
@@ -17,10 +16,12 @@ use crate::execute::Guest;
 use crate::execute::child::adopt_orphans;
 use crate::file::{WithPath, is_there, make_folder};
 use crate::plan::Plan;
-use crate::store::{self, CheckedShelf};
+use crate::report::Section;
+use crate::store::Standing;
+use crate::store::{self, CheckedShelf, published};
 use anyhow::{Result, bail};
 use fast_glob::glob_match;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Check what a program may rely on, and what becomes of wrong programs: alignment, overflow,
@@ -75,8 +76,11 @@ const FULL: &str = "full";
 const CONFORMANCE: &str = "conformance";
 const HARDENING: &str = "hardening";
 
-/// Runs the command.
-pub fn run(args: CheckArgs) -> Result<Exit> {
+/// Makes more sections for the page of a result.
+type Sections = fn(&CheckFile) -> Result<Vec<Section>>;
+
+/// Runs the command; its page has these sections, too.
+pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     if let Some(CheckCommand::Diff { old, new }) = &args.command {
         let (old, new) = (
             CheckFile::read(old).map_err(usage)?,
@@ -98,8 +102,9 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let catalog = catalog()?;
+    let file = CheckFile::new(&args.preset, described_machine());
     // The page at the end needs them: a fault in one is said before hours of checks.
-    HardeningDocument::load(&catalog, &checks)?;
+    sections(&file)?;
     let checks = chosen(checks, &args).map_err(usage)?;
     if let Some(folder) = &args.output
         && is_there(folder)
@@ -124,7 +129,6 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         let info = select::info(&runner.guest, &subject, &Plan::default())?;
         subjects.push((subject, info));
     }
-    let file = CheckFile::new(&args.preset, described_machine());
     let folder = match &args.output {
         Some(folder) => make_folder(folder)
             .map(|_| folder.clone())
@@ -149,7 +153,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
     } else {
         print(report::check(&file, &checks, screen()))?;
     }
-    let page = check_beside(&folder, &file)?;
+    let page = page_beside(&folder, &file, sections)?;
     if !args.json {
         note(format!(
             "Result: {}, {}",
@@ -169,6 +173,35 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
         // What could not be checked is no finding, and no success either.
         false => Exit::NotAllOk.when(file.has_error()),
     })
+}
+
+/// The page of a result in its directory.
+const PAGE: &str = "check.html";
+
+fn page(file: &CheckFile, sections: Sections) -> Result<String> {
+    let file: &CheckFile = &serde_json::from_str(&published(&serde_json::to_string(file)?))?;
+    Ok(checked(file, &definition::all()?, sections(file)?))
+}
+
+fn page_beside(dir: &Path, file: &CheckFile, sections: Sections) -> Result<PathBuf> {
+    store::keep(dir, PAGE, page(file, sections)?)?;
+    Ok(dir.join(PAGE))
+}
+
+/// Writes the page of the result in a directory, into it or into another file; returns which.
+pub fn write_page(
+    dir: &Path,
+    output: Option<PathBuf>,
+    force: Force,
+    sections: Sections,
+) -> Result<PathBuf> {
+    let file = CheckFile::read(dir).map_err(usage)?;
+    let Some(output) = output else {
+        return page_beside(dir, &file, sections);
+    };
+    let output = Output::new(&output, force, [dir.join(CHECK_FILE)])?;
+    output.put(page(&file, sections)?)?;
+    Ok(output.path().to_owned())
 }
 
 /// The checks that flags name, or all of the preset.

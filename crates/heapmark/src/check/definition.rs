@@ -1,8 +1,8 @@
 //! The checks of `heapmark check`: C and C++ files of the folder `checks`, each with its keys as TOML in the
 //! comment that it begins with. docs/CHECK.md explains them to users.
 
+use crate::store::Standing;
 use anyhow::{Context, Result, ensure};
-use clap::ValueEnum;
 use include_dir::{Dir, include_dir};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -69,21 +69,6 @@ pub enum CheckProgram {
     Cxx,
     /// Those that replace operators of C++: then no other check is to be in the program.
     Replacing,
-}
-
-/// Who says that a program may rely on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// ISO C or POSIX.
-    Std,
-    /// No standard, but programs for Linux rely on it.
-    Gnu,
-    /// Nothing but quality: limits, forks, odd environments.
-    Robust,
-    /// Left open: it ends in values, not in a verdict.
-    #[value(skip)]
-    Observe,
 }
 
 /// What an attacker knows of the allocator.

@@ -1,9 +1,10 @@
 //! `check.json`: what `heapmark check` has found. docs/FORMAT.md describes it.
 
-use crate::check::definition::{Ends, Form, MisuseOutcome, Standing};
+use crate::check::definition::{Ends, Form, MisuseOutcome};
 use crate::file::{WithPath, read_named, read_stored};
 use crate::store::AllocatorInfo;
-pub use crate::store::check_verdict::CheckVerdict;
+use crate::store::CheckVerdict;
+use crate::store::Standing;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

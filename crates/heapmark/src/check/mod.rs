@@ -10,4 +10,5 @@ pub(crate) mod processes;
 pub(crate) mod report;
 mod session;
 
-pub use command::{CheckArgs, run};
+pub use command::{CheckArgs, run, write_page};
+pub use file::CHECK_FILE;

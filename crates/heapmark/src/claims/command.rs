@@ -12,6 +12,7 @@ use crate::claims::report;
 use crate::cmd::output::{Destination, Output, TableFormat};
 use crate::cmd::{Exit, catalog, find_runs, say_damage, screen, usage};
 use crate::file::length;
+use crate::report::Section;
 use crate::store::{self, Purpose, Run};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -81,13 +82,24 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What the page of these runs has of claims.
+pub fn sections_of_runs(dirs: &[PathBuf]) -> Result<Vec<Section>> {
+    Ok(vec![report::page::section(&of_page(dirs)?)])
+}
+
+/// What the page of a result of `heapmark check` has of claims.
+pub fn sections_of_check(file: &CheckFile) -> Result<Vec<Section>> {
+    let (documents, judged) = hardening(file)?;
+    Ok(vec![report::hardening::section(&documents, &judged)])
+}
+
 /// A page does not read runs with more text of samples than this: claims are about runs of some
 /// thousand processes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
 /// large.
-pub fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
+fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     let bytes = dirs.iter().map(|dir| length(store::samples_of(dir)));
     if bytes.sum::<u64>() > MOST_BYTES {
         return Ok(Vec::new());
@@ -125,7 +137,7 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
 }
 
 /// All documents about hardening, and their claims held against a result.
-pub fn hardening(file: &CheckFile) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
+fn hardening(file: &CheckFile) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
     let checks = definition::all()?;
     let documents = HardeningDocument::load(&catalog()?, &checks)?;
     let judged = judge_hardening(&documents, &checks, file);

@@ -3,6 +3,8 @@
 pub(crate) mod command;
 pub(crate) mod document;
 pub(crate) mod judge;
+mod list;
 pub(crate) mod report;
 
-pub use command::{ClaimsArgs, run};
+pub use command::{ClaimsArgs, run, sections_of_check, sections_of_runs};
+pub use list::listed;

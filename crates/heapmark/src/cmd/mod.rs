@@ -10,32 +10,28 @@ macro_rules! refuse {
     ($($words:tt)*) => { return Err($crate::cmd::Usage(format!($($words)*)).into()) };
 }
 
-mod build;
-mod clean;
-pub mod command_line;
+pub(crate) mod build;
+pub(crate) mod clean;
 pub(crate) mod compare;
-mod completions;
-mod doctor;
-mod explain;
-mod export;
-mod fetch;
-mod flags;
-mod help;
-mod list;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod fetch;
 pub(crate) mod long;
-mod man;
-mod noise;
-mod open;
+pub(crate) mod noise;
+pub(crate) mod open;
 pub(crate) mod output;
+pub(crate) mod page;
 mod piped_input;
-mod replay;
-pub(crate) mod report;
+pub(crate) mod replay;
 pub(crate) mod run;
-mod selftest;
-mod show;
+pub(crate) mod selftest;
+pub(crate) mod show;
 pub mod signals;
 pub mod surroundings;
-mod try_command;
+pub(crate) mod try_command;
+
+pub use page::add_to_pages;
 
 use crate::build::libc_version;
 use crate::catalog::Catalog;
@@ -45,7 +41,7 @@ use crate::observe::machine;
 use crate::report::{Screen, json, plain, plain_lines};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
-use heapmark_trace::Fault;
+use heapmark_trace::{Fault, FaultKind};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -72,7 +68,7 @@ pub fn described_machine() -> BTreeMap<String, String> {
 }
 
 /// Shown below `--help`.
-const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
 not end `ok` (what this machine lacks is `absent`, which is not a failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (events before the \
 damage were read), 7 a trace is inconsistent (for example a block freed twice), 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
@@ -103,6 +99,17 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)
+    }
+}
+
+/// The exit code of a command that met a fault of a trace.
+impl From<FaultKind> for Exit {
+    fn from(kind: FaultKind) -> Exit {
+        match kind {
+            FaultKind::Foreign => Exit::Failed,
+            FaultKind::Damaged => Exit::Damaged,
+            FaultKind::Impossible => Exit::Impossible,
+        }
     }
 }
 
@@ -141,7 +148,7 @@ impl Exit {
         let advice = limit.map_or("", |_| ": `ulimit -f` says how large files may be here");
         say!("heapmark: {error:#}{advice}");
         match error.downcast_ref::<Fault>() {
-            Some(fault) => crate::capture::trace::exit(fault.kind()),
+            Some(fault) => fault.kind().into(),
             None if error.is::<Usage>() => Exit::Usage,
             None => Exit::Failed,
         }
@@ -177,7 +184,7 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
 
 /// How heapmark prints, whichever command runs.
 #[derive(Clone, Copy, clap::Args)]
-struct Manner {
+pub struct Manner {
     /// Print results and errors only: no progress, no remarks
     #[arg(short, long, global = true)]
     quiet: bool,
@@ -204,7 +211,7 @@ static MANNER: OnceLock<Manner> = OnceLock::new();
 
 impl Manner {
     /// Takes effect for the rest of the process.
-    fn take_effect(self) {
+    pub fn take_effect(self) {
         let _ = MANNER.set(self);
     }
 }
@@ -222,7 +229,7 @@ pub fn note(text: impl AsRef<str>) {
 }
 
 /// Refuses where hardly any file may be open: what failed for that would be told as something else.
-fn refuse_few_files() -> Result<()> {
+pub fn refuse_few_files() -> Result<()> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < LEAST_FILES => {
             refuse!("ulimit -n is {most}: heapmark needs {LEAST_FILES} open files at least")
@@ -300,7 +307,7 @@ pub fn width_of(stream: impl AsFd) -> usize {
 }
 
 /// The version that the library reports; if it reports none, that of the package it came from.
-fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
+pub fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let library = &subject.library;
     let is_known = !library.origin.starts_with("crate") && !library.source_version.is_empty();
     let package = is_known.then(|| library.source_version.clone());
@@ -309,11 +316,16 @@ fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
 
 /// Why an allocator is not what its name says here, if so: it reports another version than its
 /// entry expects.
-fn unexpected(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
+pub fn unexpected(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let Some(expected) = &subject.allocator.expects else {
         return Ok(None);
     };
     let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
     Ok((!told.contains(expected))
         .then(|| format!("it works with {told} here, and its row is for {expected}")))
+}
+
+/// Adds a trace's name to a fault of it.
+pub fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
+    result.with_context(|| file.display().to_string())
 }

@@ -1,6 +1,6 @@
 //! `heapmark open`: a run's page in the browser.
 
-use super::{Exit, report, say, say_damage, usage};
+use super::{Exit, page, say, say_damage, usage};
 use crate::analyse::reads_figure;
 use crate::build::in_path;
 use crate::store::{self, Paths};
@@ -25,7 +25,7 @@ pub fn run(args: OpenArgs) -> Result<Exit> {
     let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
     // A page that lies there may be anybody's; and no path must look like a flag.
-    let file = absolute(report::beside(&dir, &run)?).context("cannot find the page")?;
+    let file = absolute(page::beside(&dir, &run)?).context("cannot find the page")?;
     let name = file.display();
     let starter = in_path(STARTER).with_context(|| {
         format!("no {STARTER} here, which would start a browser: open {name} in one")

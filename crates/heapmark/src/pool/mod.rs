@@ -5,4 +5,4 @@ mod command;
 pub(crate) mod judge;
 pub(crate) mod report;
 
-pub use command::{CampaignArgs, run};
+pub use command::{CampaignArgs, page_beside, run};

@@ -4,10 +4,10 @@ use super::sheet::{self, Column, Numberless, Sheet};
 use super::{Screen, conclusion, markdown, terminal, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::Comparison;
-use crate::check::report as check;
 use crate::metric::{Judged, Metric};
 use crate::plan::case_name;
-use crate::store::{Finding, RunFile};
+use crate::report::known_faults;
+use crate::store::{KnownFault, RunFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
         #[serde(flatten)]
         comparison: &'a Comparison,
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-        failed_checks: BTreeMap<&'a str, &'a [Finding]>,
+        failed_checks: BTreeMap<&'a str, &'a [KnownFault]>,
     }
     text::json(&ComparisonDocument {
         by: subject.by.key,
@@ -70,7 +70,7 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
 fn findings<'a>(
     run: &'a RunFile,
     comparison: &Comparison,
-) -> impl Iterator<Item = (&'a str, &'a [Finding])> {
+) -> impl Iterator<Item = (&'a str, &'a [KnownFault])> {
     let is_compared = |name: &String| {
         *name == run.plan.baseline || comparison.rows.iter().any(|row| row.allocator == *name)
     };
@@ -85,7 +85,7 @@ fn findings<'a>(
 fn failed_checks(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let said = |run| {
         let all = findings(run, comparison);
-        let said = all.filter_map(|(name, findings)| check::failed(name, findings));
+        let said = all.filter_map(|(name, findings)| known_faults::failed(name, findings));
         said.collect::<Vec<String>>()
     };
     let new = said(subject.new);

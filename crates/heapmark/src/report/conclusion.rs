@@ -8,8 +8,8 @@ use crate::analyse::{
     Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
     Ranking, Ratio, Table, TableRow, Withheld, distinct, held,
 };
-use crate::check::report as check;
 use crate::metric::{self, FigureRole};
+use crate::report::known_faults;
 use crate::store::RunFile;
 use heapmark_stats::{LEAST_BLOCKS, geometric_mean};
 use std::collections::BTreeMap;
@@ -347,7 +347,7 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
         count(unpurged, "case")
     );
     let failed = analysis.failed_by(leader);
-    let fails = check::fails(failed);
+    let fails = known_faults::fails(failed);
     let caveats = [
         (partial, "is partial"),
         (served, "is served by libc"),

@@ -2,8 +2,8 @@
 
 use super::{factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
-use crate::check::report as check;
 use crate::metric::{FigureMode, figures_of};
+use crate::report::known_faults;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -173,7 +173,7 @@ fn versions(analysis: &Analysis) -> Option<String> {
 pub fn failed_checks(analysis: &Analysis) -> Vec<String> {
     let checked = analysis.checked.iter();
     checked
-        .filter_map(|(name, checked)| check::failed(name, &checked.findings))
+        .filter_map(|(name, checked)| known_faults::failed(name, &checked.findings))
         .collect()
 }
 

@@ -3,9 +3,9 @@
 use super::sheet::{Column, Numberless, Sheet, TableColumns, heading_of, interval, missing};
 use super::{factor, operations, text, units, user_command, whole};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
-use crate::check::report as check;
 use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
+use crate::report::known_faults;
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -112,7 +112,7 @@ fn notes(row: &TableRow, case: &Table, analysis: &Analysis) -> String {
     }
     let failed = analysis.failed_by(&row.allocator);
     if !failed.is_empty() {
-        notes.push(check::fails(failed));
+        notes.push(known_faults::fails(failed));
     }
     let held = row.held_before().map(units::bytes);
     notes.extend(held.map(|held| format!("holds {held} before its first block")));

@@ -2,15 +2,15 @@
 //! result of each check, and copied into each run of such a library, whose reports then say it
 //! anywhere. docs/FORMAT.md describes both.
 
-use super::check_verdict::CheckVerdict;
 use crate::build;
 use crate::catalog::Source;
-use crate::check::definition::Standing;
 use crate::execute::Subject;
 use crate::file::{WithPath, read_stored};
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -23,15 +23,15 @@ pub struct Checked {
     /// In the cache each check that ended in a verdict, in a run those that did not pass, the worst
     /// first.
     #[serde(default)]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<KnownFault>,
     /// Each misuse that was tried.
     #[serde(default)]
     pub hardening: Vec<Detection>,
 }
 
-/// How a check ended last.
+/// A check that an allocator is known not to pass: how it ended last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct KnownFault {
     /// Its name.
     pub check: String,
     /// Who says that a program may rely on it.
@@ -47,6 +47,53 @@ pub struct Finding {
     pub heapmark: String,
     /// When that began, UTC.
     pub at: String,
+}
+
+/// Who says that a program may rely on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// ISO C or POSIX.
+    Std,
+    /// No standard, but programs for Linux rely on it.
+    Gnu,
+    /// Nothing but quality: limits, forks, odd environments.
+    Robust,
+    /// Left open: it ends in values, not in a verdict.
+    #[value(skip)]
+    Observe,
+}
+
+/// How a check ended, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckVerdict {
+    /// It ran to its end, and all held.
+    Pass,
+    /// It cannot apply to this allocator or here.
+    Unsupported,
+    /// It ran to its end, and something did not hold.
+    Fail,
+    /// It did not end within its time.
+    Hang,
+    /// A signal or an exit of the allocator's ended it.
+    Crash,
+    /// The check itself went wrong, or another library served: nothing is known of the allocator.
+    Error,
+}
+
+impl CheckVerdict {
+    /// Whether a program cannot rely on what was checked. An error says nothing of the allocator.
+    pub fn is_finding(self) -> bool {
+        use CheckVerdict::{Crash, Fail, Hang};
+        matches!(self, Fail | Hang | Crash)
+    }
+}
+
+impl fmt::Display for CheckVerdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
 }
 
 /// How often a misuse was detected at once or by the next call, when it was tried last.
@@ -77,7 +124,7 @@ impl Checked {
     /// The same with newer results. What fewer processes did not meet may still happen, so it does
     /// not replace what more of them met.
     fn renewed(mut self, mut newer: Checked) -> Checked {
-        let is_outdone = |new: &Finding, old: &Finding| {
+        let is_outdone = |new: &KnownFault, old: &KnownFault| {
             new.check == old.check && old.processes > new.processes && old.verdict > new.verdict
         };
         newer
@@ -161,7 +208,7 @@ mod tests {
     #[test]
     fn what_few_processes_do_not_meet_does_not_replace_what_many_met() {
         let known = |verdict, processes| Checked {
-            findings: vec![Finding {
+            findings: vec![KnownFault {
                 check: "cancel".into(),
                 standing: Standing::Std,
                 verdict,

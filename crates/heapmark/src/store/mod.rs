@@ -2,7 +2,6 @@
 //! `machine/`. Raw samples only; everything else is derived when it is read. A process killed at
 //! any moment leaves a directory that every reader accepts.
 
-pub mod check_verdict;
 mod checked;
 mod checksum;
 mod latency;
@@ -19,7 +18,7 @@ pub mod series;
 mod tables;
 
 pub use crate::plan::{Case, Purpose};
-pub use checked::{Checked, CheckedShelf, Detection, Finding};
+pub use checked::{CheckVerdict, Checked, CheckedShelf, Detection, KnownFault, Standing};
 pub use checksum::sealed;
 pub use preflights::Preflights;
 pub use published::{Paths, published};

@@ -14,7 +14,7 @@ pub mod tried;
 
 use heapmark::build;
 use heapmark::catalog::Catalog;
-use heapmark::cmd::command_line;
+use heapmark::cli;
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -406,7 +406,7 @@ pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// All commands; those of `trace` stand for it.
 pub fn commands() -> Vec<(String, clap::Command)> {
-    let definition = command_line::definition();
+    let definition = cli::definition();
     let all = definition.get_subcommands().flat_map(|command| {
         let below = command.get_subcommands().map(|command| {
             let name = format!("trace {}", command.get_name());

@@ -1,6 +1,6 @@
 //! `heapmark trace check`: finds everything that is wrong with a trace.
 
-use super::{Exit, exit, open};
+use super::{Exit, open};
 use crate::cmd::print;
 use anyhow::Result;
 use heapmark_trace::{FaultKind, check, ended};
@@ -45,7 +45,7 @@ pub fn run(args: CheckArgs) -> Result<Exit> {
             ))?,
             Some(kind) => {
                 say!("{name}: {} events could be read", checked.events);
-                end = exit(kind);
+                end = kind.into();
             }
         }
     }

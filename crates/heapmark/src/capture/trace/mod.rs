@@ -12,10 +12,10 @@ mod stats;
 use crate::cmd::Exit;
 use crate::cmd::long::Long;
 use crate::cmd::output::{Destination, Output};
-use crate::cmd::print;
-use anyhow::{Context, Result};
+use crate::cmd::{in_file, print};
+use anyhow::Result;
 use heapmark_trace::stats::Stats;
-use heapmark_trace::{Fault, FaultKind, Reader, Totals, Watched};
+use heapmark_trace::{Fault, Reader, Totals, Watched};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
@@ -48,15 +48,6 @@ pub fn run(args: TraceArgs) -> Result<Exit> {
         TraceCommand::Stats(args) => stats::run(args),
         TraceCommand::Import(args) => import::run(args),
         TraceCommand::Export(args) => export::run(args),
-    }
-}
-
-/// The exit code of a command that met a fault.
-pub fn exit(kind: FaultKind) -> Exit {
-    match kind {
-        FaultKind::Foreign => Exit::Failed,
-        FaultKind::Damaged => Exit::Damaged,
-        FaultKind::Impossible => Exit::Impossible,
     }
 }
 
@@ -119,7 +110,7 @@ fn exit_after(fault: Option<Fault>, trace: &Path, rest: &str) -> Exit {
         return Exit::Done;
     };
     say!("{}: {fault}; {rest}", trace.display());
-    exit(fault.kind())
+    fault.kind().into()
 }
 
 /// Prints the size of a new trace, unless it went to stdout.
@@ -133,9 +124,4 @@ fn print_written(output: &Output, totals: &Totals) -> Result<()> {
         totals.events,
         totals.allocations
     ))
-}
-
-/// Adds the file's name to a fault.
-pub fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
-    result.with_context(|| file.display().to_string())
 }

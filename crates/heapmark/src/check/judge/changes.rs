@@ -1,6 +1,7 @@
 //! What differs between two results of `heapmark check`.
 
-use crate::check::file::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator, MisuseCell};
+use crate::check::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
+use crate::store::CheckVerdict;
 use heapmark_stats::wilson;
 
 /// What is no chance.

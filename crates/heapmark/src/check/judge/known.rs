@@ -1,9 +1,9 @@
 //! What runs of an allocator need of the results of its checks.
 
 use super::detected;
-use crate::check::definition::Standing;
-use crate::check::file::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
-use crate::store::{Checked, Detection, Finding};
+use crate::check::file::{CheckFile, CheckResult, CheckedAllocator};
+use crate::store::{CheckVerdict, Standing};
+use crate::store::{Checked, Detection, KnownFault};
 
 /// Of results that `file` is to hold: neither what standards leave open, nor errors, which must not
 /// take the place of what is known, nor what a check that had less time than usual may have missed.
@@ -20,7 +20,7 @@ pub fn known(one: &CheckedAllocator, file: &CheckFile, is_hasty: impl Fn(&str) -
             CheckVerdict::Crash | CheckVerdict::Hang => reasons.last(),
             _ => reasons.first(),
         };
-        Finding {
+        KnownFault {
             check: result.check.clone(),
             standing: result.standing,
             verdict: result.verdict,

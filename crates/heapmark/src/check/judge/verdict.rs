@@ -1,8 +1,9 @@
 //! How a check that passes or fails ended.
 
-use crate::check::definition::{Check, Standing};
-use crate::check::file::{CheckResult, CheckVerdict};
+use crate::check::definition::Check;
+use crate::check::file::CheckResult;
 use crate::check::processes::{Ended, Trial};
+use crate::store::{CheckVerdict, Standing};
 
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;

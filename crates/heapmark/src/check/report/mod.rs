@@ -5,13 +5,14 @@ mod hardening;
 pub mod page;
 
 use crate::analyse::distinct;
-use crate::check::definition::{Check, Standing};
-use crate::check::file::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator, MisuseCell};
+use crate::check::definition::Check;
+use crate::check::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
 use crate::check::judge::Changed;
+use crate::report::known_faults::standing;
 use crate::report::machine::machine_name;
 use crate::report::screen::{BOLD, GREEN, RED, Screen, numbers_table};
-use crate::report::text::{count, enclosed, list, plain, short};
-use crate::store::Finding;
+use crate::report::text::{count, enclosed, list, plain};
+use crate::store::{CheckVerdict, Standing};
 pub use hardening::size;
 
 /// All of a result.
@@ -194,50 +195,6 @@ fn results<'a>(
         Some((one.info.name.as_str(), result?))
     };
     file.allocators.iter().filter_map(of)
-}
-
-pub fn standing(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Std => "ISO C or POSIX",
-        Standing::Gnu => "programs for Linux rely on it",
-        Standing::Robust => "quality",
-        Standing::Observe => "left open",
-    }
-}
-
-/// Checks that a sentence about an allocator names.
-const MOST_NAMED: usize = 2;
-
-/// What a reader of its numbers must know of an allocator, from earlier checks that it did not pass,
-/// the worst first: `x fails 3 checks: free-errno (free of 1 bytes set errno to 22), fork-signal (hang)
-/// and 1 more; heapmark check -a x (2026-01-01).`
-pub fn failed(allocator: &str, findings: &[Finding]) -> Option<String> {
-    let newest = findings.iter().map(|it| it.at.as_str()).max()?;
-    let named = findings.iter().take(MOST_NAMED).map(|it| {
-        let found = match it.verdict {
-            CheckVerdict::Fail => short(&it.found),
-            other => other.to_string(),
-        };
-        format!("{}{}", it.check, enclosed(" (", &found, ")"))
-    });
-    let more = findings.len().saturating_sub(MOST_NAMED);
-    let more = (more > 0).then(|| format!("{more} more"));
-    Some(format!(
-        "{allocator} {}: {}; heapmark check -a {allocator} ({}).",
-        fails(findings),
-        list(named.chain(more)),
-        day(newest)
-    ))
-}
-
-/// `fails 3 checks`.
-pub fn fails(findings: &[Finding]) -> String {
-    format!("fails {}", count(findings.len(), "check"))
-}
-
-/// Of a moment.
-pub fn day(moment: &str) -> &str {
-    moment.split('T').next().unwrap_or_default()
 }
 
 /// What differs between two results.

@@ -2,30 +2,22 @@
 //! pass, what a program may rely on under each of them, and what standards leave open.
 
 use crate::analyse::distinct;
-use crate::check::definition::{Check, Standing};
-use crate::check::file::{CheckFile, CheckResult, CheckVerdict, CheckedAllocator};
-use crate::check::report::{
-    applying, day, ended, failing, groups, of_group, standing, values_of, worst_first,
-};
-use crate::claims::document::HardeningDocument;
-use crate::claims::judge::JudgedHardening;
-use crate::claims::report::hardening;
+use crate::check::definition::Check;
+use crate::check::file::{CheckFile, CheckResult, CheckedAllocator};
+use crate::check::report::{applying, ended, failing, groups, of_group, values_of, worst_first};
+use crate::report::known_faults::{day, standing};
 use crate::report::page::head::{Head, facts};
 use crate::report::page::lay_out;
 use crate::report::page::section::{Matrix, MatrixCell, MatrixRow, PageTable, Section};
 use crate::report::page::text_sections::{allocators_table, machine_table};
 use crate::report::text::{count, join, list, plain};
+use crate::store::{CheckVerdict, Standing};
 
 /// Allocators whose tables are all open at first.
 const MOST_OPEN: usize = 3;
 
-/// The page. What a check is about comes from its own file: the result may be of another version.
-pub fn checked(
-    file: &CheckFile,
-    checks: &[Check],
-    documents: &[HardeningDocument],
-    claims: &[JudgedHardening],
-) -> String {
+/// The page, with more sections of others. What a check is about comes from its own file: the result may be of another version.
+pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String {
     let mut ranked = worst_first(file);
     // Checks of hardening alone say nothing of what a program may rely on.
     ranked.retain(|one| !one.results.is_empty());
@@ -36,7 +28,7 @@ pub fn checked(
     let folded = ranked.len() > MOST_OPEN;
     sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
     sections.push(left_open(file, checks));
-    sections.push(claimed(documents, claims));
+    sections.extend(more);
     sections.push(method(file));
     sections.push(next());
     let says = format!(
@@ -277,36 +269,6 @@ fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
     )
 }
 
-/// What documents say of hardening; nothing if the result can judge none of it.
-fn claimed(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> Section {
-    let tested = claims.iter().filter(|one| hardening::is_tested(one));
-    let tested: Vec<&JudgedHardening> = tested.collect();
-    // A page has less room beside each other than a terminal: what belongs together is one cell.
-    let rows = tested.iter().map(|one| {
-        let [id, verdict, allocator, claimed, feature, seen] = hardening::cells(one);
-        vec![
-            allocator,
-            claimed,
-            format!("{id} {feature}"),
-            format!("{verdict}: {seen}"),
-        ]
-    });
-    let columns = ["allocator", "claimed", "feature", "verdict"];
-    let table = PageTable {
-        notes: hardening::sources(documents, &tested),
-        ..PageTable::of_words("", &columns, rows)
-    };
-    Section {
-        text: vec![
-            "What documents say of the hardening of these allocators, held against this result; claims that it cannot test are left \
-             out. One that is contradicted is followed by the command that shows it (docs/CLAIMS.md)."
-                .into(),
-        ],
-        legend: vec![hardening::summary(claims)],
-        ..Section::of_tables("claims", "What documents say of hardening", [table])
-    }
-}
-
 fn method(file: &CheckFile) -> Section {
     let infos = file.allocators.iter().map(|one| &one.info);
     let tables = [
@@ -380,7 +342,7 @@ mod tests {
         let file = json!({"schema": 1, "heapmark": "", "started": "2026-01-02T03", "preset": "quick", "machine": machine,
                           "allocators": [allocator("right", right), allocator("wrong", wrong)]});
         let mut file: CheckFile = serde_json::from_value(file).unwrap();
-        let page = checked(&file, &all().unwrap(), &[], &[]);
+        let page = checked(&file, &all().unwrap(), Vec::new());
         let section = |id: &str| {
             let (_, rest) = page.split_once(&format!("<section id=\"{id}\"")).unwrap();
             rest.split_once("</section>").unwrap().0
@@ -420,7 +382,7 @@ mod tests {
         for result in file.allocators.iter_mut().flat_map(|one| &mut one.results) {
             result.standing = Standing::Gnu;
         }
-        let page = checked(&file, &all().unwrap(), &[], &[]);
+        let page = checked(&file, &all().unwrap(), Vec::new());
         assert!(page.contains("Nothing was checked of ISO C, C++ and POSIX. The most checks,"));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::check::definition::{self, MisuseOutcome};
-use crate::check::file::CheckVerdict;
+use crate::store::CheckVerdict;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -8,7 +8,9 @@ use crate::claims::document::HardeningDocument;
 use crate::claims::judge::{HardeningVerdict, JudgedHardening, SeenCell};
 use crate::claims::report::LEFT_OUT;
 use crate::report::Screen;
+use crate::report::Section;
 use crate::report::markdown::row;
+use crate::report::page::section::PageTable;
 use crate::report::text::{count, join, json, markdown, plain};
 use comfy_table::{ColumnConstraint, Width};
 
@@ -82,12 +84,12 @@ pub fn claims_json(all: &[JudgedHardening]) -> String {
 }
 
 /// Whether the result could tell.
-pub fn is_tested(one: &JudgedHardening) -> bool {
+fn is_tested(one: &JudgedHardening) -> bool {
     one.verdict != HardeningVerdict::NotTestable
 }
 
 /// A line below the head. An allocator that was checked is called as in the result.
-pub fn cells(one: &JudgedHardening) -> [String; 6] {
+fn cells(one: &JudgedHardening) -> [String; 6] {
     [
         one.id.clone(),
         one.verdict.words().into(),
@@ -99,7 +101,7 @@ pub fn cells(one: &JudgedHardening) -> [String; 6] {
 }
 
 /// The documents of some claims: where they lie, and of which state.
-pub fn sources(documents: &[HardeningDocument], shown: &[&JudgedHardening]) -> Vec<String> {
+fn sources(documents: &[HardeningDocument], shown: &[&JudgedHardening]) -> Vec<String> {
     let has_rows = |it: &&HardeningDocument| shown.iter().any(|one| one.document == it.name);
     let documents = documents.iter().filter(has_rows);
     documents
@@ -119,7 +121,7 @@ pub fn sources(documents: &[HardeningDocument], shown: &[&JudgedHardening]) -> V
 }
 
 /// `Of 250 claims: 60 confirmed, 7 contradicted, 183 not testable here.`
-pub fn summary(all: &[JudgedHardening]) -> String {
+fn summary(all: &[JudgedHardening]) -> String {
     let of = |wanted| all.iter().filter(|one| one.verdict == wanted).count();
     format!(
         "Of {}: {} confirmed, {} contradicted, {} not testable here. Facts about these programs, and no score.",
@@ -161,4 +163,34 @@ fn sentence(cell: &SeenCell) -> String {
         size(cell.size_bytes),
         cell.said
     )
+}
+
+/// What documents say of hardening; nothing if the result can judge none of it.
+pub fn section(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> Section {
+    let tested = claims.iter().filter(|one| is_tested(one));
+    let tested: Vec<&JudgedHardening> = tested.collect();
+    // A page has less room beside each other than a terminal: what belongs together is one cell.
+    let rows = tested.iter().map(|one| {
+        let [id, verdict, allocator, claimed, feature, seen] = cells(one);
+        vec![
+            allocator,
+            claimed,
+            format!("{id} {feature}"),
+            format!("{verdict}: {seen}"),
+        ]
+    });
+    let columns = ["allocator", "claimed", "feature", "verdict"];
+    let table = PageTable {
+        notes: sources(documents, &tested),
+        ..PageTable::of_words("", &columns, rows)
+    };
+    Section {
+        text: vec![
+            "What documents say of the hardening of these allocators, held against this result; claims that it cannot test are left \
+             out. One that is contradicted is followed by the command that shows it (docs/CLAIMS.md)."
+                .into(),
+        ],
+        legend: vec![summary(claims)],
+        ..Section::of_tables("claims", "What documents say of hardening", [table])
+    }
 }

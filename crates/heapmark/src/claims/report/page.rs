@@ -28,3 +28,40 @@ pub fn section(judged: &[JudgedClaim]) -> Section {
         ..Section::of_tables("claims", "What the literature says", [table])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::page::lay_out;
+
+    fn judged(verdict: Verdict) -> JudgedClaim {
+        JudgedClaim {
+            id: "MM-3".into(),
+            document: "mm".into(),
+            says: "the <b>fastest</b>".into(),
+            evidence: String::new(),
+            verdict,
+            parts: Vec::new(),
+            missing: Vec::new(),
+            notes: Vec::new(),
+            sizes: Vec::new(),
+            explain: None,
+            as_then: None,
+        }
+    }
+
+    #[test]
+    fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
+        assert!(section(&[judged(Verdict::NotTestable)]).is_empty());
+        let mut few = vec![judged(Verdict::DoesNotHold)];
+        few.extend((0..10).map(|_| judged(Verdict::NotTestable)));
+        assert!(section(&few).is_empty(), "one of eleven");
+        let section = section(&[judged(Verdict::DoesNotHold)]);
+        let page = lay_out("", &[], &[], Vec::new(), vec![section]);
+        assert!(page.contains("<section id=\"claims\"") && page.contains("does not hold"));
+        assert!(
+            page.contains("the &lt;b&gt;fastest"),
+            "text from outside is text"
+        );
+    }
+}

@@ -13,7 +13,7 @@ mod single_cell;
 mod traces;
 
 use super::output::Output;
-use super::report::beside;
+use super::page::beside;
 use super::signals::{self, Answer};
 use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};

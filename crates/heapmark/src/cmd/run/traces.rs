@@ -2,10 +2,10 @@
 //! parameters choose how it is replayed.
 
 use crate::build::{self, CompiledTrace};
-use crate::capture::trace::in_file;
 use crate::catalog::trace_pack;
 use crate::catalog::workload::{Calibrated, REPLAY};
 use crate::catalog::{Iterations, Workload, joined};
+use crate::cmd::in_file;
 use crate::cmd::long::Long;
 use crate::plan::{Case, Mode};
 use crate::report::units;

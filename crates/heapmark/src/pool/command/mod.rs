@@ -1,10 +1,13 @@
 //! `heapmark campaign`: the same work on many machines, and what it says about the next one.
 
+mod beside;
 mod plan;
 mod pool;
 mod shard;
 mod status;
 mod submit;
+
+pub use beside::page_beside;
 
 use crate::cmd::{Exit, usage};
 use crate::pool::campaign::{Campaign, ShardState};

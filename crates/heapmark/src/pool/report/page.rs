@@ -63,18 +63,9 @@ pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
     )
 }
 
-/// Where a page of runs that are pooled is.
-pub struct PooledPage {
-    /// A file in the folder of the page of these runs.
-    pub file: String,
-    /// How many of them are pooled.
-    pub runs: usize,
-}
-
-/// What leads to it from the page of so many runs.
-pub fn link(page: &PooledPage, runs: usize) -> Section {
-    let file = &page.file;
-    let which = match page.runs {
+/// What leads to it, in a file of the same folder, from the page of `runs`, of which so many are pooled.
+pub fn link(file: &str, pooled: usize, runs: usize) -> Section {
+    let which = match pooled {
         pooled if pooled == runs => "These runs repeat".to_owned(),
         pooled => format!("Of these runs, {pooled} repeat"),
     };
@@ -83,7 +74,7 @@ pub fn link(page: &PooledPage, runs: usize) -> Section {
     );
     let escaped = [('%', "%25"), ('#', "%23"), ('?', "%3F")]
         .iter()
-        .fold(file.clone(), |name, (letter, code)| {
+        .fold(file.to_owned(), |name, (letter, code)| {
             name.replace(*letter, code)
         });
     Section {

@@ -40,9 +40,6 @@ pub use page_run::PageRun;
 
 use super::text::plain;
 use crate::analyse::analyse;
-use crate::claims::judge::JudgedClaim;
-use crate::claims::report::page as literature;
-use crate::pool::report::page::{self as pooled, PooledPage};
 use head::Head;
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
@@ -54,18 +51,8 @@ use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 /// The script that draws the charts, as the build script has packed it.
 const PLOTTING: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.packed"));
 
-/// A page of one run, or of several side by side, with the verdicts on the claims of the reference
-/// documents.
-pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
-    page_beside(None, runs, judged)
-}
-
-/// The same, with a link to the page of what these runs say together.
-pub fn page_beside(
-    pooled: Option<&PooledPage>,
-    runs: &[PageRun],
-    judged: &[JudgedClaim],
-) -> String {
+/// A page of one run, or of several side by side, with sections of others: one above all, and more before the tables.
+pub fn page(runs: &[PageRun], above: Option<Section>, more: Vec<Section>) -> String {
     let told = runs.iter().map(|run| LegendRun {
         run,
         analysis: analyse(run.head, run.records),
@@ -76,7 +63,7 @@ pub fn page_beside(
         &head::heads(&legend),
         &legend.entries,
         (0..runs.len()).map(|run| legend.title(run)).collect(),
-        sections(&legend, judged, pooled),
+        sections(&legend, above, more),
     )
 }
 
@@ -105,15 +92,8 @@ pub fn lay_out(
 }
 
 /// All sections in the order of the page, empty ones too.
-fn sections(
-    legend: &SeriesLegend,
-    judged: &[JudgedClaim],
-    pooled: Option<&PooledPage>,
-) -> Vec<Section> {
-    vec![
-        pooled
-            .map(|page| pooled::link(page, legend.runs.len()))
-            .unwrap_or_default(),
+fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -> Vec<Section> {
+    let figures = [
         matrix::of_times(legend),
         matrix::of_memory(legend),
         held::section(legend),
@@ -132,13 +112,20 @@ fn sections(
         samples::section(legend),
         text_sections::not_ok(legend),
         whole::section(legend),
-        literature::section(judged),
+    ];
+    let tables = [
         text_sections::results(legend),
         text_sections::failed_checks(legend),
         text_sections::trust(legend),
         text_sections::method(legend),
         next_steps::section(legend),
-    ]
+    ];
+    above
+        .into_iter()
+        .chain(figures)
+        .chain(more)
+        .chain(tables)
+        .collect()
 }
 
 /// The part of a section that the template reads: the charts belong to the script.

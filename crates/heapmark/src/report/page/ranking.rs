@@ -4,7 +4,7 @@
 use super::axes;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, Conclusion, Overall, Role, Table, TableRow, Verdict};
-use crate::check::report as check;
+use crate::report::known_faults;
 use crate::report::text::{count, plain};
 use crate::report::{sheet, units};
 use crate::store::RunFile;
@@ -89,8 +89,8 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         row.version = version(told.run.head, &row.name);
         row.entry = legend.entry(&row.name);
         let findings = analysis.failed_by(&row.name);
-        if let Some(failed) = check::failed(&row.name, findings) {
-            row.fails = check::fails(findings);
+        if let Some(failed) = known_faults::failed(&row.name, findings) {
+            row.fails = known_faults::fails(findings);
             row.failed = plain(&failed);
         }
         row.name = plain(&row.name);

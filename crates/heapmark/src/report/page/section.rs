@@ -11,6 +11,7 @@ use serde_json::Value;
 pub struct Section {
     /// The target of links; also the name of downloaded files.
     pub id: String,
+    /// Its heading.
     pub heading: String,
     /// What it shows and what it does not, one paragraph each.
     pub text: Vec<String>,
@@ -211,6 +212,7 @@ impl Section {
         }
     }
 
+    /// Whether it has nothing to show: such a section is left out.
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
             && self.tables.is_empty()

@@ -3,8 +3,8 @@
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
-use crate::claims::judge::{JudgedClaim, Verdict};
 use crate::plan::HugePages;
+use crate::report::page::section::{PageTable, Section};
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
 use crate::report::tests::checked::{failing, hardened};
 use crate::store::{Point, Purpose, Record, Series};
@@ -31,7 +31,7 @@ fn run<'a>(name: &str, lab: &'a FakeRun) -> PageRun<'a> {
 }
 
 fn of(lab: &FakeRun) -> String {
-    page(&[run("r/1", lab)], &[])
+    page(&[run("r/1", lab)], None, Vec::new())
 }
 
 /// The data that the script of a page reads.
@@ -326,7 +326,8 @@ fn names_from_outside_are_text_wherever_they_stand() {
             "<i>run</i>",
             &lab.fail(&format!("churn@2/b03/{evil}"), crash()),
         )],
-        &[],
+        None,
+        Vec::new(),
     );
     for markup in ["<script>alert", "<img", "<b>", "<i>", "\u{202e}"] {
         assert!(!page.contains(markup), "{markup}");
@@ -383,7 +384,7 @@ fn charts_have_every_row_with_numbers_and_tables_what_the_charts_show() {
 fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     let (one, mut two) = (lab(), lab());
     two.run.plan.cases.truncate(1);
-    let page = page(&[run("r/1", &one), run("r/2", &two)], &[]);
+    let page = page(&[run("r/1", &one), run("r/2", &two)], None, Vec::new());
     let told = told(&page);
     assert_eq!(told["runs"], serde_json::json!(["1: r/1", "2: r/2"]));
     assert!(
@@ -409,7 +410,7 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
 
     let case = &mut two.run.plan.cases[0];
     case.parameters.insert("chunks".into(), "100".into());
-    let page = super::page(&[run("r/1", &one), run("r/2", &two)], &[]);
+    let page = super::page(&[run("r/1", &one), run("r/2", &two)], None, Vec::new());
     let compared = between(&page, "<section id=\"compare\"", "</section>");
     assert!(compared.contains("chunks was not set and is 100: other work"));
     let told = super::tests::told(&page);
@@ -455,33 +456,17 @@ fn checks_that_fail_and_what_hardening_costs_have_sections_of_their_own() {
 }
 
 #[test]
-fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
-    let judged = |verdict| JudgedClaim {
-        id: "MM-3".into(),
-        document: "mm".into(),
-        says: "the <b>fastest</b>".into(),
-        evidence: String::new(),
-        verdict,
-        parts: Vec::new(),
-        missing: Vec::new(),
-        notes: Vec::new(),
-        sizes: Vec::new(),
-        explain: None,
-        as_then: None,
-    };
+fn sections_of_others_stand_above_all_and_before_the_tables() {
     let lab = lab();
-    let page = |verdict| page(&[run("r", &lab)], &[judged(verdict)]);
-    assert!(!ids(&page(Verdict::NotTestable)).contains(&"claims".into()));
-    let mut few = vec![judged(Verdict::DoesNotHold)];
-    few.extend((0..10).map(|_| judged(Verdict::NotTestable)));
-    let few = super::page(&[run("r", &lab)], &few);
-    assert!(!ids(&few).contains(&"claims".into()), "one of eleven");
-    let page = page(Verdict::DoesNotHold);
-    assert!(ids(&page).contains(&"claims".into()) && page.contains("does not hold"));
-    assert!(
-        page.contains("the &lt;b&gt;fastest"),
-        "text from outside is text"
-    );
+    let other = |id: &str| {
+        let table = PageTable::of_words("", &["a"], [vec!["<b>".into()]]);
+        Section::of_tables(id, "Other", [table])
+    };
+    let page = page(&[run("r", &lab)], Some(other("link")), vec![other("more")]);
+    let ids = ids(&page);
+    let place = |id: &str| ids.iter().position(|it| it == id).unwrap();
+    assert_eq!(place("link"), 0);
+    assert!(place("samples") < place("more") && place("more") < place("tables"));
 }
 
 /// The view of memory over time of a run where only hoard has a series.
@@ -498,7 +483,8 @@ fn memory(points: impl Iterator<Item = Point>) -> Value {
             series: vec![series],
             ..run("r", &lab())
         }],
-        &[],
+        None,
+        Vec::new(),
     ));
     told["charts"]["memory"][0].clone()
 }
@@ -595,7 +581,7 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
         series: ["glibc", "hoard"].map(series).into(),
         ..run("r", &lab)
     };
-    let told = told(&page(&[page_run], &[]));
+    let told = told(&page(&[page_run], None, Vec::new()));
     assert!(told["charts"]["memory"].is_null(), "it is drawn once");
     let plot = &told["charts"]["shapes"][0]["plots"][0];
     let drawn = |name: &str| {
@@ -671,7 +657,7 @@ fn samples_are_hollow_where_they_were_disturbed() {
     let told: Value = serde_json::from_str(&data(
         &legend.entries,
         Vec::new(),
-        &sections(&legend, &[], None),
+        &sections(&legend, None, Vec::new()),
     ))
     .unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"]

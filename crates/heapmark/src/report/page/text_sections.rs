@@ -4,8 +4,8 @@
 use super::section::{ColumnKind, PageColumn, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
-use crate::check::report as check;
 use crate::observe::preflight::ItemState;
+use crate::report::known_faults;
 use crate::report::sheet::{self, Sheet};
 use crate::report::sheets;
 use crate::report::text::{count, join, plain, short};
@@ -183,9 +183,9 @@ pub fn failed_checks(legend: &SeriesLegend) -> Section {
                 vec![
                     name.clone(),
                     it.check.clone(),
-                    check::standing(it.standing).to_owned(),
+                    known_faults::standing(it.standing).to_owned(),
                     join([it.verdict.to_string(), short(&it.found)], ": "),
-                    format!("heapmark {}, {}", it.heapmark, check::day(&it.at)),
+                    format!("heapmark {}, {}", it.heapmark, known_faults::day(&it.at)),
                     format!("heapmark check -a {name} --only {}", it.check),
                 ]
             }));

@@ -91,7 +91,8 @@ fn a_row_says_in_how_many_of_its_processes_it_was_held_up() {
             records: &lab.records,
             series: Vec::new(),
         }],
-        &[],
+        None,
+        Vec::new(),
     );
     let terminal = on(WIDE, &lab);
     for (form, text) in [

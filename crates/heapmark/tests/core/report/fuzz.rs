@@ -103,7 +103,8 @@ fn show(dir: &Path, run: &Run) {
             records: &light.records,
             series,
         }],
-        &[],
+        None,
+        Vec::new(),
     );
 }
 

@@ -1,14 +1,13 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::run::real_programs::apt_line;
-use super::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::{
     Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
 };
-use crate::check;
-use crate::claims::document::{Claimed, Document, Feature, HardeningDocument};
+use crate::claims;
+use crate::cmd::run::real_programs::apt_line;
+use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
@@ -111,7 +110,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
         ),
         What::Claims => (
             &["id", "says", "evidence", "workloads", "hardening_checks"],
-            claims(&catalog)?,
+            claims::listed(&catalog)?,
         ),
         What::Metrics => (
             &["key", "unit", "better", "judged", "about"],
@@ -310,39 +309,6 @@ fn of_workload(workload: &Workload) -> Value {
         "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
         "operation": workload.operation, "threads": workload.threads, "series": workload.series,
         "rounds": rounds, "parameters": parameters,
-    })
-}
-
-fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
-    let documents = Document::load(catalog)?;
-    let all = documents.iter().flat_map(|document| &document.claims);
-    let mut all: Vec<Value> = all.map(|claim| json!(claim)).collect();
-    for document in HardeningDocument::load(catalog, &check::definition::all()?)? {
-        let features = document.features.iter().enumerate();
-        all.extend(features.map(|(place, feature)| of_feature(document.id(place), feature)));
-    }
-    Ok(all)
-}
-
-/// A claim about hardening, with the document's word on each allocator.
-fn of_feature(id: String, feature: &Feature) -> Value {
-    let words = |claimed: Claimed| {
-        let all = feature.claimed.iter().filter(|(_, it)| **it == claimed);
-        let names = joined(all.map(|(name, _)| name), ", ");
-        (!names.is_empty()).then(|| format!("{}: {names}", claimed.words()))
-    };
-    let all = [
-        Claimed::Yes,
-        Claimed::Option,
-        Claimed::Interface,
-        Claimed::No,
-    ];
-    let checks = feature.shown_by.iter().map(|sign| &sign.check);
-    json!({
-        "id": id, "says": format!("{}: {}", feature.name, feature.says),
-        "evidence": joined(all.into_iter().filter_map(words), "; "),
-        "hardening_checks": checks.collect::<Vec<_>>(), "no_check": feature.no_check,
-        "claimed": feature.claimed, "shown_by": feature.shown_by,
     })
 }
 

@@ -1,6 +1,6 @@
 //! `heapmark man`: the help of all commands as manual pages.
 
-use super::{Exit, say};
+use crate::cmd::{Exit, say};
 use crate::file::{self, PUBLIC, WithPath};
 use anyhow::Result;
 use clap::Command;

@@ -2,8 +2,8 @@
 //! reported in one style. What depends on the plan, such as thread counts that follow from
 //! parameters, is refused when the plan is made.
 
-use super::Exit;
-use super::surroundings::stdout;
+use crate::cmd::Exit;
+use crate::cmd::surroundings::stdout;
 use clap::Command;
 use clap::error::ErrorKind;
 

@@ -1,11 +1,11 @@
 //! The list of commands, nothing else.
 
-use super::{
-    EXIT_CODES, Exit, Manner, build, clean, compare, completions, doctor, explain, export, fetch,
-    flags, help, list, man, noise, open, refuse_few_files, replay, report, run, selftest, show,
-    try_command,
-};
+use super::{completions, flags, help, list, man, report};
 use crate::capture::{record, trace};
+use crate::cmd::{
+    EXIT_CODES, Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch,
+    noise, open, refuse_few_files, replay, run, selftest, show, try_command,
+};
 use crate::{check, claims, pool};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -69,6 +69,7 @@ pub fn run() -> ExitCode {
         return Exit::of_error(&error).into();
     }
     cli.manner.take_effect();
+    add_to_pages(claims::sections_of_runs);
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Trial(args) => try_command::run(*args),
@@ -82,7 +83,7 @@ pub fn run() -> ExitCode {
         Command::Export(args) => export::run(args),
         Command::Campaign(args) => pool::run(args),
         Command::Claims(args) => claims::run(args),
-        Command::Check(args) => check::run(args),
+        Command::Check(args) => check::run(args, claims::sections_of_check),
         Command::Noise(args) => noise::run(args),
         Command::Selftest(args) => selftest::run(args),
         // Its exit code is the program's.

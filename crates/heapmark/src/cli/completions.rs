@@ -1,6 +1,6 @@
 //! `heapmark completions`: command lines completed by the shell.
 
-use super::{Exit, print};
+use crate::cmd::{Exit, print};
 use anyhow::Result;
 use clap::Command;
 use clap_complete::Shell;

@@ -1,0 +1,49 @@
+//! What is known of an allocator before a run: the checks that it does not pass.
+
+use super::text::{count, enclosed, list, short};
+use crate::store::{CheckVerdict, KnownFault, Standing};
+
+/// Who says that a program may rely on what a check asks for.
+pub fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Std => "ISO C or POSIX",
+        Standing::Gnu => "programs for Linux rely on it",
+        Standing::Robust => "quality",
+        Standing::Observe => "left open",
+    }
+}
+
+/// Checks that a sentence about an allocator names.
+const MOST_NAMED: usize = 2;
+
+/// What a reader of its numbers must know of an allocator, from earlier checks that it did not pass,
+/// the worst first: `x fails 3 checks: free-errno (free of 1 bytes set errno to 22), fork-signal (hang)
+/// and 1 more; heapmark check -a x (2026-01-01).`
+pub fn failed(allocator: &str, findings: &[KnownFault]) -> Option<String> {
+    let newest = findings.iter().map(|it| it.at.as_str()).max()?;
+    let named = findings.iter().take(MOST_NAMED).map(|it| {
+        let found = match it.verdict {
+            CheckVerdict::Fail => short(&it.found),
+            other => other.to_string(),
+        };
+        format!("{}{}", it.check, enclosed(" (", &found, ")"))
+    });
+    let more = findings.len().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    Some(format!(
+        "{allocator} {}: {}; heapmark check -a {allocator} ({}).",
+        fails(findings),
+        list(named.chain(more)),
+        day(newest)
+    ))
+}
+
+/// `fails 3 checks`.
+pub fn fails(findings: &[KnownFault]) -> String {
+    format!("fails {}", count(findings.len(), "check"))
+}
+
+/// Of a moment.
+pub fn day(moment: &str) -> &str {
+    moment.split('T').next().unwrap_or_default()
+}
