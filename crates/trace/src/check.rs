@@ -41,7 +41,7 @@ impl Checked {
 
 /// Reads to the end, or to the first place that cannot be read.
 pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
-    let mut check = Check::default();
+    let mut check = Checker::default();
     while let Some(next) = reader.next() {
         let chunk = reader.chunk_number();
         let number = check.found.events;
@@ -94,13 +94,13 @@ pub fn alone(event: &Event) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Check {
+struct Checker {
     found: Checked,
     /// Requested bytes of each object.
     live: Live<u64>,
 }
 
-impl Check {
+impl Checker {
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         let number = self.found.events;
         self.found.events += 1;

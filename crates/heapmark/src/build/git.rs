@@ -2,7 +2,7 @@
 //! repository only; never changes it, fetches nothing, and runs nothing of it before its build.
 
 use super::paths::{absolute, in_path, name_of};
-use super::repository::{Entry, Repository};
+use super::repository::{Repository, TreeEntry};
 use super::step::Steps;
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
 use crate::catalog::{Source, Sources};
@@ -106,7 +106,7 @@ fn own_build(
     folder: &Path,
     repository: &Repository,
     hash: &str,
-    files: &[Entry],
+    files: &[TreeEntry],
 ) -> Result<Option<OwnBuild>> {
     let beside = folder.join(OWN_BUILD);
     let own = files.iter().find(|file| file.path == Path::new(OWN_BUILD));
@@ -127,7 +127,7 @@ fn own_build(
 
 /// The folder of an entry's crate that these files can take the place of: all that its recipe
 /// compiles is among them.
-fn folder_for<'a>(entry: &'a Allocator, files: &[Entry]) -> Option<&'a str> {
+fn folder_for<'a>(entry: &'a Allocator, files: &[TreeEntry]) -> Option<&'a str> {
     let Source::Crate {
         repository: Some(folder),
         ..

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 pub struct Repository(PathBuf);
 
 /// A file of a commit.
-pub struct Entry {
+pub struct TreeEntry {
     /// From the repository's root.
     pub path: PathBuf,
     kind: Kind,
@@ -65,14 +65,14 @@ impl Repository {
     }
 
     /// The files of a commit.
-    pub fn files(&self, commit: &str) -> Option<Vec<Entry>> {
+    pub fn files(&self, commit: &str) -> Option<Vec<TreeEntry>> {
         let listed = self.bytes(&["ls-tree", "-r", "--full-tree", "-z", commit])?;
         let lines = listed.split(|byte| *byte == 0);
         lines.filter(|line| !line.is_empty()).map(entry).collect()
     }
 
     /// The text of a file of a commit.
-    pub fn text(&self, file: &Entry) -> Result<String> {
+    pub fn text(&self, file: &TreeEntry) -> Result<String> {
         let mut text = String::new();
         self.contents(&[file], |_, content| {
             Ok(content.read_to_string(&mut text).map(drop)?)
@@ -82,14 +82,14 @@ impl Repository {
 
     /// Whether the files in its folder, or in its index, are others than those of a commit. Files
     /// that were never added do not count. Git's own comparison would run filters.
-    pub fn differs(&self, commit: &str, files: &[Entry]) -> Result<bool> {
+    pub fn differs(&self, commit: &str, files: &[TreeEntry]) -> Result<bool> {
         let Some(top) = self.line(&["rev-parse", "--show-toplevel"]) else {
             // It has no such folder.
             return Ok(false);
         };
         let staged = self.bytes(&["diff-index", "--cached", "--name-only", commit]);
         let mut differs = staged.is_some_and(|staged| !staged.is_empty());
-        let files: Vec<&Entry> = files.iter().collect();
+        let files: Vec<&TreeEntry> = files.iter().collect();
         self.contents(&files, |file, content| {
             differs = differs || !file.lies_in(Path::new(&top), content)?;
             Ok(())
@@ -111,7 +111,7 @@ impl Repository {
         let epoch = SystemTime::UNIX_EPOCH;
         let time = epoch.checked_add(since).unwrap_or(epoch);
         // Nothing is written through a link: they come last.
-        let (links, others): (Vec<&Entry>, Vec<&Entry>) =
+        let (links, others): (Vec<&TreeEntry>, Vec<&TreeEntry>) =
             files.iter().partition(|it| it.kind == Kind::Link);
         self.contents(&[others, links].concat(), |file, content| {
             let path = into.join(&file.path);
@@ -122,8 +122,8 @@ impl Repository {
     /// Reads files, one after the other.
     fn contents(
         &self,
-        files: &[&Entry],
-        mut take: impl FnMut(&Entry, &mut dyn Read) -> Result<()>,
+        files: &[&TreeEntry],
+        mut take: impl FnMut(&TreeEntry, &mut dyn Read) -> Result<()>,
     ) -> Result<()> {
         let mut git = self.git(&["cat-file", "--batch", "--buffer"]);
         let git = git.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -209,7 +209,7 @@ impl Repository {
 }
 
 /// `MODE KIND OBJECT\tPATH`.
-fn entry(line: &[u8]) -> Option<Entry> {
+fn entry(line: &[u8]) -> Option<TreeEntry> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let head = str::from_utf8(&line[..tab]).ok()?;
     let mut words = head.split(' ');
@@ -219,14 +219,14 @@ fn entry(line: &[u8]) -> Option<Entry> {
         "160000" => Kind::Submodule,
         _ => Kind::File { mode: 0o666 },
     };
-    Some(Entry {
+    Some(TreeEntry {
         path: OsStr::from_bytes(&line[tab + 1..]).into(),
         kind,
         object: words.nth(1)?.to_owned(),
     })
 }
 
-impl Entry {
+impl TreeEntry {
     fn write(&self, path: &Path, content: &mut dyn Read, time: SystemTime) -> Result<()> {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         match self.kind {

@@ -44,7 +44,7 @@ pub struct CheckPage {
     /// Addresses at which a fault is the hardware's answer.
     pub target: std::ops::Range<u64>,
     /// The first signal that came.
-    pub fault: Option<Fault>,
+    pub fault: Option<CaughtSignal>,
     /// Pairs of live blocks that overlap.
     pub overlaps: u64,
     /// Blocks whose bytes were changed in the exercise.
@@ -58,7 +58,7 @@ pub struct CheckPage {
 }
 
 /// A signal that the process has caught.
-pub struct Fault {
+pub struct CaughtSignal {
     /// Its number.
     pub signal: i32,
     /// `si_addr`.
@@ -69,7 +69,7 @@ pub struct Fault {
     pub is_own_end: bool,
 }
 
-impl Fault {
+impl CaughtSignal {
     /// Whether it came of an access.
     pub fn is_access(&self) -> bool {
         [libc::SIGSEGV, libc::SIGBUS].contains(&self.signal)
@@ -95,7 +95,7 @@ impl CheckPage {
             chosen_blocks,
             chosen_writes,
         ] = numbers(file).context("cannot read a memory file")?;
-        let mut fault = Fault {
+        let mut fault = CaughtSignal {
             signal: signal as i32,
             address,
             object: holder(pc, lines),

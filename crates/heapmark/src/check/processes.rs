@@ -46,7 +46,7 @@ pub struct CheckJob<'a> {
 #[derive(Default)]
 pub struct Trial {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
     /// Its lines: `reason=` what did not hold, `note=` a value, `sample=` a value of which only those of many
@@ -58,7 +58,7 @@ pub struct Trial {
 
 /// How it ended.
 #[derive(Clone, Default)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// At its own end.
     #[default]
     Done,
@@ -84,16 +84,16 @@ impl Trial {
     }
 }
 
-impl Ended {
+impl ProcessEnd {
     /// In words; `None` at its own end.
     pub fn words(&self) -> Option<String> {
         match self {
-            Ended::Done => None,
-            Ended::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
-            Ended::Unsupported(why) | Ended::Broken(why) | Ended::NotLoaded(why) => {
+            ProcessEnd::Done => None,
+            ProcessEnd::TooLarge => Some("ended by heapmark: it took more than 2 GiB".into()),
+            ProcessEnd::Unsupported(why) | ProcessEnd::Broken(why) | ProcessEnd::NotLoaded(why) => {
                 Some(why.clone())
             }
-            Ended::Hung(limit) => Some(format!("not ended after {} s", limit.as_secs_f64())),
+            ProcessEnd::Hung(limit) => Some(format!("not ended after {} s", limit.as_secs_f64())),
         }
     }
 }
@@ -115,11 +115,15 @@ impl CheckProcesses<'_> {
     pub fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial> {
         may_go_on(self.stop)?;
         let refused = match subject.refused.clone() {
-            Some(Outcome::Unsupported { why }) => Some(Ended::Unsupported(why)),
-            Some(outcome) => Some(Ended::NotLoaded(outcome.reason())),
+            Some(Outcome::Unsupported { why }) => Some(ProcessEnd::Unsupported(why)),
+            Some(outcome) => Some(ProcessEnd::NotLoaded(outcome.reason())),
             None => None,
         };
-        let replaced = || Some(Ended::NotLoaded(prove::are_as_first_seen(subject).err()?));
+        let replaced = || {
+            Some(ProcessEnd::NotLoaded(
+                prove::are_as_first_seen(subject).err()?,
+            ))
+        };
         if let Some(ended) = refused.or_else(replaced) {
             return Ok(Trial {
                 ended,
@@ -159,9 +163,11 @@ impl CheckProcesses<'_> {
         let mut look = |launcher: i32| {
             let resident: u64 = descendants(launcher).into_iter().map(resident_bytes).sum();
             let why = if resident > MOST_BYTES {
-                Some(Ended::TooLarge)
+                Some(ProcessEnd::TooLarge)
             } else {
-                patience.is_over(launcher).then_some(Ended::Hung(timeout))
+                patience
+                    .is_over(launcher)
+                    .then_some(ProcessEnd::Hung(timeout))
             };
             if why.is_some() {
                 ended_for = why;
@@ -181,9 +187,9 @@ impl CheckProcesses<'_> {
         let proof = Some(proof(&lines)).filter(|proof| proof.is_complete());
         let others = proof.and_then(|proof| prove::verify(subject, &proof).err());
         let ended = match (others, ended_for, &end.hang) {
-            (Some(why), _, _) => Ended::NotLoaded(why),
+            (Some(why), _, _) => ProcessEnd::NotLoaded(why),
             (None, Some(ended), _) => ended,
-            (None, None, Some((limit, _))) => Ended::Hung(*limit),
+            (None, None, Some((limit, _))) => ProcessEnd::Hung(*limit),
             _ => by_itself(&end, &lines),
         };
         let status = end.launched.status;
@@ -200,7 +206,7 @@ impl CheckProcesses<'_> {
     }
 }
 
-fn by_itself(end: &End, lines: &ReportLines) -> Ended {
+fn by_itself(end: &End, lines: &ReportLines) -> ProcessEnd {
     let reached = lines.value("end").is_some();
     let when = if reached { " after its end" } else { "" };
     let last_words = || match end.last_words().lines().last() {
@@ -209,24 +215,24 @@ fn by_itself(end: &End, lines: &ReportLines) -> Ended {
     };
     let signal = libc::WTERMSIG(end.launched.status);
     match (end.code(), lines.value("unsupported")) {
-        (Some(0), _) if reached => Ended::Done,
-        (Some(UNSUPPORTED), Some(why)) => Ended::Unsupported(why.into()),
+        (Some(0), _) if reached => ProcessEnd::Done,
+        (Some(UNSUPPORTED), Some(why)) => ProcessEnd::Unsupported(why.into()),
         (Some(NOT_LOADED), _) if lines.value("owner").is_none() => {
-            Ended::NotLoaded(format!("the program could not be loaded{}", last_words()))
+            ProcessEnd::NotLoaded(format!("the program could not be loaded{}", last_words()))
         }
-        (Some(code), _) if FAILED.contains(&code) => Ended::NotLoaded(format!(
+        (Some(code), _) if FAILED.contains(&code) => ProcessEnd::NotLoaded(format!(
             "the check itself failed: exit code {code}{}",
             last_words()
         )),
-        (Some(code), _) => Ended::Broken(format!("exit code {code}{when}{}", last_words())),
+        (Some(code), _) => ProcessEnd::Broken(format!("exit code {code}{when}{}", last_words())),
         // If a library has killed its parent process, the launcher is gone and left no account.
         (None, _) if end.killed_for_memory() => {
-            Ended::NotLoaded("killed by the kernel, for lack of memory".into())
+            ProcessEnd::NotLoaded("killed by the kernel, for lack of memory".into())
         }
         (None, _) if signal == libc::SIGKILL && !end.unaccounted => {
-            Ended::NotLoaded("killed by SIGKILL, and not for lack of memory".into())
+            ProcessEnd::NotLoaded("killed by SIGKILL, and not for lack of memory".into())
         }
-        (None, _) => Ended::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
+        (None, _) => ProcessEnd::Broken(format!("{}{when}{}", signal_name(signal), last_words())),
     }
 }
 
@@ -251,11 +257,11 @@ mod tests {
                 unaccounted,
             };
             match by_itself(&end, &ReportLines::parse(lines)) {
-                Ended::Done => "done".into(),
-                Ended::Unsupported(why) => format!("unsupported: {why}"),
-                Ended::Broken(why) => format!("broken: {why}"),
-                Ended::NotLoaded(why) => format!("error: {why}"),
-                Ended::Hung(_) | Ended::TooLarge => "of no status".into(),
+                ProcessEnd::Done => "done".into(),
+                ProcessEnd::Unsupported(why) => format!("unsupported: {why}"),
+                ProcessEnd::Broken(why) => format!("broken: {why}"),
+                ProcessEnd::NotLoaded(why) => format!("error: {why}"),
+                ProcessEnd::Hung(_) | ProcessEnd::TooLarge => "of no status".into(),
             }
         };
         let exit = |code: i32, lines: &str| ended(code << 8, false, false, lines);

@@ -18,14 +18,14 @@ const GLOSSARY: &str = include_str!("../../../../docs/GLOSSARY.md");
 const METRICS: &str = include_str!("../../../../docs/METRICS.md");
 
 /// A row of a table.
-struct Entry {
+struct GlossaryEntry {
     /// The first cell: names, separated by commas.
     names: String,
     /// The cell below `meaning`, or else the last one; and the others with their headings.
     meaning: String,
 }
 
-impl Entry {
+impl GlossaryEntry {
     fn each_name(&self) -> impl Iterator<Item = &str> {
         self.names.split(", ")
     }
@@ -43,27 +43,32 @@ impl Entry {
 /// Runs the command.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
     let pages = [GLOSSARY, &report::metrics(), METRICS];
-    let all: Vec<Entry> = pages.into_iter().flat_map(entries).collect();
+    let all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
     let word = args.word.join(" ").to_lowercase();
     let exact = || all.iter().filter(|entry| entry.is(&word));
-    let found: Vec<&Entry> = match exact().next() {
+    let found: Vec<&GlossaryEntry> = match exact().next() {
         Some(_) => exact().collect(),
         None => {
-            let holds = |entry: &&Entry| entry.names.to_lowercase().contains(&word);
+            let holds = |entry: &&GlossaryEntry| entry.names.to_lowercase().contains(&word);
             all.iter().filter(holds).collect()
         }
     };
     if found.is_empty() {
-        let names = all.iter().flat_map(Entry::each_name);
+        let names = all.iter().flat_map(GlossaryEntry::each_name);
         let hint = did_you_mean(&word, names);
         refuse!("no explanation of `{word}`{hint}: see `heapmark explain`");
     }
-    print(found.into_iter().map(Entry::line).collect::<String>())?;
+    print(
+        found
+            .into_iter()
+            .map(GlossaryEntry::line)
+            .collect::<String>(),
+    )?;
     Ok(Exit::Done)
 }
 
 /// The rows of all tables of a page.
-fn entries(page: &str) -> Vec<Entry> {
+fn entries(page: &str) -> Vec<GlossaryEntry> {
     let mut headings = Vec::new();
     let mut found = Vec::new();
     let mut lines = page.lines().peekable();
@@ -85,7 +90,7 @@ fn entries(page: &str) -> Vec<Entry> {
         let (Some(names), Some(meaning)) = (row.first(), row.get(place)) else {
             continue;
         };
-        found.push(Entry {
+        found.push(GlossaryEntry {
             names: names.clone(),
             meaning: if others.is_empty() {
                 meaning.clone()
@@ -125,7 +130,7 @@ mod tests {
     fn rows_of_two_and_of_more_columns_are_explanations_and_marks_are_none() {
         let page = "text | no row\n\n| term | meaning |\n|---|---|\n| `a_b`, c | see [D](E.md) and [F](G.md) |\n\n\
                     | metric | unit | meaning | error |\n|---|---|---|---|\n| x | ns | a time | none |\n";
-        let lines: Vec<String> = entries(page).iter().map(Entry::line).collect();
+        let lines: Vec<String> = entries(page).iter().map(GlossaryEntry::line).collect();
         assert_eq!(
             lines,
             ["a_b, c: see D and F\n", "x: a time (unit ns; error none)\n"]

@@ -96,14 +96,14 @@ pub fn say_earlier(fault: Option<Error>) {
 }
 
 /// The destination and content of each trace; `None` if its capture was not read to its end.
-type Ended = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
+type FinishedCaptures = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
 
 /// Makes the traces of a capture and of its children.
 fn into_file(
     mut capture: Unfinished,
     without_argv: bool,
     outputs: &mut HashMap<PathBuf, Output>,
-    ended: &mut Ended,
+    ended: &mut FinishedCaptures,
 ) {
     let path = capture.path().to_path_buf();
     let Some(output) = outputs.remove(&path) else {

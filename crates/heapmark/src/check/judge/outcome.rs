@@ -4,8 +4,8 @@ use super::Tried;
 use super::gathered::{gathered, rate};
 use crate::check::definition::{Check, Ends, MisuseOutcome};
 use crate::check::file::{Impact, MisuseCell, MisuseResult, Share};
-use crate::check::process_page::{Fault, Phase};
-use crate::check::processes::{Ended, Trial};
+use crate::check::process_page::{CaughtSignal, Phase};
+use crate::check::processes::{ProcessEnd, Trial};
 use crate::execute::signal_name;
 use std::collections::BTreeMap;
 
@@ -102,15 +102,15 @@ pub fn detected(result: &MisuseResult) -> Option<(u32, u32)> {
 fn outcome(trial: &Trial, ends: Ends) -> MisuseOutcome {
     use MisuseOutcome::*;
     match &trial.ended {
-        Ended::NotLoaded(_) => Error,
-        Ended::Unsupported(_) => Unsupported,
-        Ended::Hung(_) => Hang,
-        Ended::TooLarge => Crashed,
-        Ended::Done if impact(trial) > Impact::None || trial.page.broken > 0 => Corrupted,
-        Ended::Done if trial.page.spilled > 0 => Spilled,
-        Ended::Done if ends == Ends::Values => Observed,
-        Ended::Done => Absorbed,
-        Ended::Broken(_) => broken(trial),
+        ProcessEnd::NotLoaded(_) => Error,
+        ProcessEnd::Unsupported(_) => Unsupported,
+        ProcessEnd::Hung(_) => Hang,
+        ProcessEnd::TooLarge => Crashed,
+        ProcessEnd::Done if impact(trial) > Impact::None || trial.page.broken > 0 => Corrupted,
+        ProcessEnd::Done if trial.page.spilled > 0 => Spilled,
+        ProcessEnd::Done if ends == Ends::Values => Observed,
+        ProcessEnd::Done => Absorbed,
+        ProcessEnd::Broken(_) => broken(trial),
     }
 }
 
@@ -120,7 +120,7 @@ fn broken(trial: &Trial) -> MisuseOutcome {
     use MisuseOutcome::*;
     let fault = trial.page.fault.as_ref();
     let is_trapped =
-        |fault: &Fault| fault.is_access() && trial.page.target.contains(&fault.address);
+        |fault: &CaughtSignal| fault.is_access() && trial.page.target.contains(&fault.address);
     let signal = fault.map(|it| it.signal).or(trial.signal);
     let is_of_purpose = |it| [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL].contains(&it);
     let on_purpose = fault.is_some_and(|it| it.is_own_end) || signal.is_none_or(is_of_purpose);
@@ -151,8 +151,8 @@ fn why(trial: &Trial) -> Option<String> {
     let page = &trial.page;
     let words = trial.ended.words();
     match &trial.ended {
-        Ended::Hung(_) => words.map(|words| format!("{words}, {}", page.phase.word())),
-        Ended::Broken(how) => {
+        ProcessEnd::Hung(_) => words.map(|words| format!("{words}, {}", page.phase.word())),
+        ProcessEnd::Broken(how) => {
             let how = match &page.fault {
                 Some(fault) => {
                     let (_, last_words) =
@@ -168,7 +168,7 @@ fn why(trial: &Trial) -> Option<String> {
             };
             Some(format!("{} {how}", page.phase.word()))
         }
-        Ended::Done => {
+        ProcessEnd::Done => {
             let all = [
                 (page.overlaps, "one block was handed to two owners"),
                 (
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(detected("outcome", unknown), None);
     }
 
-    fn trial(phase: Phase, operations: u64, ended: Ended) -> Trial {
+    fn trial(phase: Phase, operations: u64, ended: ProcessEnd) -> Trial {
         Trial {
             ended,
             signal: Some(libc::SIGABRT),
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn each_process_that_the_next_call_ended_is_counted() {
         let late = |operations| {
-            let ended = Ended::Broken("SIGABRT".into());
+            let ended = ProcessEnd::Broken("SIGABRT".into());
             trial(Phase::Exercise, operations, ended)
         };
         let cell = cell("double-free", [0, 0, 0, 500, 500, 500].map(late).into());
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn shares_are_of_processes_that_say_something_and_stand_where_chance_decides() {
-        let stopped = || trial(Phase::Misuse, 0, Ended::Broken("SIGABRT".into()));
-        let failed = || trial(Phase::Setup, 0, Ended::NotLoaded("killed".into()));
+        let stopped = || trial(Phase::Misuse, 0, ProcessEnd::Broken("SIGABRT".into()));
+        let failed = || trial(Phase::Setup, 0, ProcessEnd::NotLoaded("killed".into()));
         let all = || vec![stopped(), stopped(), failed()];
         let certain = cell("double-free", all());
         assert_eq!((certain.answers(), certain.share), (2, None));

@@ -2,7 +2,7 @@
 
 use crate::check::definition::Check;
 use crate::check::file::CheckResult;
-use crate::check::processes::{Ended, Trial};
+use crate::check::processes::{ProcessEnd, Trial};
 use crate::store::{CheckVerdict, Standing};
 
 /// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
@@ -38,12 +38,12 @@ pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &st
 fn verdict(trial: &Trial) -> CheckVerdict {
     let holds = trial.said("reason").is_empty();
     match &trial.ended {
-        Ended::Done if holds => CheckVerdict::Pass,
-        Ended::Unsupported(_) if holds => CheckVerdict::Unsupported,
-        Ended::Done | Ended::TooLarge | Ended::Unsupported(_) => CheckVerdict::Fail,
-        Ended::Broken(_) => CheckVerdict::Crash,
-        Ended::Hung(_) => CheckVerdict::Hang,
-        Ended::NotLoaded(_) => CheckVerdict::Error,
+        ProcessEnd::Done if holds => CheckVerdict::Pass,
+        ProcessEnd::Unsupported(_) if holds => CheckVerdict::Unsupported,
+        ProcessEnd::Done | ProcessEnd::TooLarge | ProcessEnd::Unsupported(_) => CheckVerdict::Fail,
+        ProcessEnd::Broken(_) => CheckVerdict::Crash,
+        ProcessEnd::Hung(_) => CheckVerdict::Hang,
+        ProcessEnd::NotLoaded(_) => CheckVerdict::Error,
     }
 }
 
@@ -53,10 +53,14 @@ mod tests {
 
     #[test]
     fn what_failed_before_a_check_found_that_it_cannot_apply_is_a_failure() {
-        let unsupported = || Ended::Unsupported("no process".into());
+        let unsupported = || ProcessEnd::Unsupported("no process".into());
         for (ended, text, expected) in [
-            (Ended::Done, "", CheckVerdict::Pass),
-            (Ended::Done, "reason=a block moved\n", CheckVerdict::Fail),
+            (ProcessEnd::Done, "", CheckVerdict::Pass),
+            (
+                ProcessEnd::Done,
+                "reason=a block moved\n",
+                CheckVerdict::Fail,
+            ),
             (unsupported(), "", CheckVerdict::Unsupported),
             (unsupported(), "reason=a block moved\n", CheckVerdict::Fail),
         ] {

@@ -7,7 +7,7 @@ mod tests;
 use crate::check::definition::Check;
 use crate::check::file::{CHECK_FILE, CheckFile, CheckedAllocator, Found};
 use crate::check::judge::{Tried, found, has_failed, known, why_not_well};
-use crate::check::processes::{CheckJob, CheckProcesses, Ended, Trial};
+use crate::check::processes::{CheckJob, CheckProcesses, ProcessEnd, Trial};
 use crate::execute::Subject;
 use crate::execute::child::end_orphans;
 use crate::execute::lanes::spread;
@@ -170,7 +170,7 @@ impl CheckSession<'_> {
         let mut hangs = 0;
         while (trials.len() as u32) < wanted && hangs < MOST_HANGS {
             let trial = trial(trials.len() as u32)?;
-            hangs += u32::from(matches!(trial.ended, Ended::Hung(_)));
+            hangs += u32::from(matches!(trial.ended, ProcessEnd::Hung(_)));
             // What fails is asked whether it does so each time.
             if !check.is_wrong() && has_failed(&trial) {
                 wanted = wanted.max(TRIALS_OF_A_FAILURE);

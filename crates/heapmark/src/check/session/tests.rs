@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 /// What a process of the script comes to, after so many of its check; `None` interrupts the checks.
-type Answer = Box<dyn Fn(&CheckJob, usize) -> Option<Ended> + Sync>;
+type Answer = Box<dyn Fn(&CheckJob, usize) -> Option<ProcessEnd> + Sync>;
 
 /// Answers each process as the test says, and notes it.
 struct Script {
@@ -22,7 +22,7 @@ struct Script {
 }
 
 impl Script {
-    fn new(answer: impl Fn(&CheckJob, usize) -> Option<Ended> + Sync + 'static) -> Script {
+    fn new(answer: impl Fn(&CheckJob, usize) -> Option<ProcessEnd> + Sync + 'static) -> Script {
         Script {
             lanes: 1,
             answer: Box::new(answer),
@@ -103,19 +103,19 @@ impl CheckRunner for Script {
     }
 }
 
-fn hung() -> Option<Ended> {
-    Some(Ended::Hung(Duration::from_secs(10)))
+fn hung() -> Option<ProcessEnd> {
+    Some(ProcessEnd::Hung(Duration::from_secs(10)))
 }
 
-fn crashed() -> Option<Ended> {
-    Some(Ended::Broken("SIGSEGV".into()))
+fn crashed() -> Option<ProcessEnd> {
+    Some(ProcessEnd::Broken("SIGSEGV".into()))
 }
 
 #[test]
 fn after_four_hangs_no_more_processes_are_started() {
     let always = Script::new(|job, _| match job.is_wrong {
         true => hung(),
-        false => Some(Ended::Done),
+        false => Some(ProcessEnd::Done),
     });
     let one = always.make_of_one(&["fork-ways", "double-free"], true);
     let result = &one.results[0];
@@ -125,7 +125,7 @@ fn after_four_hangs_no_more_processes_are_started() {
     }
     let every_second = Script::new(|_, before| match before % 2 {
         0 => hung(),
-        _ => Some(Ended::Done),
+        _ => Some(ProcessEnd::Done),
     });
     let one = every_second.make_of_one(&["fork-ways"], true);
     assert_eq!((one.results[0].times, one.results[0].failed), ((4, 7), 4));
@@ -135,7 +135,7 @@ fn after_four_hangs_no_more_processes_are_started() {
 fn what_fails_is_asked_whether_it_does_so_each_time() {
     let once = Script::new(|_, before| match before {
         0 => crashed(),
-        _ => Some(Ended::Done),
+        _ => Some(ProcessEnd::Done),
     });
     let one = once.make_of_one(&["free-errno"], false);
     let result = &one.results[0];
@@ -144,7 +144,7 @@ fn what_fails_is_asked_whether_it_does_so_each_time() {
         (CheckVerdict::Crash, (1, 3), 1)
     );
     assert_eq!(result.reasons, ["SIGSEGV"]);
-    let never = Script::new(|_, _| Some(Ended::Done));
+    let never = Script::new(|_, _| Some(ProcessEnd::Done));
     assert_eq!(
         never.make_of_one(&["free-errno"], false).results[0].times,
         (1, 1)
@@ -152,7 +152,7 @@ fn what_fails_is_asked_whether_it_does_so_each_time() {
     // The processes of a wrong program are counted before.
     let wrong = Script::new(|job, _| match job.is_wrong {
         true => crashed(),
-        false => Some(Ended::Done),
+        false => Some(ProcessEnd::Done),
     });
     let one = wrong.make_of_one(&["double-free"], false);
     assert_eq!(one.hardening[0].cells[0].tally.values().sum::<u32>(), 2);
@@ -162,7 +162,7 @@ fn what_fails_is_asked_whether_it_does_so_each_time() {
 fn a_wrong_program_runs_after_its_twin_and_only_if_that_ends_well() {
     let small_twin_fails = Script::new(|job, _| match (job.is_wrong, job.cell.0) {
         (false, 24) => crashed(),
-        _ => Some(Ended::Done),
+        _ => Some(ProcessEnd::Done),
     });
     let one = small_twin_fails.make_of_one(&["double-free"], false);
     assert_eq!(
@@ -189,7 +189,7 @@ fn a_wrong_program_runs_after_its_twin_and_only_if_that_ends_well() {
 
 #[test]
 fn those_that_may_take_longest_come_first_and_results_have_the_order_of_groups() {
-    let script = Script::new(|_, _| Some(Ended::Done));
+    let script = Script::new(|_, _| Some(ProcessEnd::Done));
     // 6, 10, 80 and 30 seconds.
     let names = ["double-free", "free-errno", "fork-ways", "give-back-large"];
     let one = script.make_of_one(&names, false);
@@ -217,7 +217,7 @@ fn as_many_processes_run_side_by_side_as_there_are_lanes() {
             std::thread::yield_now();
         }
         now.fetch_sub(1, Ordering::SeqCst);
-        Some(Ended::Done)
+        Some(ProcessEnd::Done)
     });
     let script = Script { lanes: 3, ..script };
     let names = [
@@ -238,7 +238,7 @@ fn what_was_found_before_an_interruption_is_kept_and_nothing_more_is_begun() {
     let stop = AtomicBool::new(false);
     let script = Script::new(move |job, _| {
         stop.fetch_or(job.check.name == "free-null", Ordering::SeqCst);
-        (!stop.load(Ordering::SeqCst)).then_some(Ended::Done)
+        (!stop.load(Ordering::SeqCst)).then_some(ProcessEnd::Done)
     });
     let names = ["free-errno", "free-null", "too-big"];
     let (file, folder) = script.make(&names, false, &["one", "two"]);
@@ -255,7 +255,7 @@ fn what_was_found_before_an_interruption_is_kept_and_nothing_more_is_begun() {
 
 #[test]
 fn each_allocator_is_checked_and_what_its_processes_leave_is_ended() {
-    let script = Script::new(|_, _| Some(Ended::Done));
+    let script = Script::new(|_, _| Some(ProcessEnd::Done));
     let (file, folder) = script.make(&["free-errno"], false, &["one", "two"]);
     let kept = CheckFile::read(folder.path()).unwrap();
     let again = kept

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
     rename_all_fields = "kebab-case",
     deny_unknown_fields
 )]
-pub enum Check {
+pub enum ClaimCheck {
     /// Each of `who` has less than each of `than`.
     Below(Against),
     /// Each of `who` has more than each of `than`.
@@ -167,44 +167,46 @@ pub struct Against {
     pub at: Place,
 }
 
-impl Check {
+impl ClaimCheck {
     /// Its own places, if it names any.
     pub fn at(&self) -> &Place {
         match self {
-            Check::Below(Against { at, .. })
-            | Check::Above(Against { at, .. })
-            | Check::Worst { at, .. }
-            | Check::Near { at, .. }
-            | Check::Far { at, .. }
-            | Check::Between { at, .. }
-            | Check::OverThreads { at, .. }
-            | Check::Flat { at, .. }
-            | Check::Levels { at, .. }
-            | Check::Correlates { at, .. }
-            | Check::LongestRelease { at, .. }
-            | Check::AlikeElsewhere { at, .. } => at,
+            ClaimCheck::Below(Against { at, .. })
+            | ClaimCheck::Above(Against { at, .. })
+            | ClaimCheck::Worst { at, .. }
+            | ClaimCheck::Near { at, .. }
+            | ClaimCheck::Far { at, .. }
+            | ClaimCheck::Between { at, .. }
+            | ClaimCheck::OverThreads { at, .. }
+            | ClaimCheck::Flat { at, .. }
+            | ClaimCheck::Levels { at, .. }
+            | ClaimCheck::Correlates { at, .. }
+            | ClaimCheck::LongestRelease { at, .. }
+            | ClaimCheck::AlikeElsewhere { at, .. } => at,
         }
     }
 
     /// The rows that it names.
     pub fn rows(&self) -> Vec<&String> {
         match self {
-            Check::Below(it) | Check::Above(it) => {
+            ClaimCheck::Below(it) | ClaimCheck::Above(it) => {
                 it.who.iter().chain(&it.than).chain(&it.except).collect()
             }
-            Check::Worst { who, .. } => vec![who],
-            Check::Far { who, .. } | Check::AlikeElsewhere { who, .. } => who.iter().collect(),
-            Check::Between {
+            ClaimCheck::Worst { who, .. } => vec![who],
+            ClaimCheck::Far { who, .. } | ClaimCheck::AlikeElsewhere { who, .. } => {
+                who.iter().collect()
+            }
+            ClaimCheck::Between {
                 who, except, over, ..
             } => {
                 let over = over.as_ref().and_then(|over| over.who.as_ref());
                 who.iter().chain(except).chain(over).collect()
             }
-            Check::Near { who, except, .. }
-            | Check::OverThreads { who, except, .. }
-            | Check::Flat { who, except, .. } => who.iter().chain(except).collect(),
-            Check::Levels { .. } | Check::Correlates { .. } => Vec::new(),
-            Check::LongestRelease {
+            ClaimCheck::Near { who, except, .. }
+            | ClaimCheck::OverThreads { who, except, .. }
+            | ClaimCheck::Flat { who, except, .. } => who.iter().chain(except).collect(),
+            ClaimCheck::Levels { .. } | ClaimCheck::Correlates { .. } => Vec::new(),
+            ClaimCheck::LongestRelease {
                 releases, collects, ..
             } => releases.iter().chain(collects).collect(),
         }
@@ -213,7 +215,7 @@ impl Check {
     /// The workloads that it names: its own, and those that it compares with.
     pub fn workloads(&self) -> Vec<&String> {
         let with = match self {
-            Check::Correlates { with, .. } => Some(with),
+            ClaimCheck::Correlates { with, .. } => Some(with),
             _ => None,
         };
         self.at()
@@ -228,10 +230,10 @@ impl Check {
     /// The workloads that are paired with its own, one for each.
     pub fn paired(&self) -> Option<&Vec<String>> {
         match self {
-            Check::Between {
+            ClaimCheck::Between {
                 over: Some(over), ..
             } => over.workloads.as_ref(),
-            Check::Levels { than, .. } => Some(than),
+            ClaimCheck::Levels { than, .. } => Some(than),
             _ => None,
         }
     }

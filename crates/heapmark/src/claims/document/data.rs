@@ -1,13 +1,13 @@
 //! Checks that a document's file is consistent and fits the catalogue: an unknown name would make a
 //! claim untestable for ever.
 
-use super::{Claim, Document, Figure};
+use super::{Claim, Document, PublishedFigure};
 use crate::catalog::Catalog;
 use crate::catalog::faults::{Fault, suggestion};
 use crate::catalog::malloc_api::matches;
 
 /// What a document is checked against, and the faults so far.
-pub struct Reader<'a> {
+pub struct DocumentChecker<'a> {
     pub document: &'a Document,
     pub file: &'a str,
     pub text: &'a str,
@@ -30,7 +30,7 @@ pub fn fault_at(
     Fault::new(file, key, format!("{what} (line {line})"), mend)
 }
 
-impl Reader<'_> {
+impl DocumentChecker<'_> {
     /// Adds each fault with its line.
     pub fn check(&mut self) {
         let document = self.document;
@@ -86,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    fn figure(&mut self, figure: &Figure) {
+    fn figure(&mut self, figure: &PublishedFigure) {
         let title = &figure.title;
         self.workloads("workload", title, [&figure.workload]);
         let columns = figure.threads.len() * figure.measures.len();

@@ -208,7 +208,7 @@ fn parse(
     let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
     let mut document: HardeningDocument = faults::read(file, text, faults)?;
     document.name = name;
-    let mut reader = Reader {
+    let mut checker = HardeningChecker {
         document: &document,
         file,
         text,
@@ -216,13 +216,13 @@ fn parse(
         checks,
         faults,
     };
-    reader.check();
+    checker.check();
     Some(document)
 }
 
 /// What a document is checked against, and the faults so far. An unknown name would make a claim
 /// untestable for ever.
-struct Reader<'a> {
+struct HardeningChecker<'a> {
     document: &'a HardeningDocument,
     file: &'a str,
     text: &'a str,
@@ -231,7 +231,7 @@ struct Reader<'a> {
     faults: &'a mut Vec<Fault>,
 }
 
-impl Reader<'_> {
+impl HardeningChecker<'_> {
     fn check(&mut self) {
         let document = self.document;
         for (name, allocator) in &document.allocators {

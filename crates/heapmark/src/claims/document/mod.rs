@@ -8,7 +8,7 @@ mod hardening;
 mod measure;
 mod place;
 
-pub use check::Check;
+pub use check::ClaimCheck;
 pub use hardening::{Claimed, Feature, HardeningDocument, Sign, Signs};
 pub use measure::Measure;
 pub use place::{Needs, Over, Shape, Take, Threads};
@@ -46,7 +46,7 @@ pub struct Document {
     pub rows: Rows,
     /// Its tables.
     #[serde(default)]
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
     /// Its claims.
     pub claims: Vec<Claim>,
 }
@@ -77,7 +77,7 @@ pub struct DocumentRow {
 /// A published table: a column per thread count and measure.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Figure {
+pub struct PublishedFigure {
     /// What it shows.
     pub title: String,
     /// The workload that measures ours.
@@ -136,7 +136,7 @@ pub struct Claim {
     #[serde(default)]
     pub distributions: Vec<String>,
     /// The claim holds if all of them do.
-    pub checks: Vec<Check>,
+    pub checks: Vec<ClaimCheck>,
 }
 
 impl Document {
@@ -186,14 +186,14 @@ pub fn parse(
     let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
     let mut document: Document = faults::read(file, text, faults)?;
     document.name = name;
-    let mut reader = data::Reader {
+    let mut checker = data::DocumentChecker {
         document: &document,
         file,
         text,
         catalog,
         faults,
     };
-    reader.check();
+    checker.check();
     Some(document)
 }
 

@@ -134,7 +134,7 @@ fn the_five_documents_have_their_48_claims_and_all_their_figures() {
             .iter()
             .find(|document| document.short == short)
             .unwrap();
-        let count = |figure: &Figure| {
+        let count = |figure: &PublishedFigure| {
             (
                 figure.rows.len(),
                 figure.rows.iter().map(|row| row.values.len()).sum(),

@@ -5,13 +5,13 @@ use super::evidence::{Evidence, Spot};
 use super::judged::Number;
 use super::sizes;
 use crate::catalog::joined;
-use crate::claims::document::{Document, Figure, Measure};
+use crate::claims::document::{Document, Measure, PublishedFigure};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A published table with ours in the same columns.
 pub struct Reproduced<'a> {
     /// The table.
-    pub figure: &'a Figure,
+    pub figure: &'a PublishedFigure,
     /// Thread counts of the document and of our runs, ascending, each with every measure.
     pub columns: Vec<(u32, &'a Measure)>,
     /// Thread counts that our runs had more of than usable CPUs.
@@ -53,7 +53,7 @@ fn by_threads(all: impl Iterator<Item = (u32, Vec<String>)>) -> Vec<String> {
 /// A table of a document.
 pub fn reproduced<'a>(
     document: &Document,
-    figure: &'a Figure,
+    figure: &'a PublishedFigure,
     evidence: &Evidence,
 ) -> Reproduced<'a> {
     let spot = |threads| Spot {

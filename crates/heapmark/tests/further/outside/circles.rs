@@ -1,4 +1,5 @@
-//! Files that import each other cannot be read one by one, so there are few, and no large circle.
+//! Files that import each other cannot be read one by one, so there are few, and no large circle. A name that many types
+//! have names none of them.
 
 use crate::support::repository;
 use std::fs;
@@ -8,16 +9,26 @@ use std::process::Command;
 /// At most so many circles, and files in one.
 const MOST: usize = 3;
 
-/// The circles of a checkout, as `scripts/code-size.py` prints them: `of 2 in CRATE: a, b`.
-fn circles(checkout: &Path) -> Vec<String> {
+/// What `scripts/code-size.py` prints of a checkout in lines that begin with `what`, without it.
+fn printed(checkout: &Path, what: &str) -> Vec<String> {
     let end = Command::new("python3")
         .args([&repository().join("scripts/code-size.py"), checkout])
         .output()
-        .expect("python3 counts the circles");
+        .expect("python3 reads the sources");
     assert!(end.status.success(), "{end:?}");
     let text = String::from_utf8(end.stdout).unwrap();
-    let circles = text.lines().filter_map(|line| line.strip_prefix("cycle "));
-    circles.map(String::from).collect()
+    let lines = text.lines().filter_map(|line| line.strip_prefix(what));
+    lines.map(String::from).collect()
+}
+
+/// `of 2 in CRATE: a, b`.
+fn circles(checkout: &Path) -> Vec<String> {
+    printed(checkout, "cycle ")
+}
+
+/// Names of types that are defined more than twice, each with its count.
+fn overused(checkout: &Path) -> Vec<String> {
+    printed(checkout, "types defined more than twice: ")
 }
 
 fn is_large(circle: &str) -> bool {
@@ -32,6 +43,25 @@ fn few_files_import_each_other() {
         !circles.iter().any(|circle| is_large(circle)),
         "{circles:#?}"
     );
+}
+
+#[test]
+fn no_name_is_that_of_three_types() {
+    assert_eq!(overused(&repository()), ["none"]);
+}
+
+#[test]
+fn a_planted_name_of_three_types_is_found() {
+    let checkout = Path::new(env!("CARGO_TARGET_TMPDIR")).join("names");
+    let source = checkout.join("crates/planted/src");
+    fs::create_dir_all(&source).unwrap();
+    let write = |name: &str, text: &str| fs::write(source.join(name), text).unwrap();
+    write("lib.rs", "mod a;\nmod b;\nstruct Same;\nstruct Other;\n");
+    write("a.rs", "pub enum Same {}\n");
+    write("b.rs", "pub struct Other;\n");
+    assert_eq!(overused(&checkout), ["none"]);
+    write("b.rs", "pub type Same = u8;\npub struct Other;\n");
+    assert_eq!(overused(&checkout), ["Same 3"]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod whole;
 use super::evidence::{Evidence, Lack, Spot};
 use super::judged::{JudgedPart, Number, Said, Verdict};
 use super::order::{LEAST_SAMPLES, Order, between, beyond};
-use crate::claims::document::{Check, Claim, Measure, Needs, Rows, Threads};
+use crate::claims::document::{Claim, ClaimCheck, Measure, Needs, Rows, Threads};
 use crate::plan::case_name;
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -112,16 +112,22 @@ struct CheckedPlaces<'a> {
 impl CheckedPlaces<'_> {
     /// Runs the check; `None` if it does not apply to this machine. Returns how many of its parts
     /// decide.
-    fn see(&mut self, check: &Check) -> Option<Needs> {
+    fn see(&mut self, check: &ClaimCheck) -> Option<Needs> {
         match check {
-            Check::Below(it) => self.against(&it.who, &it.than, &it.except, Order::Below, false),
-            Check::Above(it) => self.against(&it.who, &it.than, &it.except, Order::Above, false),
-            Check::Worst { who, .. } => self.against(from_ref(who), &[], &[], Order::Above, true),
-            Check::Near {
+            ClaimCheck::Below(it) => {
+                self.against(&it.who, &it.than, &it.except, Order::Below, false)
+            }
+            ClaimCheck::Above(it) => {
+                self.against(&it.who, &it.than, &it.except, Order::Above, false)
+            }
+            ClaimCheck::Worst { who, .. } => {
+                self.against(from_ref(who), &[], &[], Order::Above, true)
+            }
+            ClaimCheck::Near {
                 architecture: Some(other),
                 ..
             } if *other != self.evidence.architecture() => return None,
-            Check::Near {
+            ClaimCheck::Near {
                 who,
                 except,
                 factor,
@@ -131,10 +137,10 @@ impl CheckedPlaces<'_> {
                 self.beside_best(who, except, |away| between(away, 0.0, *factor));
                 return Some(*needs);
             }
-            Check::Far { who, factor, .. } => {
+            ClaimCheck::Far { who, factor, .. } => {
                 self.beside_best(who, &[], |away| beyond(away, *factor));
             }
-            Check::Between {
+            ClaimCheck::Between {
                 who,
                 except,
                 bounds,
@@ -146,28 +152,28 @@ impl CheckedPlaces<'_> {
                 self.between(who, except, *bounds, over.as_ref(), *take);
                 return Some(*needs);
             }
-            Check::OverThreads {
+            ClaimCheck::OverThreads {
                 who,
                 except,
                 shape,
                 from,
                 ..
             } => self.over_threads(who, except, *shape, *from),
-            Check::Flat {
+            ClaimCheck::Flat {
                 who,
                 except,
                 factor,
                 ..
             } => self.flat(who, except, *factor),
-            Check::Levels { than, needs, .. } => {
+            ClaimCheck::Levels { than, needs, .. } => {
                 self.levels(than);
                 return Some(*needs);
             }
-            Check::Correlates { with, .. } => self.correlates(with),
-            Check::LongestRelease {
+            ClaimCheck::Correlates { with, .. } => self.correlates(with),
+            ClaimCheck::LongestRelease {
                 releases, collects, ..
             } => self.longest_release(releases, collects),
-            Check::AlikeElsewhere { who, column, .. } => self.alike_elsewhere(who, column),
+            ClaimCheck::AlikeElsewhere { who, column, .. } => self.alike_elsewhere(who, column),
         }
         Some(Needs::All)
     }
