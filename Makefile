@@ -35,8 +35,9 @@ test-all: setup-test        ## also what takes longer: full presets, all languag
 	$(TEST) --doc
 	$(TEST) --no-fail-fast --tests -- --include-ignored
 
-test-core:                  ## the tests of crates/heapmark that need no more than a C compiler: for a first change
-	$(CARGO) test --locked --no-fail-fast -p heapmark --lib --test core
+HOST = core check capture pool claims
+test-core:                  ## the tests of the host's crates that need no more than a C compiler: for a first change
+	$(CARGO) test --locked --no-fail-fast -p heapmark $(HOST:%=-p heapmark-%) --lib --test core
 
 test-beside-load: setup-test ## the end-to-end tests ten times, five of them beside four busy loops: for a night; ARGS="1 1" for once each
 	scripts/beside-load.sh $(ARGS)

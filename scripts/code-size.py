@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """How large the code is, and how entangled. Prints for each crate its production files, code lines, tokens and tokens per
-line, then the code lines of the host's core and features, the cycles of files that import each other and the names of types that are
-defined more than twice.
+line, then the cycles of files that import each other and the names of types that are defined more than twice.
 
     code-size.py [ROOT]     a checkout (default: this one)
 
@@ -25,10 +24,8 @@ TOKEN = re.compile(
 )
 DEFINED = re.compile(r"\b(struct|enum|union|trait|type|fn|const|static|mod|macro_rules!)\s+(?:mut\s+)?(\w+)")
 TYPES = ("struct", "enum", "union", "trait", "type")
-# Folders of the host that are no part of its core: features, and the command line above all.
-ABOVE_CORE = ("check", "capture", "pool", "claims", "cli")
-CRATES = {"heapmark": "heapmark", "guest": "heapmark_guest", "wire": "heapmark_wire", "recorder": "heapmark_recorder",
-          "stats": "heapmark_stats", "trace": "heapmark_trace"}
+# The crates of the host: the core, features above it, and the command line above all.
+HOST = ("core", "check", "capture", "pool", "claims", "heapmark")
 
 
 def tokens(text):
@@ -86,7 +83,7 @@ def types(code):
 
 class Crate:
     def __init__(self, folder):
-        self.name = CRATES.get(folder.name, folder.name)
+        self.name = folder.name
         self.files = {}
         for path in sorted((folder / "src").rglob("*.rs")):
             parts = path.relative_to(folder / "src").parts
@@ -234,21 +231,11 @@ def main():
         for code in crate.files.values():
             count.update(lines=len({line for _, line in code}), tokens=len(code))
         total += count
-        if crate.name in ("heapmark", "heapmark_stats", "heapmark_trace"):
+        if crate.name in HOST + ("stats", "trace"):
             host += count
         show(crate.name, count)
     show("host, stats, trace", host)
     show("all", total)
-    parts = collections.Counter()
-    for crate in crates:
-        if crate.name == "heapmark":
-            for module, code in crate.files.items():
-                part = module[0] if module and module[0] in ABOVE_CORE else "core"
-                parts[part] += len({line for _, line in code})
-                parts["cmd"] += len({line for _, line in code}) if module[:1] == ("cmd",) else 0
-    if parts:
-        features = ", ".join(f"{part} {parts[part]}" for part in ABOVE_CORE)
-        print(f"code lines of the host: core {parts['core']} (its commands {parts['cmd']}), {features}")
     for crate in crates:
         for circle in circles(imports(crate)):
             print(f"cycle of {len(circle)} in {crate.name}: {', '.join(circle)}")

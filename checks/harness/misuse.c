@@ -11,7 +11,7 @@
 size_t size;
 bool informed, wrong;
 
-// The words of the page; crates/heapmark/src/check/process_page.rs reads them in this order.
+// The words of the page; crates/check/src/process_page.rs reads them in this order.
 enum { PHASE, OPERATIONS, TARGET, TARGET_END, SIGNAL, CODE, ADDRESS, PC, OVERLAPS, BROKEN, SPILLED, CHOSEN_BLOCKS, CHOSEN_WRITES };
 enum { SETUP, MISUSED, EXERCISE, VERIFY, DONE };
 

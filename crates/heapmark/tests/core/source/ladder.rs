@@ -1,13 +1,13 @@
-//! Holds the order of the host's modules: a module uses only modules to its left in
-//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd < check, capture, pool < claims < cli`,
-//! a feature no other than `claims` uses `check`, and nothing of the host enters the guest. Reads the sources as text.
+//! Holds the order of the core's stages: a stage uses only stages to its left in
+//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`. Features are crates above it,
+//! of which only `claims` uses another one, and nothing of the host enters the guest. Reads the sources as text.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules of one step do not know each other. Up to `cmd` they are the core, which knows no feature.
-const LADDER: [&[&str]; 13] = [
+/// Stages of one step do not know each other.
+const LADDER: [&[&str]; 10] = [
     &["file"],
     &["catalog"],
     &["build"],
@@ -18,13 +18,18 @@ const LADDER: [&[&str]; 13] = [
     &["analyse"],
     &["session", "report"],
     &["cmd"],
-    &["check", "capture", "pool"],
-    &["claims"],
-    &["cli"],
 ];
 
-/// What a feature could use by its step, and must not: it needs one other.
-const UNNEEDED: [(&str, &str); 2] = [("claims", "capture"), ("claims", "pool")];
+/// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
+pub const HOST: [&str; 6] = ["core", "check", "capture", "pool", "claims", "heapmark"];
+
+/// Crates of features, each with the features that it may use.
+const FEATURES: [(&str, &[&str]); 4] = [
+    ("check", &[]),
+    ("capture", &[]),
+    ("pool", &[]),
+    ("claims", &["check"]),
+];
 
 fn step(module: &str) -> Option<usize> {
     LADDER.iter().position(|step| step.contains(&module))
@@ -88,9 +93,6 @@ fn faults(module: &str, text: &str) -> Vec<String> {
             (Some(theirs), Some(own)) if theirs >= own => {
                 Some(format!("{module} uses {used}, which is not to its left"))
             }
-            _ if UNNEEDED.contains(&(module, &used)) => {
-                Some(format!("{module} uses {used}, another feature"))
-            }
             _ => None,
         })
         .collect()
@@ -116,9 +118,21 @@ pub fn crates() -> PathBuf {
         .to_path_buf()
 }
 
+/// The source files of the host, each with its path in its crate.
+pub fn host_files() -> Vec<(PathBuf, PathBuf)> {
+    let of = |name: &str| {
+        let source = crates().join(name).join("src");
+        let files = rust_files(&source).into_iter();
+        files
+            .map(|file| (file.strip_prefix(&source).unwrap().to_path_buf(), file))
+            .collect::<Vec<_>>()
+    };
+    HOST.into_iter().flat_map(of).collect()
+}
+
 #[test]
 fn every_stage_uses_only_stages_to_its_left() {
-    let source = crates().join("heapmark/src");
+    let source = crates().join("core/src");
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for file in rust_files(&source) {
@@ -131,7 +145,7 @@ fn every_stage_uses_only_stages_to_its_left() {
             .to_str()
             .unwrap()
             .trim_end_matches(".rs");
-        if ["main", "lib", "guest_main"].contains(&module) {
+        if module == "lib" {
             continue;
         }
         assert!(
@@ -180,18 +194,6 @@ fn the_checker_sees_planted_steps_to_the_right() {
         faults("cmd", "use crate::helpers::join;"),
         ["cmd uses crate::helpers, which is no stage"]
     );
-    assert_eq!(
-        faults("report", "use crate::check::file::CheckFile;"),
-        ["report uses check, which is not to its left"]
-    );
-    assert_eq!(
-        faults("pool", "use crate::check::file::CheckFile;"),
-        ["pool uses check, which is not to its left"]
-    );
-    assert_eq!(
-        faults("claims", "use crate::{check, pool};"),
-        ["claims uses pool, another feature"]
-    );
     let group = "use crate::{\n    catalog::{self, Tier},\n    report,\n};";
     assert_eq!(
         faults("store", group),
@@ -205,13 +207,12 @@ fn the_checker_sees_planted_steps_to_the_right() {
 
 #[test]
 fn no_process_is_signalled_by_a_number_that_may_be_anothers_by_then() {
-    let source = crates().join("heapmark/src");
     let by_number = |text: &str| text.contains("libc::kill(") || text.contains("kill_process(");
-    let files = rust_files(&source)
+    let files = host_files()
         .into_iter()
-        .filter(|file| by_number(&fs::read_to_string(file).unwrap()));
+        .filter(|(_, file)| by_number(&fs::read_to_string(file).unwrap()));
     let files: Vec<String> = files
-        .map(|file| file.strip_prefix(&source).unwrap().display().to_string())
+        .map(|(place, _)| place.display().to_string())
         .collect();
     // A process that is traced keeps its number until its tracer has waited for it, in the same thread.
     assert_eq!(files, ["execute/exec_tracer.rs"]);
@@ -226,6 +227,37 @@ fn the_guest_knows_nothing_of_the_host() {
     }
     let dependencies = dependencies("guest");
     assert_eq!(dependencies, ["heapmark-wire", "libc"]);
+}
+
+/// Features among these dependencies that a feature may not use.
+fn strangers(feature: &str, dependencies: &[String]) -> Vec<String> {
+    let allowed = FEATURES
+        .iter()
+        .find(|(name, _)| *name == feature)
+        .unwrap()
+        .1;
+    let features = FEATURES.iter().map(|(name, _)| name);
+    features
+        .filter(|name| dependencies.contains(&format!("heapmark-{name}")))
+        .filter(|name| !allowed.contains(name))
+        .map(|name| format!("{feature} uses {name}"))
+        .collect()
+}
+
+#[test]
+fn no_feature_but_claims_uses_another_one() {
+    for (feature, _) in FEATURES {
+        assert_eq!(strangers(feature, &dependencies(feature)), [""; 0]);
+    }
+    let planted = ["heapmark-core", "heapmark-pool", "heapmark-check"].map(String::from);
+    assert_eq!(strangers("claims", &planted), ["claims uses pool"]);
+}
+
+#[test]
+fn the_core_uses_no_feature() {
+    let known = dependencies("core");
+    let mut features = FEATURES.iter().map(|(name, _)| format!("heapmark-{name}"));
+    assert_eq!(features.find(|it| known.contains(it)), None);
 }
 
 #[test]

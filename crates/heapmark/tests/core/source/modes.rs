@@ -1,6 +1,6 @@
 //! Holds what differs between modes in one file: others ask a mode, and few name one.
 
-use super::ladder::{crates, rust_files};
+use super::ladder::{crates, host_files};
 use std::fs;
 use std::path::Path;
 
@@ -34,8 +34,7 @@ fn overlooks_others(code: &str, modes: &[&str]) -> bool {
 
 #[test]
 fn what_differs_between_modes_is_in_one_file() {
-    let source = crates().join("heapmark/src");
-    let text = fs::read_to_string(source.join("plan/mode.rs")).unwrap();
+    let text = fs::read_to_string(crates().join("core/src/plan/mode.rs")).unwrap();
     let modes = modes(&text);
     let is_test = |file: &Path| {
         let mut parts = file.iter();
@@ -46,11 +45,10 @@ fn what_differs_between_modes_is_in_one_file() {
         })
     };
     let mut naming = Vec::new();
-    for file in rust_files(&source) {
+    for (place, file) in host_files() {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let place = file.strip_prefix(&source).unwrap();
-        if !is_test(place) && names_one(code, &modes) {
+        if !is_test(&place) && names_one(code, &modes) {
             assert!(!overlooks_others(code, &modes), "{}", place.display());
             naming.push(place.display().to_string());
         }

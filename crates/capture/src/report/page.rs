@@ -1,0 +1,360 @@
+//! The page of a trace: the requests of one program to its allocator.
+
+use crate::report::{self, border, low};
+use heapmark_core::report::page::downsample::short;
+use heapmark_core::report::page::head::Head;
+use heapmark_core::report::page::section::{
+    ColumnKind, Data, PageTable, Plot, Section, Trace, View,
+};
+use heapmark_core::report::page::series_legend::LegendEntry;
+use heapmark_core::report::page::{axes, lay_out};
+use heapmark_core::report::text::{join, plain};
+use heapmark_core::report::units;
+use heapmark_trace::stats::{Histogram, Stats, Thread};
+use plotly::common::{HoverInfo, Mode, Orientation};
+use plotly::layout::{Axis, RangeMode};
+use plotly::{Bar, Scatter};
+use serde_json::json;
+
+/// Columns of marks below bars: more would cover each other on a phone.
+const MOST_MARKS: usize = 8;
+/// Threads with a bar of their own.
+const MOST_THREADS: usize = 32;
+
+/// The kinds of bars, each with its own colour.
+const BYTES: usize = 0;
+const OBJECTS: usize = 1;
+const OTHERS: usize = 2;
+
+/// The page.
+pub fn traced(stats: &Stats) -> String {
+    let program = plain(&report::program(stats));
+    let says = report::summary(stats)
+        .into_iter()
+        .take(4)
+        .map(|(what, says)| format!("{what}: {says}"));
+    let head = Head {
+        verdict: program.clone(),
+        says: join(says, "; "),
+        ..Head::default()
+    };
+    let sections = vec![
+        summary(stats),
+        alive(stats),
+        sizes(stats),
+        lifetimes(stats),
+        growth(stats),
+        threads(stats),
+        recorded(stats),
+    ];
+    lay_out(
+        &format!("heapmark trace: {program}"),
+        &[head],
+        &["bytes", "objects", "of other threads"].map(|name| LegendEntry {
+            name: name.into(),
+            companion: false,
+        }),
+        vec![program],
+        sections,
+    )
+}
+
+fn summary(stats: &Stats) -> Section {
+    let rows = report::summary(stats)
+        .into_iter()
+        .map(|(what, says)| vec![what.to_owned(), says]);
+    let calls = stats
+        .calls
+        .iter()
+        .map(|(call, times)| vec![call.to_string(), times.to_string()]);
+    let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
+    calls.columns[1].kind = ColumnKind::Number;
+    Section {
+        id: "summary".into(),
+        heading: "In short".into(),
+        tables: vec![
+            PageTable::of_words("", &["of", "what the trace says"], rows),
+            calls,
+        ],
+        ..Section::default()
+    }
+}
+
+fn alive(stats: &Stats) -> Section {
+    let unit = units::size(stats.peak_live_bytes as f64);
+    let timed = stats.duration_ns > 0;
+    let mut data = Data::default();
+    let mut x = Vec::new();
+    let mut y = Vec::new();
+    for point in &stats.timeline {
+        data.row(json!({
+            "event": point.event,
+            "ns": point.ns,
+            "least_live_bytes": point.least_bytes,
+            "most_live_bytes": point.most_bytes,
+        }));
+        x.push(if timed {
+            short(point.ns as f64 / 1e9)
+        } else {
+            point.event as f64
+        });
+        y.push(short(point.most_bytes as f64 / unit.size));
+    }
+    let drawn = Scatter::new(x, y)
+        .mode(Mode::Lines)
+        .name("bytes")
+        .hover_info(HoverInfo::All);
+    let along = if timed { "s since the start" } else { "events" };
+    let plot = Plot::new(
+        "Bytes alive",
+        vec![trace_of(BYTES, drawn)],
+        from_zero(along),
+        from_zero(&format!("alive, {}", unit.name)),
+    );
+    let text = "Bytes requested and not yet freed. An allocator needs at least this much.";
+    section("alive", "Alive over time", text, vec![plot], data)
+}
+
+fn sizes(stats: &Stats) -> Section {
+    let powers = stats.sizes.powers();
+    let mut data = Data::default();
+    for (power, (objects, bytes)) in powers.iter().enumerate() {
+        data.row(json!({
+            "size_from_bytes": low(power),
+            "size_below_bytes": low(power + 1),
+            "objects": objects,
+            "bytes": bytes,
+        }));
+    }
+    let bytes = powers.iter().map(|(_, bytes)| *bytes).collect();
+    let text = "How large objects are, by powers of two; then how much of all bytes each size makes up. Many small objects cost time, \
+                few large ones memory.";
+    let plots = vec![
+        bars(
+            "Objects by size",
+            OBJECTS,
+            "size",
+            counts(&stats.sizes),
+            "of all objects",
+            units::bytes,
+        ),
+        bars(
+            "Bytes by size",
+            BYTES,
+            "size",
+            bytes,
+            "of all bytes",
+            units::bytes,
+        ),
+    ];
+    section("sizes", "Sizes", text, plots, data)
+}
+
+fn lifetimes(stats: &Stats) -> Section {
+    let mut data = Data::default();
+    for (measure, histogram) in [
+        ("allocated_bytes", &stats.lifetimes_bytes),
+        ("ns", &stats.lifetimes_ns),
+    ] {
+        for (power, (count, _)) in histogram.powers().iter().enumerate() {
+            data.row(json!({
+                "measure": measure,
+                "from": low(power),
+                "below": low(power + 1),
+                "objects": count,
+            }));
+        }
+    }
+    let mut plots = vec![bars(
+        "Objects by what was allocated while they lived",
+        OBJECTS,
+        "bytes allocated meanwhile",
+        counts(&stats.lifetimes_bytes),
+        "of all that ended",
+        units::bytes,
+    )];
+    if stats.duration_ns > 0 {
+        plots.push(bars(
+            "Objects by time",
+            OBJECTS,
+            "lifetime",
+            counts(&stats.lifetimes_ns),
+            "of all that ended",
+            units::duration,
+        ));
+    }
+    let text = "Objects that ended, by how long they lived: in bytes that were allocated meanwhile, which no clock disturbs, and in time, \
+                as finely as the trace looks at the clock: 0 is \
+                between two looks. What never ended is not here.";
+    section("lifetimes", "Lifetimes", text, plots, data)
+}
+
+fn growth(stats: &Stats) -> Section {
+    let mut data = Data::default();
+    for bucket in stats.realloc_chains.buckets() {
+        data.row(json!({ "moves": bucket.mean.round(), "objects": bucket.count }));
+    }
+    let plot = bars(
+        "Objects by times that realloc gave them a new size",
+        OBJECTS,
+        "times",
+        counts(&stats.realloc_chains),
+        "of all that grew",
+        |times| times.to_string(),
+    );
+    let text = "An object that realloc enlarges again and again climbs a ladder; an allocator that leaves room above it need not copy.";
+    section("growth", "Growth", text, vec![plot], data)
+}
+
+fn threads(stats: &Stats) -> Section {
+    let mut threads = stats.threads.clone();
+    threads.sort_by_key(|thread| std::cmp::Reverse(thread.allocations + thread.frees));
+    let mut data = Data::default();
+    for thread in &threads {
+        data.row(json!(thread));
+    }
+    let all = threads.len();
+    threads.truncate(MOST_THREADS);
+    // A thread with a single timestamp has no rate.
+    let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
+    let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
+    let bar = |entry, name: &str, count: fn(&Thread) -> u64| {
+        let drawn = Bar::new(
+            threads
+                .iter()
+                .map(|it| {
+                    let count = count(it) as f64;
+                    if timed {
+                        short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
+                    } else {
+                        count
+                    }
+                })
+                .collect(),
+            names.clone(),
+        )
+        .name(name)
+        .orientation(Orientation::Horizontal)
+        .hover_info(HoverInfo::All);
+        trace_of(entry, drawn)
+    };
+    let traces = vec![
+        bar(OBJECTS, "allocations and frees", |it| {
+            it.allocations + it.frees
+        }),
+        bar(OTHERS, "frees of other threads' objects", |it| {
+            it.frees_of_others
+        }),
+    ];
+    let measure = if timed {
+        "millions per second of its life"
+    } else {
+        "times"
+    };
+    let title = "Allocations and frees by thread";
+    let plot = Plot::new(title, traces, from_zero(measure), axes::names());
+    let text = "What each thread allocates and frees, the busiest first; in front of it, how much of that are objects of other threads, \
+                which most allocators free at a higher cost.";
+    let mut section = section("threads", "Threads", text, vec![plot], data);
+    if all > MOST_THREADS {
+        section.text.push(format!(
+            "The chart shows the {MOST_THREADS} busiest of {all} threads, Data below it all of them."
+        ));
+    }
+    if !stats.pairs.is_empty() {
+        let rows = stats.pairs.iter().map(|pair| {
+            vec![
+                format!("t{}", pair.owner),
+                format!("t{}", pair.by),
+                pair.frees.to_string(),
+            ]
+        });
+        let mut table = PageTable::of_words(
+            "Objects that another thread frees",
+            &["allocated by", "freed by", "times"],
+            rows,
+        );
+        table.columns[2].kind = ColumnKind::Number;
+        section.tables.push(table);
+    }
+    section
+}
+
+fn recorded(stats: &Stats) -> Section {
+    let rows = stats
+        .head
+        .iter()
+        .map(|(key, value)| vec![key.clone(), value.clone()]);
+    let table = PageTable::of_words("", &["item", "recorded"], rows);
+    Section::of_tables("recorded", "Where it was recorded", [table])
+}
+
+fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: Data) -> Section {
+    let view = (!data.rows.is_empty()).then_some(View {
+        workload: None,
+        plots,
+        data,
+    });
+    Section::of_views(id, heading, text, Vec::from_iter(view))
+}
+
+fn trace_of(entry: usize, drawn: Box<dyn plotly::Trace>) -> Trace {
+    Trace {
+        entry: Some(entry),
+        line: None,
+        run: 0,
+        drawn,
+    }
+}
+
+fn from_zero(title: &str) -> Axis {
+    axes::titled(title).range_mode(RangeMode::ToZero)
+}
+
+/// How many there are of each power of two.
+fn counts(histogram: &Histogram) -> Vec<f64> {
+    histogram
+        .powers()
+        .iter()
+        .map(|(count, _)| *count as f64)
+        .collect()
+}
+
+/// A bar for each power of two, as its share.
+fn bars(
+    title: &str,
+    entry: usize,
+    axis: &str,
+    counts: Vec<f64>,
+    of: &str,
+    word: fn(f64) -> String,
+) -> Plot {
+    let all: f64 = counts.iter().sum();
+    let first = counts.iter().position(|count| *count > 0.0).unwrap_or(0);
+    let word = |power: usize| border(power, word);
+    let mut places = Vec::new();
+    let mut shares = Vec::new();
+    let mut words = Vec::new();
+    for (place, count) in counts.iter().enumerate().skip(first) {
+        let share = count / all.max(1.0);
+        places.push(place);
+        shares.push(short(share * 100.0));
+        words.push(format!(
+            "<b>{} to {}</b><br>{} {of}",
+            word(place),
+            word(place + 1),
+            units::percent(share)
+        ));
+    }
+    let every = places.len().div_ceil(MOST_MARKS).max(1);
+    let marks = || places.iter().step_by(every);
+    let x_axis = axes::titled(axis)
+        .tick_values(marks().map(|place| *place as f64).collect())
+        .tick_text(marks().map(|place| word(*place)).collect());
+    let drawn = Bar::new(places.clone(), shares)
+        .name(title)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(words);
+    let y_axis = from_zero(&format!("% {of}"));
+    Plot::new(title, vec![trace_of(entry, drawn)], x_axis, y_axis)
+}

@@ -1,0 +1,139 @@
+//! The report of `heapmark record` when a program has ended.
+
+use heapmark_core::report::screen::numbers_table;
+use heapmark_core::report::text::{plain, wrap};
+use heapmark_core::report::units;
+
+/// A process that was recorded.
+#[derive(Clone, Debug)]
+pub struct RecordedProcess {
+    /// Its command.
+    pub program: String,
+    /// Its process ID.
+    pub pid: String,
+    /// The folder of its trace.
+    pub trace: String,
+    /// Events of its own.
+    pub events: u64,
+    /// Threads in it.
+    pub threads: u64,
+    /// Bytes per event in the capture.
+    pub bytes_per_event: f64,
+    /// The cost of recording an event on this machine.
+    pub ns_per_event: f64,
+    /// The peak of live bytes.
+    pub peak_live_bytes: u64,
+    /// Whether it is the recorded command itself.
+    pub main: bool,
+    /// Problems.
+    pub remarks: Vec<String>,
+}
+
+/// A shell script can start hundreds of processes: this many lines show the ones that matter.
+const MOST_ROWS: usize = 12;
+
+/// A table, the main process first and then those with most events; how many processes are left out,
+/// and with how many events; problems; the estimated cost.
+pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64), width: usize) -> String {
+    processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
+    let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
+    let header = [
+        "program",
+        "pid",
+        "events",
+        "threads",
+        "B/event",
+        "~ns/event",
+        "~cost",
+        "peak live",
+        "trace",
+    ];
+    let rows = shown.iter().map(|process| {
+        [
+            plain(&process.program),
+            plain(&process.pid),
+            process.events.to_string(),
+            process.threads.to_string(),
+            units::digits(process.bytes_per_event),
+            units::digits(process.ns_per_event),
+            units::duration(process.ns_per_event * process.events as f64),
+            units::bytes(process.peak_live_bytes as f64),
+            plain(&process.trace),
+        ]
+    });
+    let mut out = numbers_table(header, 7, rows);
+    if !rest.is_empty() {
+        let events: u64 = rest.iter().map(|process| process.events).sum();
+        out += &format!(
+            "and {} processes more, with {events} events; their traces lie there, too\n",
+            rest.len()
+        );
+    }
+    let mut remark = |text: &str| out += &format!("{}\n", wrap(&plain(text), width, 2));
+    match left_out {
+        (0, _) => {}
+        (1, events) => remark(&format!(
+            "another process of the program, with {events} events, is in no trace: --children makes it one"
+        )),
+        (others, events) => remark(&format!(
+            "{others} other processes of the program, with {events} events, are in no trace: --children makes them some"
+        )),
+    }
+    for process in processes {
+        for problem in &process.remarks {
+            remark(&format!("{} {}: {problem}", process.program, process.pid));
+        }
+    }
+    remark(
+        "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events",
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: &str, events: u64, main: bool) -> RecordedProcess {
+        RecordedProcess {
+            program: "program".into(),
+            pid: pid.into(),
+            trace: format!("{pid}.trace"),
+            events,
+            threads: 2,
+            bytes_per_event: 4.0,
+            ns_per_event: 10.0,
+            peak_live_bytes: 3 << 20,
+            main,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_program_comes_first_and_what_is_small_is_summed_up() {
+        let mut all: Vec<_> = (0..20)
+            .map(|n| process(&format!("10{n}"), 1000 + n, n == 3))
+            .collect();
+        all[5]
+            .remarks
+            .push("recording ended\u{1b}[31m early".into());
+        let text = recorded(&mut all, (7, 123), 100);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].contains("103.trace")
+                && lines[1].contains("1003")
+                && lines[1].contains("10.0 us"),
+            "{text}"
+        );
+        assert!(lines[2].contains("1019.trace"), "{text}");
+        assert_eq!(
+            lines[13],
+            "and 8 processes more, with 8033 events; their traces lie there, too"
+        );
+        assert_eq!(
+            lines[14],
+            "7 other processes of the program, with 123 events, are in no trace: --children makes them some"
+        );
+        assert_eq!(lines[15], "program 105: recording ended[31m early");
+    }
+}

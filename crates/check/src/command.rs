@@ -1,0 +1,239 @@
+//! `heapmark check`: what a program may rely on, of each allocator, and what becomes of wrong ones.
+
+use crate::definition::{self, Check};
+use crate::file::{CHECK_FILE, CheckFile};
+use crate::judge::changes;
+use crate::processes::CheckProcesses;
+use crate::report::{self, page::checked};
+use crate::session::CheckSession;
+use anyhow::{Result, bail};
+use fast_glob::glob_match;
+use heapmark_core::build;
+use heapmark_core::catalog::{Tier, did_you_mean};
+use heapmark_core::cmd::output::{Force, Output};
+use heapmark_core::cmd::run::comparison::patience;
+use heapmark_core::cmd::run::{resolve, select, stop_on_signals, today};
+use heapmark_core::cmd::{
+    Exit, catalog, described_machine, note, print, print_json, screen, usage,
+};
+use heapmark_core::execute::Guest;
+use heapmark_core::execute::child::adopt_orphans;
+use heapmark_core::file::{WithPath, is_there, make_folder};
+use heapmark_core::plan::Plan;
+use heapmark_core::report::Section;
+use heapmark_core::store::Standing;
+use heapmark_core::store::{self, CheckedShelf, published};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Check what a program may rely on, and what becomes of wrong programs: alignment, overflow,
+/// contents, threads, fork; double free, overflow, use after free
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct CheckArgs {
+    #[command(subcommand)]
+    command: Option<CheckCommand>,
+    /// Allocators: names, families, patterns, or NAME=/path/lib.so [default: the main ones]
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
+    allocators: Vec<String>,
+    /// Which checks: all that take less than a second, or all
+    #[arg(long, value_parser = [QUICK, FULL], default_value = QUICK, hide_default_value = true)]
+    preset: String,
+    /// Only the checks, or groups of checks, of these names or patterns; conformance or hardening: that half
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// End with exit code 3 if some allocator does not pass a check that ISO C or POSIX demands
+    /// (std), that programs for Linux rely on as well (gnu), or any (robust)
+    #[arg(long, value_name = "STANDING", value_enum)]
+    fail_on: Option<Standing>,
+    /// A process that runs longer than this counts as hung [default: 10s, 30s for checks that wait, 3s for wrong programs]
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    timeout: Option<Duration>,
+    /// Directory to create [default: heapmark-results/DATE-check-N]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print a check as a C program that needs no heapmark
+    #[arg(long, value_name = "CHECK", exclusive = true)]
+    program: Option<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum CheckCommand {
+    /// Show which checks ended otherwise: two results of one allocator, or of the same ones
+    Diff {
+        /// Directory or file of the older result
+        old: PathBuf,
+        /// Of the newer one
+        new: PathBuf,
+    },
+}
+
+const QUICK: &str = "quick";
+const FULL: &str = "full";
+
+/// Either half, in `--only`: what the preset has of it.
+const CONFORMANCE: &str = "conformance";
+const HARDENING: &str = "hardening";
+
+/// Makes more sections for the page of a result.
+type Sections = fn(&CheckFile) -> Result<Vec<Section>>;
+
+/// Runs the command; its page has these sections, too.
+pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
+    if let Some(CheckCommand::Diff { old, new }) = &args.command {
+        let (old, new) = (
+            CheckFile::read(old).map_err(usage)?,
+            CheckFile::read(new).map_err(usage)?,
+        );
+        print(report::check_changes(&changes(&old, &new), screen()))?;
+        return Ok(Exit::Done);
+    }
+    let checks = definition::all()?;
+    if let Some(name) = &args.program {
+        let Some(check) = checks.iter().find(|check| check.name == *name) else {
+            let known = checks.iter().map(|check| check.name.as_str());
+            refuse!(
+                "--program {name}: no such check{}",
+                did_you_mean(name, known)
+            );
+        };
+        print(check.printed())?;
+        return Ok(Exit::Done);
+    }
+    let catalog = catalog()?;
+    let file = CheckFile::new(&args.preset, described_machine());
+    // The page at the end needs them: a fault in one is said before hours of checks.
+    sections(&file)?;
+    let checks = chosen(checks, &args).map_err(usage)?;
+    if let Some(folder) = &args.output
+        && is_there(folder)
+    {
+        refuse!("{} exists: choose another --output", folder.display());
+    }
+    let allocators = resolve::named(&args.allocators, &[Tier::Main], false, &catalog)?;
+    adopt_orphans();
+    let stop = stop_on_signals();
+    let runner = CheckProcesses {
+        guest: Guest::find()?,
+        programs: [
+            build::CHECKS.find()?,
+            build::CHECKS_IN_CXX.find()?,
+            build::CHECKS_REPLACING.find()?,
+        ],
+        timeout: args.timeout,
+        stop: &stop,
+    };
+    let mut subjects = Vec::new();
+    for subject in resolve::resolve(allocators, &catalog, false)? {
+        let info = select::info(&runner.guest, &subject, &Plan::default())?;
+        subjects.push((subject, info));
+    }
+    let folder = match &args.output {
+        Some(folder) => make_folder(folder)
+            .map(|_| folder.clone())
+            .with_path("cannot make", folder)?,
+        None => store::fresh(&format!("{}-check", today()))?,
+    };
+    let session = CheckSession {
+        runner: &runner,
+        checks: &checks,
+        is_full: args.is_full(),
+        is_named: !args.only.is_empty(),
+        timeout: args.timeout,
+        folder: &folder,
+        shelf: CheckedShelf::open()
+            .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
+            .ok(),
+        say: note,
+    };
+    let file = session.run(&subjects, file)?;
+    if args.json {
+        print_json(&file)?;
+    } else {
+        print(report::check(&file, &checks, screen()))?;
+    }
+    let page = page_beside(&folder, &file, sections)?;
+    if !args.json {
+        note(format!(
+            "Result: {}, {}",
+            folder.join(CHECK_FILE).display(),
+            page.display()
+        ));
+    }
+    if file.unfinished {
+        return Ok(Exit::Interrupted);
+    }
+    let mut results = file.allocators.iter().flat_map(|one| &one.results);
+    let is_met = results.any(|result| {
+        result.verdict.is_finding() && args.fail_on.is_some_and(|least| result.standing <= least)
+    });
+    Ok(match is_met {
+        true => Exit::Condition,
+        // What could not be checked is no finding, and no success either.
+        false => Exit::NotAllOk.when(file.has_error()),
+    })
+}
+
+/// The page of a result in its directory.
+const PAGE: &str = "check.html";
+
+fn page(file: &CheckFile, sections: Sections) -> Result<String> {
+    let file: &CheckFile = &serde_json::from_str(&published(&serde_json::to_string(file)?))?;
+    Ok(checked(file, &definition::all()?, sections(file)?))
+}
+
+fn page_beside(dir: &Path, file: &CheckFile, sections: Sections) -> Result<PathBuf> {
+    store::keep(dir, PAGE, page(file, sections)?)?;
+    Ok(dir.join(PAGE))
+}
+
+/// Writes the page of the result in a directory, into it or into another file; returns which.
+pub fn write_page(
+    dir: &Path,
+    output: Option<PathBuf>,
+    force: Force,
+    sections: Sections,
+) -> Result<PathBuf> {
+    let file = CheckFile::read(dir).map_err(usage)?;
+    let Some(output) = output else {
+        return page_beside(dir, &file, sections);
+    };
+    let output = Output::new(&output, force, [dir.join(CHECK_FILE)])?;
+    output.put(page(&file, sections)?)?;
+    Ok(output.path().to_owned())
+}
+
+/// The checks that flags name, or all of the preset.
+fn chosen(mut checks: Vec<Check>, args: &CheckArgs) -> Result<Vec<Check>> {
+    let is_in_preset = |check: &Check| args.is_full() || !check.full;
+    if args.only.is_empty() {
+        checks.retain(is_in_preset);
+        return Ok(checks);
+    }
+    for pattern in &args.only {
+        let names = checks.iter().flat_map(|check| [&check.name, &check.group]);
+        let names = names.map(String::as_str).chain([CONFORMANCE, HARDENING]);
+        if !names.clone().any(|name| glob_match(pattern, name)) {
+            let hint = did_you_mean(pattern, names);
+            bail!("--only {pattern}: no such check, and no such group{hint}");
+        }
+    }
+    let is_named = |name: &str| args.only.iter().any(|pattern| glob_match(pattern, name));
+    checks.retain(|check| {
+        let half = match check.is_wrong() {
+            true => HARDENING,
+            false => CONFORMANCE,
+        };
+        is_named(&check.name) || is_named(&check.group) || is_named(half) && is_in_preset(check)
+    });
+    Ok(checks)
+}
+
+impl CheckArgs {
+    fn is_full(&self) -> bool {
+        self.preset == FULL
+    }
+}

@@ -1,0 +1,388 @@
+//! The checks of `heapmark check`: C and C++ files of the folder `checks`, each with its keys as TOML in the
+//! comment that it begins with. docs/CHECK.md explains them to users.
+
+use anyhow::{Context, Result, ensure};
+use heapmark_core::store::Standing;
+use include_dir::{Dir, include_dir};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
+
+/// A small program that shows one property of an allocator. It passes or fails, or it is a wrong
+/// program, of the folder `checks/hardening`, and ends in outcomes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// The file's name.
+    #[serde(skip)]
+    pub name: String,
+    /// What must hold, or what the wrong program does, in one line.
+    pub about: String,
+    /// Checks of a group look at similar calls, or are similar mistakes.
+    pub group: String,
+    /// Who says that a program may rely on it; `None` of a wrong program.
+    pub standing: Option<Standing>,
+    /// The standard that demands it, the report of a program that it broke, or where the mistake is
+    /// described.
+    pub source: String,
+    /// Why it matters to programs.
+    pub why: String,
+    /// Whether the preset quick leaves it out.
+    #[serde(default)]
+    pub full: bool,
+    /// Processes that make it, or each of its cells, if not as many as usual.
+    trials: Option<u32>,
+    /// How long a process may take, if not as long as usual.
+    seconds: Option<u64>,
+    /// Of a wrong program: the blocks that it is made with, in bytes.
+    #[serde(default = "sizes")]
+    pub sizes: Vec<u64>,
+    /// What the attacker knows.
+    #[serde(default = "naive")]
+    pub forms: Vec<Form>,
+    /// What a wrong program ends in.
+    #[serde(default)]
+    pub ends: Ends,
+    /// What is made of the lines `sample=` of all its processes.
+    pub gather: Option<Gather>,
+    /// Whether chance decides, so that the preset full makes enough processes for a rate.
+    #[serde(default)]
+    pub rate: bool,
+    /// The program that has it.
+    #[serde(skip)]
+    pub program: CheckProgram,
+    /// The source, without its keys and without its planted fault.
+    #[serde(skip)]
+    pub body: String,
+}
+
+/// The programs that have the checks: C++ needs a library that is not to be in the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckProgram {
+    /// Those in C.
+    #[default]
+    C,
+    /// Those in C++.
+    Cxx,
+    /// Those that replace operators of C++: then no other check is to be in the program.
+    Replacing,
+}
+
+/// What an attacker knows of the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Nothing: the bytes are made up.
+    Naive,
+    /// What genuine blocks look like: the bytes are copied from them, without understanding.
+    Informed,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
+}
+
+/// What a wrong program ends in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ends {
+    /// How the allocator answers a wrong program.
+    #[default]
+    Outcome,
+    /// What a program can see, in values: it does nothing wrong, or reads only.
+    Values,
+}
+
+/// What an allocator makes of a wrong program. The order is that of how far an attacker gets, and no
+/// score: an outcome of one small program says little about a clever one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MisuseOutcome {
+    /// It ended the process on purpose, inside the bad call.
+    Stopped,
+    /// The hardware did, on the bad access itself.
+    Trapped,
+    /// It ended the process on purpose, some calls later.
+    StoppedLate,
+    /// Nothing ended, and the heap is whole.
+    Absorbed,
+    /// Nothing wrong was done: the check ends in values.
+    Observed,
+    /// It cannot apply to this allocator or here.
+    Unsupported,
+    /// It did not end within its time.
+    Hang,
+    /// A fault that is not on purpose.
+    Crashed,
+    /// Bytes of another live block were changed, and it was not noticed.
+    Spilled,
+    /// A block got two owners, or bytes that were not written into it.
+    Corrupted,
+    /// The check itself went wrong, another library served, or the benign twin did not end well:
+    /// nothing is known of the allocator.
+    Error,
+}
+
+impl MisuseOutcome {
+    /// Whether it says something of the allocator.
+    pub fn is_answer(self) -> bool {
+        !matches!(self, MisuseOutcome::Unsupported | MisuseOutcome::Error)
+    }
+}
+
+impl fmt::Display for MisuseOutcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
+}
+
+/// What is made of the samples of many processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gather {
+    /// Addresses: which of their bits vary.
+    Bits,
+    /// How many of them differ.
+    Distinct,
+    /// How well the best guess does, and how many bits they hold.
+    Entropy,
+}
+
+fn sizes() -> Vec<u64> {
+    vec![24, 4000, 256 << 10, 1 << 20]
+}
+
+fn naive() -> Vec<Form> {
+    vec![Form::Naive]
+}
+
+/// How long a check may take; wrong programs may loop for ever in a list that they have made a ring.
+const TIME: Duration = Duration::from_secs(10);
+const TIME_OF_WRONG: Duration = Duration::from_secs(3);
+/// Processes of a check of threads or forks: what they meet is a matter of chance. Also of each cell
+/// of a wrong program in the preset full; and in quick.
+const TRIALS: u32 = 8;
+const FEW_TRIALS: u32 = 2;
+/// Processes of a cell for a rate: what none of so many shows is rare.
+pub const TRIALS_OF_A_RATE: u32 = 200;
+
+/// All of them by group and name.
+pub fn all() -> Result<Vec<Check>> {
+    let folders = ["replacing", "hardening"].map(|name| OURS.get_dir(name));
+    let folders = [Some(&OURS)].into_iter().chain(folders).flatten();
+    let mut all: Vec<Check> = folders
+        .flat_map(|folder| folder.files())
+        .filter_map(|file| {
+            let parsed = parse(file.path(), file.contents_utf8()?).transpose()?;
+            Some(parsed.with_context(|| format!("checks/{}", file.path().display())))
+        })
+        .collect::<Result<_>>()?;
+    all.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
+    Ok(all)
+}
+
+/// `None` for a file of another kind.
+fn parse(path: &Path, text: &str) -> Result<Option<Check>> {
+    let program = match path.extension().and_then(|it| it.to_str()) {
+        Some("c") => CheckProgram::C,
+        Some("cc") if path.starts_with("replacing") => CheckProgram::Replacing,
+        Some("cc") => CheckProgram::Cxx,
+        _ => return Ok(None),
+    };
+    let (keys, source) = text
+        .strip_prefix("/*\n")
+        .and_then(|rest| rest.split_once("*/\n"))
+        .context("it does not begin with a comment that holds its keys")?;
+    let planted = source.split_once("#ifdef PLANTED");
+    let is_wrong = path.starts_with("hardening");
+    ensure!(
+        is_wrong || planted.is_some(),
+        "it has no planted fault (#ifdef PLANTED)"
+    );
+    let mut body = planted.map_or(source, |(body, _)| body).to_owned();
+    for include in ["harness/check.h", "../harness/misuse.h"] {
+        body = body.replace(&format!("#include \"{include}\"\n"), "");
+    }
+    for shared in OURS.get_dir("harness").iter().flat_map(|it| it.files()) {
+        let line = format!("#include \"{}\"\n", shared.path().display());
+        body = body.replace(&line, shared.contents_utf8().unwrap_or_default());
+    }
+    let name = path.file_stem().unwrap_or_default();
+    let check = Check {
+        name: name.to_string_lossy().into(),
+        program,
+        body,
+        ..toml::from_str(keys)?
+    };
+    ensure!(
+        check.standing.is_none() == is_wrong,
+        "checks have a standing, and those of hardening have none"
+    );
+    ensure!(
+        !check.sizes.is_empty() && !check.forms.is_empty(),
+        "no sizes, or no forms"
+    );
+    Ok(Some(check))
+}
+
+impl Check {
+    /// Whether it is a wrong program, whose outcome is classified: a check of hardening.
+    pub fn is_wrong(&self) -> bool {
+        self.standing.is_none()
+    }
+
+    /// Its cells: sizes and forms; one of no size if it passes or fails. The preset quick takes the
+    /// smallest size and one that large blocks are served like.
+    pub fn cells(&self, is_full: bool) -> Vec<(u64, Form)> {
+        if !self.is_wrong() {
+            return vec![(0, Form::Naive)];
+        }
+        let mut sizes = self.sizes.clone();
+        if !is_full && sizes.len() > 2 {
+            sizes = vec![sizes[0], sizes[sizes.len() / 2]];
+        }
+        let all = sizes
+            .iter()
+            .flat_map(|size| self.forms.iter().map(|form| (*size, *form)));
+        all.collect()
+    }
+
+    /// How long a process may take, unless the user says otherwise.
+    pub fn usual_time(&self) -> Duration {
+        let usual = if self.is_wrong() { TIME_OF_WRONG } else { TIME };
+        self.seconds.map_or(usual, Duration::from_secs)
+    }
+
+    /// Processes of a cell, if its keys do not say so: the preset quick runs few, but several of a
+    /// check of threads or forks that is named.
+    pub fn processes(&self, is_full: bool, is_named: bool) -> u32 {
+        let by_chance = matches!(self.group.as_str(), "threads" | "fork");
+        match (self.trials, self.standing) {
+            (Some(trials), _) => trials,
+            (None, None) if self.rate && is_full => TRIALS_OF_A_RATE,
+            (None, None) if is_full => TRIALS,
+            (None, None) => FEW_TRIALS,
+            (None, Some(Standing::Observe)) => 1,
+            (None, Some(_)) if by_chance && (is_full || is_named) => TRIALS,
+            (None, Some(_)) => 1,
+        }
+    }
+
+    /// Whether it does something wrong, so that a benign twin can leave it out. What only looks is its
+    /// own twin.
+    pub fn has_twin(&self) -> bool {
+        self.is_wrong() && contains_word(&self.body, "wrong")
+    }
+
+    /// Whether it may say a value of this name: some names are put together of words.
+    pub fn notes(&self, name: &str) -> bool {
+        self.gather.is_some() || name.split(' ').all(|word| self.body.contains(word))
+    }
+}
+
+/// Whether a name is in a text, as a whole word.
+pub fn contains_word(text: &str, name: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '_';
+    text.match_indices(name).any(|(at, _)| {
+        !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_a_line_for_each_check() {
+        let document = include_str!("../../../docs/CHECK.md");
+        for check in all().unwrap() {
+            let standing = serde_json::to_value(check.standing).unwrap();
+            let standing = match (standing.as_str(), check.full) {
+                (Some(standing), true) => format!(" | {standing}, full"),
+                (Some(standing), false) => format!(" | {standing}"),
+                (None, true) => " (full)".into(),
+                (None, false) => String::new(),
+            };
+            let line = format!(
+                "| {} | {}{standing} | {} | {} | {} |",
+                check.name, check.group, check.about, check.why, check.source
+            );
+            assert!(document.contains(&line), "docs/CHECK.md lacks\n{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_keys_or_without_a_planted_fault_is_refused() {
+        let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nstanding = \"std\"\nsource = \"s\"\nwhy = \"w\"\n*/\n";
+        let whole = format!("{keys}CHECK {{\n}}\n#ifdef PLANTED\n#endif\n");
+        let parse = |text: &str| parse(Path::new("one.c"), text);
+        parse(&whole).unwrap().unwrap();
+        for (text, why) in [
+            (whole.replace("/*", "//"), "does not begin with a comment"),
+            (format!("{keys}CHECK {{\n}}\n"), "no planted fault"),
+            (whole.replace("why", "because"), "unknown field"),
+            (whole.replace("standing = \"std\"\n", ""), "have a standing"),
+        ] {
+            let said = format!("{:#}", parse(&text).unwrap_err());
+            assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_wrong_program_has_a_benign_twin_and_no_other_check_has_one() {
+        for check in all().unwrap() {
+            let is_wrong = check.is_wrong() && check.ends == Ends::Outcome;
+            assert!(check.has_twin() || !is_wrong, "{}", check.name);
+            assert!(check.is_wrong() || !check.has_twin(), "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<String> = all().unwrap().into_iter().map(|it| it.name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn quick_takes_two_sizes_and_few_processes() {
+        let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nsource = \"s\"\nwhy = \"w\"\nrate = true\n*/\nMISUSE {\n}\n";
+        let parse = |text: &str| parse(Path::new("hardening/one.c"), text);
+        let check = parse(keys).unwrap().unwrap();
+        let sizes = |is_full| {
+            check
+                .cells(is_full)
+                .iter()
+                .map(|it| it.0)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(false), [24, 256 << 10]);
+        assert_eq!(sizes(true), [24, 4000, 256 << 10, 1 << 20]);
+        let processes = |is_full| check.processes(is_full, true);
+        assert_eq!((processes(false), processes(true)), (2, 200));
+        assert!(parse(&keys.replace("rate = true", "sizes = []")).is_err());
+        assert!(parse(&keys.replace("why", "because")).is_err());
+        let standing = "standing = \"std\"\nrate = true";
+        assert!(parse(&keys.replace("rate = true", standing)).is_err());
+    }
+
+    #[test]
+    fn checks_of_threads_and_forks_have_several_processes_unless_quick_runs_all() {
+        let all = all().unwrap();
+        let of = |name: &str, is_full: bool, is_named: bool| {
+            let check = all.iter().find(|it| it.name == name).unwrap();
+            check.processes(is_full, is_named)
+        };
+        assert_eq!(of("fork-ways", false, false), 1);
+        assert_eq!(of("fork-ways", false, true), 8);
+        assert_eq!(of("fork-ways", true, false), 8);
+        assert_eq!(of("free-errno", true, true), 1);
+    }
+}

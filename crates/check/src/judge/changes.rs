@@ -1,0 +1,177 @@
+//! What differs between two results of `heapmark check`.
+
+use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
+use heapmark_core::store::CheckVerdict;
+use heapmark_stats::wilson;
+
+/// What is no chance.
+const UNLIKELY: f64 = 0.05;
+/// Fewer processes of a cell of hardening do not show its worst impact.
+const FEW: u32 = 4;
+
+/// What ended otherwise in a newer result: a check, or a cell of a wrong program.
+pub struct Changed<'a, T> {
+    /// In the newer result.
+    pub allocator: &'a str,
+    /// The check's name.
+    pub check: &'a str,
+    /// How it ended.
+    pub old: &'a T,
+    /// How it ends now.
+    pub new: &'a T,
+}
+
+/// Allocators that both results have; the only one of each, if they have different names.
+fn pairs<'a>(
+    old: &'a CheckFile,
+    new: &'a CheckFile,
+) -> impl Iterator<Item = (&'a CheckedAllocator, &'a CheckedAllocator)> {
+    let is_only = old.allocators.len() == 1 && new.allocators.len() == 1;
+    new.allocators.iter().filter_map(move |new| {
+        let is_it = |old: &&CheckedAllocator| is_only || old.info.name == new.info.name;
+        Some((old.allocators.iter().find(is_it)?, new))
+    })
+}
+
+/// The checks that ended otherwise, unless chance explains it, and the cells of hardening that did, or
+/// have another impact.
+pub fn changes<'a>(
+    old: &'a CheckFile,
+    new: &'a CheckFile,
+) -> (Vec<Changed<'a, CheckResult>>, Vec<Changed<'a, MisuseCell>>) {
+    let mut checks = Vec::new();
+    let mut cells = Vec::new();
+    for (old, new) in pairs(old, new) {
+        let allocator = new.info.name.as_str();
+        for new in &new.results {
+            let before = old.results.iter().find(|it| it.check == new.check);
+            checks.extend(before.filter(|old| differs(old, new)).map(|old| Changed {
+                allocator,
+                check: &new.check,
+                old,
+                new,
+            }));
+        }
+        for result in &new.hardening {
+            let check = &result.check;
+            let before = old.hardening.iter().find(|it| it.check == *check);
+            for old in before.iter().flat_map(|it| &it.cells) {
+                let is_it = |new: &&MisuseCell| {
+                    (new.size_bytes, new.form) == (old.size_bytes, old.form)
+                        && (new.outcome, new.impact) != (old.outcome, old.impact)
+                };
+                cells.extend(result.cells.iter().find(is_it).map(|new| Changed {
+                    allocator,
+                    check,
+                    old,
+                    new,
+                }));
+            }
+        }
+    }
+    (checks, cells)
+}
+
+/// Whether a check ended otherwise, and the better of both would probably have shown what the worse
+/// one did, if it were the same.
+fn differs(old: &CheckResult, new: &CheckResult) -> bool {
+    let (better, worse) = match old.verdict < new.verdict {
+        true => (old, new),
+        false => (new, old),
+    };
+    let (worst, of) = worse.times;
+    let times = match better.verdict {
+        CheckVerdict::Pass => worse.failed.max(worst),
+        _ => worst,
+    };
+    let share = f64::from(times) / f64::from(of.max(1));
+    let missed = (1.0 - share).powf(better.times.1.into());
+    old.verdict != new.verdict && missed < UNLIKELY
+}
+
+impl Changed<'_, MisuseCell> {
+    /// Whether chance may have made the difference.
+    pub fn by_chance(&self) -> bool {
+        let trials = |cell: &MisuseCell| cell.tally.values().sum::<u32>();
+        match self.old.outcome == self.new.outcome {
+            true => trials(self.old).min(trials(self.new)) < FEW,
+            false => may_be_chance(self.old, self.new),
+        }
+    }
+}
+
+/// Whether chance may have made all the difference: the intervals of how often either ends as the
+/// old one mostly did overlap. Two processes of each never tell.
+fn may_be_chance(old: &MisuseCell, new: &MisuseCell) -> bool {
+    let share = |cell: &MisuseCell| {
+        let times = cell.tally.get(&old.outcome).copied().unwrap_or(0);
+        wilson(times, cell.tally.values().sum()).unwrap_or((0.0, 1.0))
+    };
+    let ((_, high), (low, _)) = (share(new), share(old));
+    low <= high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cell(tally: &[(&str, u32)]) -> MisuseCell {
+        let tally: std::collections::BTreeMap<_, _> = tally.iter().copied().collect();
+        let (outcome, _) = tally.iter().max_by_key(|(_, times)| **times).unwrap();
+        serde_json::from_value(json!({
+            "size_bytes": 24, "form": "naive", "outcome": outcome, "tally": tally, "impact": "none",
+            "notes": [], "reasons": [], "again": "",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn two_processes_are_chance_and_four_a_change() {
+        for (old, new, is_chance) in [
+            (
+                &[("crashed", 1), ("stopped", 1)][..],
+                &[("stopped", 2)][..],
+                true,
+            ),
+            (&[("stopped", 2)], &[("crashed", 2)], true),
+            (&[("stopped", 4)], &[("crashed", 4)], false),
+            (&[("stopped", 4)], &[("crashed", 2), ("stopped", 2)], true),
+            (
+                &[("stopped", 20)],
+                &[("stopped", 1), ("absorbed", 19)],
+                false,
+            ),
+        ] {
+            let (old, new) = (cell(old), cell(new));
+            let found = may_be_chance(&old, &new);
+            assert_eq!(found, is_chance, "{:?} {:?}", old.tally, new.tally);
+        }
+    }
+
+    #[test]
+    fn what_fails_each_time_differs_from_a_pass_and_what_fails_sometimes_may_not() {
+        let result = |verdict: &str, times: (u32, u32), failed: u32| -> CheckResult {
+            serde_json::from_value(json!({
+                "check": "", "group": "", "standing": "std", "verdict": verdict, "times": times,
+                "failed": failed, "reasons": [], "again": "",
+            }))
+            .unwrap()
+        };
+        let pass = |of| result("pass", (of, of), 0);
+        for (old, new, expected) in [
+            (pass(1), result("fail", (4, 4), 4), true),
+            (pass(1), result("hang", (1, 4), 1), false),
+            (pass(1), result("crash", (1, 4), 4), true),
+            (pass(8), result("hang", (4, 8), 4), true),
+            (result("fail", (4, 4), 4), result("crash", (1, 4), 4), false),
+            (result("fail", (4, 4), 4), result("crash", (4, 4), 4), true),
+            (pass(1), pass(1), false),
+            // Of before, when one process was enough.
+            (pass(1), result("fail", (1, 1), 0), true),
+        ] {
+            assert_eq!(differs(&old, &new), expected, "{old:?} {new:?}");
+            assert_eq!(differs(&new, &old), expected, "{new:?} {old:?}");
+        }
+    }
+}

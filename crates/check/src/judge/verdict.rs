@@ -1,0 +1,75 @@
+//! How a check that passes or fails ended.
+
+use crate::definition::Check;
+use crate::file::CheckResult;
+use crate::processes::{ProcessEnd, Trial};
+use heapmark_core::store::{CheckVerdict, Standing};
+
+/// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
+const MOST_REASONS: usize = 5;
+
+/// Whether a process shows that the allocator does not do what is asked.
+pub fn has_failed(trial: &Trial) -> bool {
+    verdict(trial).is_finding()
+}
+
+/// The worst of its processes, and how many ended so.
+pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &str) -> CheckResult {
+    let verdicts = trials.iter().map(|trial| verdict(trial));
+    let worst = verdicts.max().unwrap_or(CheckVerdict::Error);
+    let worse = trials.iter().filter(|trial| verdict(trial) == worst);
+    let example = worse.clone().next();
+    let mut reasons = example.map_or(Vec::new(), |it| it.said("reason"));
+    reasons.truncate(MOST_REASONS);
+    reasons.extend(example.and_then(|it| it.ended.words()));
+    CheckResult {
+        check: check.name.clone(),
+        group: check.group.clone(),
+        standing,
+        verdict: worst,
+        times: (worse.count() as u32, trials.len() as u32),
+        failed: trials.iter().filter(|trial| has_failed(trial)).count() as u32,
+        reasons,
+        notes: example.map_or(Vec::new(), |it| it.said("note")),
+        again: again.into(),
+    }
+}
+
+fn verdict(trial: &Trial) -> CheckVerdict {
+    let holds = trial.said("reason").is_empty();
+    match &trial.ended {
+        ProcessEnd::Done if holds => CheckVerdict::Pass,
+        ProcessEnd::Unsupported(_) if holds => CheckVerdict::Unsupported,
+        ProcessEnd::Done | ProcessEnd::TooLarge | ProcessEnd::Unsupported(_) => CheckVerdict::Fail,
+        ProcessEnd::Broken(_) => CheckVerdict::Crash,
+        ProcessEnd::Hung(_) => CheckVerdict::Hang,
+        ProcessEnd::NotLoaded(_) => CheckVerdict::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_before_a_check_found_that_it_cannot_apply_is_a_failure() {
+        let unsupported = || ProcessEnd::Unsupported("no process".into());
+        for (ended, text, expected) in [
+            (ProcessEnd::Done, "", CheckVerdict::Pass),
+            (
+                ProcessEnd::Done,
+                "reason=a block moved\n",
+                CheckVerdict::Fail,
+            ),
+            (unsupported(), "", CheckVerdict::Unsupported),
+            (unsupported(), "reason=a block moved\n", CheckVerdict::Fail),
+        ] {
+            let trial = Trial {
+                ended,
+                text: text.into(),
+                ..Trial::default()
+            };
+            assert_eq!(verdict(&trial), expected, "{text}");
+        }
+    }
+}

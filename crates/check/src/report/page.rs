@@ -1,0 +1,388 @@
+//! The page of a result of `heapmark check`: allocators against groups of checks, what some do not
+//! pass, what a program may rely on under each of them, and what standards leave open.
+
+use crate::definition::Check;
+use crate::file::{CheckFile, CheckResult, CheckedAllocator};
+use crate::report::{applying, ended, failing, groups, of_group, values_of, worst_first};
+use heapmark_core::analyse::distinct;
+use heapmark_core::report::known_faults::{day, standing};
+use heapmark_core::report::page::head::{Head, facts};
+use heapmark_core::report::page::lay_out;
+use heapmark_core::report::page::section::{Matrix, MatrixCell, MatrixRow, PageTable, Section};
+use heapmark_core::report::page::text_sections::{allocators_table, machine_table};
+use heapmark_core::report::text::{count, join, list, plain};
+use heapmark_core::store::{CheckVerdict, Standing};
+
+/// Allocators whose tables are all open at first.
+const MOST_OPEN: usize = 3;
+
+/// The page, with more sections of others. What a check is about comes from its own file: the result may be of another version.
+pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String {
+    let mut ranked = worst_first(file);
+    // Checks of hardening alone say nothing of what a program may rely on.
+    ranked.retain(|one| !one.results.is_empty());
+    let mut sections = vec![matrix(file, &ranked), not_passed(&ranked, checks)];
+    if ranked.is_empty() {
+        sections.clear();
+    }
+    let folded = ranked.len() > MOST_OPEN;
+    sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
+    sections.push(left_open(file, checks));
+    sections.extend(more);
+    sections.push(method(file));
+    sections.push(next());
+    let says = format!(
+        "heapmark {}, {}, preset {}, started {}",
+        file.heapmark,
+        count(names_of_checks(file).len(), "check"),
+        file.preset,
+        file.started.split('.').next().unwrap_or_default()
+    );
+    let head = Head {
+        verdict: plain(&verdict(&ranked)),
+        machine: plain(&join(facts(&file.machine), ", ")),
+        says: plain(&says),
+        ..Head::default()
+    };
+    lay_out(&title(file), &[head], &[], Vec::new(), sections)
+}
+
+/// `heapmark check: 13 allocators on AMD EPYC, 2026-01-01`.
+fn title(file: &CheckFile) -> String {
+    let what = match file.allocators.as_slice() {
+        [one] => one.info.name.clone(),
+        all => count(all.len(), "allocator"),
+    };
+    let cpu = file.machine.get("cpu_model");
+    let cpu = cpu.map(|cpu| format!(" on {cpu}")).unwrap_or_default();
+    let unfinished = if file.unfinished {
+        ", stopped before its end"
+    } else {
+        ""
+    };
+    let day = day(&file.started);
+    plain(&format!("heapmark check: {what}{cpu}, {day}{unfinished}"))
+}
+
+fn names_of_checks(file: &CheckFile) -> Vec<&str> {
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    let hardening = file.allocators.iter().flat_map(|one| &one.hardening);
+    let hardening = hardening.map(|it| it.check.as_str());
+    distinct(results.map(|it| it.check.as_str()).chain(hardening))
+}
+
+/// Allocators that pass all that a standard demands, then the one with the most findings.
+fn verdict(ranked: &[&CheckedAllocator]) -> String {
+    if ranked.is_empty() {
+        return "Only hardening was checked: check.json has the outcome of each program.".into();
+    }
+    let breaks = |one: &CheckedAllocator| failing(one).any(|it| it.standing == Standing::Std);
+    let has_std = |one: &CheckedAllocator| applying(one).any(|it| it.standing == Standing::Std);
+    let keeping = ranked.iter().filter(|one| !breaks(one) && has_std(one));
+    let keeping: Vec<&str> = keeping.map(|one| one.info.name.as_str()).collect();
+    let what = "what was checked of ISO C, C++ and POSIX";
+    let first = match keeping.len() {
+        0 if !ranked.iter().any(|one| breaks(one)) => {
+            "Nothing was checked of ISO C, C++ and POSIX.".into()
+        }
+        0 => format!("No allocator passes all of {what}."),
+        1 => format!("{} passes all of {what}.", keeping[0]),
+        _ => format!("{} pass all of {what}.", list(&keeping)),
+    };
+    // Those with the most findings come first.
+    match ranked.first().map(|one| (failing(one).count(), one)) {
+        None | Some((0, _)) => first,
+        Some((most, one)) => format!(
+            "{first} The most checks, {most} of {}, fail under {}.",
+            applying(one).count(),
+            one.info.name
+        ),
+    }
+}
+
+/// Where the section of an allocator is, or its findings of a group.
+fn place_of(one: &CheckedAllocator, group: Option<&str>) -> String {
+    let place = format!("under-{}-{}", one.info.name, group.unwrap_or_default());
+    place.trim_end_matches('-').replace(' ', "-")
+}
+
+fn matrix(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
+    let groups = groups(file);
+    let row = |one: &&CheckedAllocator| MatrixRow {
+        heading: plain(&one.info.name),
+        href: Some(place_of(one, None)),
+        in_malloc: None,
+        cells: groups.iter().map(|group| cell(one, group)).collect(),
+    };
+    Section {
+        matrices: vec![Matrix {
+            caption: String::new(),
+            rows_are: "allocator",
+            columns: groups.iter().map(|group| plain(group)).collect(),
+            rows: ranked.iter().map(row).collect(),
+        }],
+        ..Section::of_views(
+            "groups",
+            "Allocators and groups of checks",
+            "Checks that pass, of those that apply; allocators with the most findings first. A number leads to what failed. \
+             Facts about these libraries, each alone, and no score; nothing here is about security.",
+            Vec::new(),
+        )
+    }
+}
+
+fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
+    let (all, failed) = of_group(one, group);
+    if all == 0 {
+        return MatrixCell {
+            shown: "-".into(),
+            class: "gap",
+            words: "nothing that applies here, or nothing that could be checked".into(),
+            ..MatrixCell::default()
+        };
+    }
+    let is_bad = !failed.is_empty();
+    MatrixCell {
+        shown: format!("{}/{all}", all - failed.len()),
+        class: if is_bad { "slower" } else { "same" },
+        heat: (100 * failed.len() / all) as u32,
+        words: match is_bad {
+            true => plain(&format!("does not pass {}", list(failed))),
+            false => "all pass".into(),
+        },
+        href: is_bad.then(|| place_of(one, Some(group))),
+        compared: true,
+    }
+}
+
+/// What it is about, why and who says so; nothing of a check of the result that is no longer there.
+fn told_of(checks: &[Check], name: &str) -> [String; 3] {
+    let known = checks.iter().find(|check| check.name == name);
+    known.map_or_else(Default::default, |check| {
+        [&check.about, &check.why, &check.source].map(String::clone)
+    })
+}
+
+fn about_of(checks: &[Check], name: &str) -> String {
+    let [about, ..] = told_of(checks, name);
+    about
+}
+
+/// Each check that some do not pass.
+fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
+    let results = ranked.iter().flat_map(|one| &one.results);
+    let all = distinct(results.map(|it| it.check.as_str()));
+    let rows = all.into_iter().filter_map(|name| {
+        let is_under = |one: &&&CheckedAllocator| failing(one).any(|it| it.check == name);
+        let under = ranked.iter().filter(is_under);
+        let names = list(under.map(|one| &one.info.name));
+        let [about, why, source] = told_of(checks, name);
+        (!names.is_empty()).then(|| vec![name.into(), about, why, source, names])
+    });
+    let columns = ["check", "must hold", "why", "source", "not under"];
+    let table = PageTable::of_words("", &columns, rows);
+    Section::of_tables("findings", "What some do not pass", [table])
+}
+
+/// What a program may rely on under an allocator.
+fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
+    let about = |result: &CheckResult| about_of(checks, &result.check);
+    let mut last = "";
+    let mut ids = Vec::new();
+    let mut rows = Vec::new();
+    for result in failing(one) {
+        // Results stand in the order of their groups.
+        let is_first = last != result.group;
+        last = &result.group;
+        ids.push(is_first.then(|| place_of(one, Some(last))));
+        rows.push(vec![
+            result.check.clone(),
+            about(result),
+            standing(result.standing).to_owned(),
+            found(result),
+            result.again.clone(),
+        ]);
+    }
+    let columns = ["check", "must hold", "who says so", "found", "again"];
+    let broken = PageTable {
+        ids,
+        ..PageTable::of_words("A program may not rely on", &columns, rows)
+    };
+    let passed = applying(one).filter(|it| !it.verdict.is_finding());
+    let groups = distinct(passed.clone().map(|it| it.group.as_str()));
+    let kept = groups.into_iter().map(|group| {
+        let own = passed.clone().filter(|it| it.group == group);
+        let words = own.map(|it| match about(it) {
+            about if about.is_empty() => it.check.clone(),
+            about => about,
+        });
+        vec![group.to_owned(), join(words, "; ")]
+    });
+    let kept = PageTable {
+        folded,
+        ..PageTable::of_words("A program may rely on", &["group", "what holds"], kept)
+    };
+    let is_unknown =
+        |it: &&CheckResult| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error);
+    let unknown = one.results.iter().filter(is_unknown);
+    let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
+    let unknown = PageTable {
+        folded,
+        ..PageTable::of_words("Not known", &["check", "must hold", "why not"], unknown)
+    };
+    let info = &one.info;
+    Section {
+        text: vec![plain(&format!(
+            "{} of {} that apply pass. Version {}, from {}.",
+            passed.count(),
+            count(applying(one).count(), "check"),
+            info.version,
+            info.origin
+        ))],
+        ..Section::of_tables(
+            &place_of(one, None),
+            &plain(&format!("Under {}", info.name)),
+            [broken, kept, unknown],
+        )
+    }
+}
+
+/// How it ended, how often, and why.
+fn found(result: &CheckResult) -> String {
+    format!("{}: {}", ended(result), join(&result.reasons, "; "))
+}
+
+fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    let open = results.filter(|it| it.standing == Standing::Observe);
+    let open = distinct(open.map(|it| it.check.as_str()));
+    let rows = open.into_iter().flat_map(|name| {
+        let about = about_of(checks, name);
+        let values = values_of(file, name).into_iter();
+        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, names])
+    });
+    let columns = ["check", "what is left open", "value", "under"];
+    Section::of_tables(
+        "open",
+        "What standards leave open",
+        [PageTable::of_words("", &columns, rows)],
+    )
+}
+
+fn method(file: &CheckFile) -> Section {
+    let infos = file.allocators.iter().map(|one| &one.info);
+    let tables = [
+        machine_table("Machine", &file.machine),
+        allocators_table("Allocators", infos),
+    ];
+    Section::of_tables("method", "Machine and allocators", tables)
+}
+
+fn next() -> Section {
+    let rows = [
+        [
+            "make one check again",
+            "heapmark check -a ALLOCATOR --only CHECK",
+        ],
+        [
+            "get a check as a C program that needs no heapmark",
+            "heapmark check --program CHECK",
+        ],
+        [
+            "hold what documents say of hardening against this result",
+            "heapmark claims DIR",
+        ],
+        [
+            "see what a new release changes",
+            "heapmark check diff OLD NEW",
+        ],
+        [
+            "fail a CI job by findings",
+            "heapmark check -a mine=/path/libmine.so --fail-on std",
+        ],
+    ];
+    let rows = rows.map(|row| row.map(String::from).to_vec());
+    let table = PageTable::of_words("", &["to", "type"], rows);
+    Section::of_tables("next", "What next", [table])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::all;
+    use serde_json::json;
+
+    #[test]
+    fn what_failed_holds_or_is_not_known_stands_apart_and_names_from_outside_are_harmless() {
+        let result = |check: &str, group: &str, standing: &str, verdict: &str, reason: &str| {
+            json!({"check": check, "group": group, "standing": standing, "verdict": verdict, "times": [1, 2],
+                   "reasons": [reason], "notes": ["value=7"], "again": format!("heapmark check --only {check}")})
+        };
+        let allocator = |name: &str, results: Vec<serde_json::Value>| {
+            json!({"name": name, "family": "", "tier": "", "origin": "a package", "version": "1.2", "files": [],
+                   "sha256": ["a1b2"], "build_ids": ["c3d4"], "left_to_libc": [], "purge": "none", "purged_as": null,
+                   "results": results})
+        };
+        let right = vec![
+            result("free-errno", "errno", "std", "pass", ""),
+            result("errno-success", "errno", "observe", "pass", ""),
+        ];
+        let wrong = vec![
+            result("no-longer-there", "errno", "std", "hang", "<script>"),
+            result("no-longer-open", "errno", "observe", "fail", "no value"),
+            result(
+                "free-errno",
+                "errno",
+                "std",
+                "error",
+                "lib.so was not loaded",
+            ),
+        ];
+        let machine = json!({"cpu_model": "CPU", "kernel": "6.1", "c_library": "2.36-9"});
+        let file = json!({"schema": 1, "heapmark": "", "started": "2026-01-02T03", "preset": "quick", "machine": machine,
+                          "allocators": [allocator("right", right), allocator("wrong", wrong)]});
+        let mut file: CheckFile = serde_json::from_value(file).unwrap();
+        let page = checked(&file, &all().unwrap(), Vec::new());
+        let section = |id: &str| {
+            let (_, rest) = page.split_once(&format!("<section id=\"{id}\"")).unwrap();
+            rest.split_once("</section>").unwrap().0
+        };
+        assert!(page.find("#under-wrong").unwrap() < page.find("#under-right").unwrap());
+        assert!(page.contains("right passes all of what was checked of ISO C, C++ and POSIX. The most checks, 1 of 1, fail under wrong."));
+        let groups = section("groups");
+        assert!(
+            groups.contains("<a href=\"#under-wrong-errno\">0&#x2f;1</a>"),
+            "{groups}"
+        );
+        assert!(groups.contains(">1&#x2f;1<"), "{groups}");
+        let wrong = section("under-wrong");
+        let row = wrong.split("id=\"under-wrong-errno\"").nth(1).unwrap();
+        assert!(row.contains("hang 1 of 2 times: &lt;script&gt;"), "{row}");
+        assert!(
+            row.contains("heapmark check --only no-longer-there"),
+            "{row}"
+        );
+        assert!(
+            row.split_once("Not known")
+                .unwrap()
+                .1
+                .contains("lib.so was not loaded")
+        );
+        let right = section("under-right");
+        assert!(right.contains("A program may rely on") && right.contains("free keeps errno"));
+        assert!(!right.contains("A program may not rely on") && !right.contains("Not known"));
+        assert!(section("findings").contains("no-longer-there"));
+        assert!(!section("findings").contains("no-longer-open"));
+        let open = section("open");
+        assert!(open.contains("value=7") && open.contains("no-longer-open"));
+        let method = section("method");
+        for known in ["c3d4", "a1b2", "2.36-9"] {
+            assert!(method.contains(known), "{known}: {method}");
+        }
+        for result in file.allocators.iter_mut().flat_map(|one| &mut one.results) {
+            result.standing = Standing::Gnu;
+        }
+        let page = checked(&file, &all().unwrap(), Vec::new());
+        assert!(page.contains("Nothing was checked of ISO C, C++ and POSIX. The most checks,"));
+    }
+}

@@ -1,0 +1,204 @@
+//! Runs the checks of `heapmark check` under each allocator, side by side while there are idle CPUs:
+//! nothing is timed. What is found is on the disk soon after.
+
+#[cfg(test)]
+mod tests;
+
+use crate::definition::Check;
+use crate::file::{CHECK_FILE, CheckFile, CheckedAllocator, Found};
+use crate::judge::{Tried, found, has_failed, known, why_not_well};
+use crate::processes::{CheckJob, CheckProcesses, ProcessEnd, Trial};
+use anyhow::Result;
+use heapmark_core::execute::Subject;
+use heapmark_core::execute::child::end_orphans;
+use heapmark_core::execute::lanes::spread;
+use heapmark_core::observe::Root;
+use heapmark_core::session::Interrupted;
+use heapmark_core::session::lanes::lanes;
+use heapmark_core::session::present::memory_left;
+use heapmark_core::store::{self, AllocatorInfo, CheckedShelf};
+use std::cmp::Reverse;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Processes of a check of which one has failed.
+const TRIALS_OF_A_FAILURE: u32 = 3;
+/// After so many processes of a check that hang no more are started: each takes its whole time.
+const MOST_HANGS: u32 = 4;
+/// The free memory that a process needs to run beside others.
+const ROOM_BYTES: u64 = 1 << 30;
+/// What has been found for so long is on the disk.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+
+/// What the loop needs of the world.
+pub trait CheckRunner: Sync {
+    /// How many processes may run at a time.
+    fn lanes(&self) -> usize;
+    /// One process of a check. Fails with [`Interrupted`] if a signal has stopped the checks.
+    fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial>;
+    /// Ends what the processes of an allocator have left behind.
+    fn end_orphans(&self);
+}
+
+impl CheckRunner for CheckProcesses<'_> {
+    fn lanes(&self) -> usize {
+        lanes(1, ROOM_BYTES, memory_left(&Root::machine()))
+    }
+
+    fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial> {
+        CheckProcesses::trial(self, subject, job)
+    }
+
+    fn end_orphans(&self) {
+        end_orphans();
+    }
+}
+
+/// Checks to be made, and where their results go.
+pub struct CheckSession<'a> {
+    /// Starts the processes.
+    pub runner: &'a dyn CheckRunner,
+    /// The checks.
+    pub checks: &'a [Check],
+    /// Whether the preset is full.
+    pub is_full: bool,
+    /// Whether the user has named the checks.
+    pub is_named: bool,
+    /// How long a process may take, if not as long as its check itself says.
+    pub timeout: Option<Duration>,
+    /// The directory of `check.json`.
+    pub folder: &'a Path,
+    /// What later runs will know of the allocators.
+    pub shelf: Option<CheckedShelf>,
+    /// Tells the user something.
+    pub say: fn(String),
+}
+
+impl CheckSession<'_> {
+    /// Makes all checks under each of these allocators. A file that is still unfinished was stopped
+    /// by a signal.
+    pub fn run(
+        &self,
+        subjects: &[(Subject, AllocatorInfo)],
+        mut file: CheckFile,
+    ) -> Result<CheckFile> {
+        self.keep(&file)?;
+        for (subject, info) in subjects {
+            let name = &subject.allocator.name;
+            (self.say)(format!("{name}: {} checks", self.checks.len()));
+            file.allocators.push(CheckedAllocator::new(info.clone()));
+            let done = self.check_all(subject, &mut file);
+            let stopped = matches!(&done, Err(error) if error.is::<Interrupted>());
+            if !stopped {
+                done?;
+            }
+            self.keep_for_runs(subject, &file);
+            if stopped {
+                self.keep(&file)?;
+                return Ok(file);
+            }
+        }
+        file.unfinished = false;
+        self.keep(&file)?;
+        Ok(file)
+    }
+
+    fn keep(&self, file: &CheckFile) -> Result<()> {
+        store::keep(self.folder, CHECK_FILE, serde_json::to_vec_pretty(file)?)
+    }
+
+    /// All checks of the last allocator of the file.
+    fn check_all(&self, subject: &Subject, file: &mut CheckFile) -> Result<()> {
+        let mut work: Vec<&Check> = self.checks.iter().collect();
+        // Those that may take longest come first: at the end no CPU waits for one of them.
+        work.sort_by_key(|check| Reverse(check.usual_time() * self.processes(check)));
+        self.keep(file)?;
+        let mut kept = Instant::now();
+        let one = |check: &&Check| self.check(subject, check);
+        let done = spread(self.runner.lanes(), &work, one, |_, found: Found| {
+            if let Some(checked) = file.allocators.last_mut() {
+                checked.add(found);
+            }
+            if kept.elapsed() >= KEPT_EVERY {
+                self.keep(file)?;
+                kept = Instant::now();
+            }
+            Ok(())
+        });
+        self.runner.end_orphans();
+        done
+    }
+
+    /// All processes of a check. If the benign twin of a wrong program does not end well, that is not
+    /// tried.
+    fn check(&self, subject: &Subject, check: &Check) -> Result<Found> {
+        let mut tried = Vec::new();
+        for cell in check.cells(self.is_full) {
+            let trial = |is_wrong: bool, seed: u32| {
+                let job = CheckJob {
+                    check,
+                    cell,
+                    is_wrong,
+                    seed,
+                };
+                self.runner.trial(subject, &job)
+            };
+            let twin = check.has_twin().then(|| trial(false, 0)).transpose()?;
+            let trials = match twin.as_ref().and_then(why_not_well) {
+                None => self.trials(check, |seed| trial(true, seed))?,
+                Some(_) => Vec::new(),
+            };
+            tried.push(Tried { cell, twin, trials });
+        }
+        let full = match self.is_full && check.is_wrong() {
+            true => " --preset full",
+            false => "",
+        };
+        let allocator = &subject.allocator.name;
+        let again = format!("heapmark check -a {allocator} --only {}{full}", check.name);
+        Ok(found(check, &tried, &again))
+    }
+
+    fn processes(&self, check: &Check) -> u32 {
+        check.processes(self.is_full, self.is_named)
+    }
+
+    /// As many processes as are wanted, or until as many as one may wait for have hung.
+    fn trials(&self, check: &Check, trial: impl Fn(u32) -> Result<Trial>) -> Result<Vec<Trial>> {
+        let mut trials = Vec::new();
+        let mut wanted = self.processes(check);
+        let mut hangs = 0;
+        while (trials.len() as u32) < wanted && hangs < MOST_HANGS {
+            let trial = trial(trials.len() as u32)?;
+            hangs += u32::from(matches!(trial.ended, ProcessEnd::Hung(_)));
+            // What fails is asked whether it does so each time.
+            if !check.is_wrong() && has_failed(&trial) {
+                wanted = wanted.max(TRIALS_OF_A_FAILURE);
+            }
+            trials.push(trial);
+        }
+        Ok(trials)
+    }
+
+    /// Keeps what was found of the last allocator for the reports of later runs. A result is worth
+    /// having without that.
+    fn keep_for_runs(&self, subject: &Subject, file: &CheckFile) {
+        let (Some(shelf), Some(checked)) = (&self.shelf, file.allocators.last()) else {
+            return;
+        };
+        let known = known(checked, file, |check| self.is_hasty(check));
+        if let Err(error) = shelf.keep(subject, &checked.info.sha256, known) {
+            let name = &subject.allocator.name;
+            (self.say)(format!(
+                "{name}: runs will not say what was found: {error:#}"
+            ));
+        }
+    }
+
+    /// Whether a check of this name has less time than usual.
+    fn is_hasty(&self, name: &str) -> bool {
+        let mut checks = self.checks.iter().filter(|check| check.name == name);
+        let is_less = |check: &Check| self.timeout.is_some_and(|it| it < check.usual_time());
+        checks.any(is_less)
+    }
+}

@@ -1,0 +1,201 @@
+//! The claims and published figures of a reference document: the keys of `claims/*.toml`. Defines
+//! what would have to be true; only a run shows whether it is. Claims about hardening have a folder
+//! and keys of their own.
+
+mod check;
+mod data;
+mod hardening;
+mod measure;
+mod place;
+
+pub use check::ClaimCheck;
+pub use hardening::{Claimed, Feature, HardeningDocument, Sign, Signs};
+pub use measure::Measure;
+pub use place::{Needs, Over, Shape, Take, Threads};
+
+use heapmark_core::catalog::Catalog;
+use heapmark_core::catalog::faults::{self, Fault, Faults};
+use heapmark_core::catalog::folder;
+use include_dir::{Dir, include_dir};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+static CLAIMS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../claims");
+
+/// A reference document.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Document {
+    /// The file's name: `bt`.
+    #[serde(skip)]
+    pub name: String,
+    /// Its short name in `workloads/`: `BT`.
+    pub short: String,
+    /// Its title.
+    pub title: String,
+    /// The date of its numbers.
+    pub date: String,
+    /// The machine of its numbers.
+    pub machine: String,
+    /// Why there are no figures, if it published none in readable form.
+    pub no_figures: Option<String>,
+    /// A remark for readers of its figures.
+    pub remark: Option<String>,
+    /// Its rows by the names that it uses.
+    pub rows: Rows,
+    /// Its tables.
+    #[serde(default)]
+    pub figures: Vec<PublishedFigure>,
+    /// Its claims.
+    pub claims: Vec<Claim>,
+}
+
+/// The rows of a document by the names that it uses.
+pub type Rows = BTreeMap<String, DocumentRow>;
+
+/// A row of a document, and its counterpart in a run.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DocumentRow {
+    /// Names or patterns of allocators, or names of programs' rows; the first that a run has is
+    /// used.
+    pub ours: Vec<String>,
+    /// An allocator of ours with settings like those of the document's version, if they decide
+    /// much: a claim that does not hold is checked with it, too.
+    pub as_then: Option<String>,
+    /// The workload that has the row, if it is not the one that a claim names.
+    pub workload: Option<String>,
+    /// The version that the document used.
+    #[serde(default)]
+    pub version: String,
+    /// No registry has it: users supply it under one of these names.
+    #[serde(default)]
+    pub brought: bool,
+}
+
+/// A published table: a column per thread count and measure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PublishedFigure {
+    /// What it shows.
+    pub title: String,
+    /// The workload that measures ours.
+    pub workload: String,
+    /// Thread counts, in the order of the columns.
+    pub threads: Vec<u32>,
+    /// The columns of each thread count.
+    pub measures: Vec<Measure>,
+    /// The row that the others are divided by, since ratios carry over to other machines.
+    pub reference: String,
+    /// Rows in the document's order.
+    pub rows: Vec<FigureRow>,
+}
+
+/// A row of a published table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureRow {
+    /// A name of `rows`.
+    pub row: String,
+    /// One per thread count and measure.
+    pub values: Vec<f64>,
+}
+
+/// A document's claim in our words, and the checks that decide it.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
+    /// `BT-1`.
+    pub id: String,
+    /// The claim.
+    pub says: String,
+    /// The document's evidence for it.
+    #[serde(default)]
+    pub evidence: String,
+    /// Why it may not hold; shown if it does not.
+    #[serde(default)]
+    pub explain: String,
+    /// Why no measurement here shows whether it is true: then it is not testable, whatever was measured.
+    #[serde(default)]
+    pub not_comparable: String,
+    /// Cores that its rows keep busy, whatever the workload's thread count; with fewer it is not
+    /// testable.
+    #[serde(default)]
+    pub cores: u32,
+    /// The workloads that it is checked in.
+    pub workloads: Vec<String>,
+    /// The thread counts.
+    #[serde(default)]
+    pub threads: Threads,
+    /// The measure.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Values of the parameter `distribution` under which it is checked, each separately; empty:
+    /// all that were run.
+    #[serde(default)]
+    pub distributions: Vec<String>,
+    /// The claim holds if all of them do.
+    pub checks: Vec<ClaimCheck>,
+}
+
+impl Document {
+    /// Its rows with the settings of its time, where we have an allocator with them; `None` if there
+    /// is none.
+    pub fn rows_as_then(&self) -> Option<Rows> {
+        let mut rows = self.rows.clone();
+        let mut changed = false;
+        for row in rows.values_mut() {
+            if let Some(then) = &row.as_then {
+                row.ours.insert(0, then.clone());
+                changed = true;
+            }
+        }
+        changed.then_some(rows)
+    }
+
+    /// The workloads of its tables and claims.
+    pub fn workloads(&self) -> impl Iterator<Item = &String> {
+        let of_figures = self.figures.iter().map(|figure| &figure.workload);
+        let of_claims = self.claims.iter().flat_map(|claim| &claim.workloads);
+        of_figures.chain(of_claims)
+    }
+
+    /// The documents that the binary carries, with the user's on top, in the order of their short
+    /// names.
+    pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {
+        let mut faults = Vec::new();
+        let texts = folder::texts(&CLAIMS, "claims", &mut faults);
+        let documents = texts
+            .iter()
+            .filter(|(file, _)| !file.starts_with("claims/hardening/"))
+            .filter_map(|(file, text)| parse(file, text, catalog, &mut faults))
+            .collect();
+        faults::none(faults)?;
+        Ok(documents)
+    }
+}
+
+/// Reads one file.
+pub fn parse(
+    file: &str,
+    text: &str,
+    catalog: &Catalog,
+    faults: &mut Vec<Fault>,
+) -> Option<Document> {
+    let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
+    let mut document: Document = faults::read(file, text, faults)?;
+    document.name = name;
+    let mut checker = data::DocumentChecker {
+        document: &document,
+        file,
+        text,
+        catalog,
+        faults,
+    };
+    checker.check();
+    Some(document)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! When two values differ, and when one lies between bounds. The rule of the whole module: values
+//! differ if the ranges of their processes do not touch, or if the Mann-Whitney test says so, for
+//! which some of many processes may overlap; with fewer than 5 there is no verdict.
+
+use super::judged::{Number, Verdict};
+use heapmark_core::analyse::Spread;
+use heapmark_stats::rank_sum;
+use std::cmp::Ordering;
+
+/// The fewest processes for a verdict.
+pub const LEAST_SAMPLES: usize = 5;
+/// Chance alone sets values that differ so far apart this often at most; ranges of five processes
+/// each that do not touch, it does in 0.8 %.
+const ALPHA: f64 = 0.01;
+
+/// The order of one value relative to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Below,
+    Level,
+    Above,
+}
+
+/// The order of `a` relative to `b`.
+pub fn order(a: &Number, b: &Number) -> Order {
+    order_of(&a.values, &b.values)
+}
+
+fn order_of(a: &[f64], b: &[f64]) -> Order {
+    let Some((a_seen, b_seen)) = Spread::of(a).zip(Spread::of(b)) else {
+        return Order::Level;
+    };
+    // The test is approximate if values are equal, as counts of pages often are.
+    let is_apart = a_seen.max < b_seen.min || b_seen.max < a_seen.min;
+    let differ = is_apart || rank_sum(a, b).is_some_and(|p| p <= ALPHA);
+    match a_seen.median.total_cmp(&b_seen.median) {
+        Ordering::Less if differ => Order::Below,
+        Ordering::Greater if differ => Order::Above,
+        _ => Order::Level,
+    }
+}
+
+/// The order of a value relative to a bound: all its processes lie beyond it, or, of a quotient, the
+/// dividend differs from the divisor times the bound.
+fn beside(value: &Number, bound: f64) -> Order {
+    if let Some(divisor) = &value.divisor {
+        let bounds: Vec<f64> = divisor.iter().map(|one| one * bound).collect();
+        return order_of(&value.values, &bounds);
+    }
+    if value.max < bound {
+        Order::Below
+    } else if value.min > bound {
+        Order::Above
+    } else {
+        Order::Level
+    }
+}
+
+/// Whether `a` has the wanted order relative to `b`.
+pub fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
+    let found = order(a, b);
+    let samples = a.samples.min(b.samples);
+    verdict(samples, found == wanted, found != Order::Level)
+}
+
+/// Whether the median lies between two bounds; outside, it must differ from the nearer one.
+pub fn between(value: &Number, low: f64, high: f64) -> Verdict {
+    let is_inside = (low..=high).contains(&value.median);
+    let is_outside = beside(value, low) == Order::Below || beside(value, high) == Order::Above;
+    verdict(value.samples, is_inside, is_outside)
+}
+
+/// Whether a value lies above a bound, and differs from it.
+pub fn beyond(value: &Number, bound: f64) -> Verdict {
+    let found = beside(value, bound);
+    verdict(value.samples, found == Order::Above, found == Order::Below)
+}
+
+/// Unclear with too few processes, and if it neither holds nor fails; what holds does not fail.
+pub fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
+    if samples < LEAST_SAMPLES || !(holds || fails) {
+        Verdict::Unclear
+    } else if holds {
+        Verdict::Holds
+    } else {
+        Verdict::DoesNotHold
+    }
+}
+
+/// `a` over `b`; the range is the widest that both ranges allow.
+pub fn quotient(a: &Number, b: &Number) -> Number {
+    Number {
+        row: if a.row == b.row {
+            a.row.clone()
+        } else {
+            format!("{} / {}", a.row, b.row)
+        },
+        measure: None,
+        median: a.median / b.median,
+        min: a.min / b.max,
+        max: a.max / b.min,
+        samples: a.samples.min(b.samples),
+        values: a.values.clone(),
+        divisor: Some(b.values.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number<const N: usize>(values: [f64; N]) -> Number {
+        Number::of("a".into(), None, values.into()).unwrap()
+    }
+
+    /// Twenty processes, of which one has another value.
+    fn twenty(most: f64, one: f64) -> Number {
+        let mut values: [f64; 20] = std::array::from_fn(|place| most + place as f64 / 1000.0);
+        values[0] = one;
+        number(values)
+    }
+
+    #[test]
+    fn values_differ_if_chance_hardly_sets_them_so_far_apart() {
+        let ten = number([9.0, 9.5, 10.0, 11.0, 11.5]);
+        let order_to_ten = |values| order(&number(values), &ten);
+        assert_eq!(order_to_ten([11.6, 11.7, 11.8, 11.9, 12.0]), Order::Above);
+        assert_eq!(order_to_ten([5.0, 6.0, 7.0, 8.0, 8.9]), Order::Below);
+        assert_eq!(order_to_ten([12.0, 12.0, 13.0, 14.0, 15.0]), Order::Above);
+        // Medians far apart mean nothing if the processes of one row are as far apart themselves.
+        assert_eq!(order_to_ten([8.0, 11.2, 14.0, 15.0, 16.0]), Order::Level);
+        assert_eq!(order(&number([0.0; 5]), &number([0.0; 5])), Order::Level);
+        assert_eq!(order(&number([0.0; 5]), &number([1.0; 5])), Order::Below);
+        // One process among many hides no difference.
+        assert_eq!(order(&twenty(10.0, 30.0), &twenty(11.0, 5.0)), Order::Below);
+    }
+
+    #[test]
+    fn four_processes_say_nothing() {
+        let few = number([1.0; 4]);
+        assert_eq!(
+            lies(&few, Order::Below, &number([9.0; 5])),
+            Verdict::Unclear
+        );
+        assert_eq!(between(&few, 0.0, 2.0), Verdict::Unclear);
+        assert_eq!(beyond(&few, 0.5), Verdict::Unclear);
+    }
+
+    #[test]
+    fn bounds_are_missed_clearly_or_not() {
+        let found = |values| between(&number(values), 2.0, 4.0);
+        assert_eq!(found([1.0, 1.5, 2.0, 2.5, 3.0]), Verdict::Holds);
+        assert_eq!(found([1.0, 1.1, 1.2, 1.3, 2.1]), Verdict::Unclear);
+        assert_eq!(found([1.0, 1.1, 1.2, 1.3, 1.9]), Verdict::DoesNotHold);
+        assert_eq!(found([4.1, 4.2, 4.3, 4.4, 4.5]), Verdict::DoesNotHold);
+    }
+
+    #[test]
+    fn a_quotient_is_held_against_a_bound_by_the_processes_of_both_rows() {
+        let ten = number([9.0, 9.5, 10.0, 10.5, 11.0]);
+        let over_ten = |values| quotient(&number(values), &ten);
+        let triple = over_ten([27.0, 28.5, 30.0, 31.5, 33.0]);
+        assert_eq!((triple.min, triple.median), (27.0 / 11.0, 3.0));
+        assert_eq!(between(&triple, 0.0, 2.0), Verdict::DoesNotHold);
+        assert_eq!(beyond(&triple, 2.0), Verdict::Holds);
+        assert_eq!(beyond(&triple, 4.0), Verdict::DoesNotHold);
+        let wide = over_ten([12.0, 15.0, 30.0, 31.5, 33.0]);
+        assert_eq!(between(&wide, 0.0, 2.0), Verdict::Unclear);
+        assert_eq!(beyond(&wide, 2.0), Verdict::Unclear);
+    }
+
+    #[test]
+    fn a_quotient_has_the_widest_range() {
+        let found = quotient(&number([2.0, 3.0, 4.0]), &number([1.0, 2.0, 4.0]));
+        assert_eq!((found.min, found.median, found.max), (0.5, 1.5, 4.0));
+    }
+}

@@ -1,0 +1,258 @@
+//! Whole claims: several checks, distributions, runs and sizes.
+
+use super::*;
+use crate::document::{Measure, Threads};
+use Verdict::{DoesNotHold, Holds, NotTestable, Unclear};
+
+const AHEAD: &str = r#"checks = [{ kind = "below", who = ["a"], than = ["b"] }]"#;
+
+#[test]
+fn the_worst_of_several_checks_decides() {
+    let points: &[Point] = &[
+        ("a", "churn@1", 10.0),
+        ("b", "churn@1", 20.0),
+        ("c", "churn@1", 10.05),
+    ];
+    let verdict = |second: &str| {
+        let check = format!(r#"{{ kind = "below", who = ["a"], than = ["b"] }}, {second}"#);
+        Stage::of(points, 5).verdict(&check)
+    };
+    assert_eq!(
+        verdict(r#"{ kind = "above", who = ["b"], than = ["c"] }"#),
+        Holds
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["a"], than = ["c"] }"#),
+        Unclear
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["a"], than = ["d"] }"#),
+        NotTestable
+    );
+    assert_eq!(
+        verdict(r#"{ kind = "below", who = ["b"], than = ["a", "d"] }"#),
+        DoesNotHold
+    );
+}
+
+#[test]
+fn distributions_are_judged_apart_and_a_claim_on_which_they_differ_is_unclear() {
+    let claim = document(&format!(
+        "workloads = [\"churn\"]\ndistributions = [\"fisher\", \"uniform\"]\n{AHEAD}"
+    ));
+    let run = |distribution: &str, a: f64| {
+        Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
+            .with("churn", "distribution", distribution)
+            .measured
+    };
+    let judge = |runs: &[Measured]| judge_document(&claim, runs);
+    let both = judge(&[run("fisher", 10.0), run("uniform", 10.0)]);
+    assert_eq!(
+        (both.verdict, both.notes.len(), both.parts[1].place.as_str()),
+        (Holds, 0, "churn@1 (uniform)")
+    );
+    let differ = judge(&[run("fisher", 10.0), run("uniform", 40.0)]);
+    assert_eq!(differ.verdict, Unclear);
+    assert_eq!(
+        differ.notes,
+        ["holds under fisher", "does not hold under uniform"]
+    );
+    let one = judge(&[run("fisher", 10.0)]);
+    assert_eq!(
+        (one.verdict, one.notes),
+        (Holds, vec!["not run under uniform".to_string()])
+    );
+    let none = judge(&[Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5).measured]);
+    assert_eq!(none.verdict, NotTestable);
+}
+
+#[test]
+fn the_first_run_that_has_a_row_counts_and_other_machines_and_sizes_do_not() {
+    let run = |row: &str, ns: f64| Stage::of(&[(row, "churn@1", ns)], 5);
+    let check = r#"{ kind = "below", who = ["a"], than = ["b"] }"#;
+    let judge = |runs: &[Measured]| judge_runs(check, runs).verdict;
+    assert_eq!(
+        judge(&[
+            run("a", 10.0).measured,
+            run("b", 20.0).measured,
+            run("b", 5.0).measured
+        ]),
+        Holds
+    );
+    let mut other = run("b", 20.0).measured;
+    other
+        .head
+        .machine
+        .insert("cpu_model".into(), "Difference engine".into());
+    assert_eq!(judge(&[run("a", 10.0).measured, other]), NotTestable);
+    let larger = run("b", 20.0).with("churn", "objects", "5");
+    assert_eq!(
+        judge(&[run("a", 10.0).measured, larger.measured]),
+        NotTestable
+    );
+}
+
+#[test]
+fn each_document_is_judged_by_the_machine_that_ran_its_workloads() {
+    let of = |workload: &str| document(&format!("workloads = [\"{workload}\"]\n{AHEAD}"));
+    let run = |workload: &str, machine: &str, b: f64| {
+        let place = format!("{workload}@1");
+        let mut run = Stage::of(&[("a", &place, 10.0), ("b", &place, b)], 5).measured;
+        let facts = &mut run.head.machine;
+        facts.insert("cpu_model".into(), machine.into());
+        run
+    };
+    let runs = [
+        run("churn", "Abacus", 20.0),
+        run("larson", "Difference engine", 20.0),
+        // Another machine's later run of a document's workload is not mixed in.
+        run("churn", "Difference engine", 5.0),
+    ];
+    let verdict = |workload| judge_document(&of(workload), &runs).verdict;
+    assert_eq!((verdict("churn"), verdict("larson")), (Holds, Holds));
+    assert_eq!(verdict("speed"), NotTestable);
+}
+
+#[test]
+fn a_row_that_failed_has_no_numbers_and_says_why() {
+    let good = || Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
+    let failed = || {
+        let mut stage = good();
+        let mut records = stage.measured.records.iter_mut();
+        records.find(|it| it.allocator == "b").unwrap().outcome = crash();
+        stage
+    };
+    let check = r#"{ kind = "below", who = ["a"], than = ["b"] }"#;
+    // Another run in which it did not fail does not make it good.
+    for runs in [
+        vec![failed().measured],
+        vec![failed().measured, good().measured],
+    ] {
+        let judged = judge_runs(check, &runs);
+        assert_eq!(judged.verdict, NotTestable);
+        let parts = format!("{:?}", judged.parts);
+        assert!(parts.contains("crash 1 of 5"), "{parts}");
+        let evidence = Evidence::new(&[], &runs);
+        let spots = evidence.spots("churn", Threads::Any, None).unwrap();
+        let all = evidence.allocators(&spots[0], &Measure::Time);
+        let names: Vec<&str> = all.iter().map(|it| it.row.as_str()).collect();
+        assert_eq!(names, ["a"]);
+    }
+}
+
+#[test]
+fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
+    let catalog = Catalog::load().unwrap();
+    let claim = document(&format!(
+        "workloads = [\"churn\"]\nexplain = \"newer\"\n{AHEAD}"
+    ));
+    let judge = |a: f64| {
+        let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
+            .with("churn", "objects", "7")
+            .measured;
+        let runs = [run];
+        let evidence = Evidence::new(&catalog.workloads, &runs);
+        judge(std::slice::from_ref(&claim), &evidence).remove(0)
+    };
+    assert_eq!(
+        (judge(10.0).explain, judge(40.0).explain),
+        (None, Some("newer".to_string()))
+    );
+    assert_eq!(judge(10.0).sizes, ["objects = 7 (the document: 100000)"]);
+}
+
+#[test]
+fn what_cannot_show_a_claim_neither_confirms_nor_refutes_it() {
+    let judge = |key: &str, a: f64| {
+        let claim = document(&format!("workloads = [\"churn\"]\n{key}\n{AHEAD}"));
+        let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5).measured;
+        judge_document(&claim, &[run])
+    };
+    // The machine has 8 cores.
+    for (key, why) in [
+        (
+            "not-comparable = \"of another system\"",
+            "of another system",
+        ),
+        ("cores = 9", "its rows keep 9 cores busy, and 8 are usable"),
+    ] {
+        for a in [10.0, 40.0] {
+            let judged = judge(key, a);
+            assert_eq!(judged.verdict, NotTestable);
+            let first = &judged.parts[0].said[0];
+            assert_eq!(*first, Said::Words(format!("not comparable: {why}")));
+            assert!(
+                judged.parts.len() > 1,
+                "what was measured stays in the files"
+            );
+        }
+    }
+    assert_eq!(judge("cores = 8", 10.0).verdict, Holds);
+    assert_eq!(judge("cores = 8", 40.0).verdict, DoesNotHold);
+}
+
+#[test]
+fn a_claim_that_does_not_hold_is_checked_with_the_settings_of_its_time_if_they_were_measured() {
+    let mut claim = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
+    claim.rows.get_mut("b").unwrap().as_then = Some("d".into());
+    let judge = |points: &[Point]| {
+        let run = Stage::of(points, 5).measured;
+        judge_document(&claim, &[run])
+    };
+    let point = |row, ns| (row, "churn@1", ns);
+    let (a, b, then) = (point("a", 20.0), point("b", 10.0), point("d", 40.0));
+    let changed = judge(&[a, b, then]);
+    let as_then = changed.as_then.unwrap();
+    assert_eq!((changed.verdict, as_then.verdict), (DoesNotHold, Holds));
+    assert_eq!(as_then.rows, ["d"]);
+    for points in [&[a, b][..], &[a, point("b", 30.0), then]] {
+        assert!(judge(points).as_then.is_none());
+    }
+}
+
+#[test]
+fn published_figures_and_ours_stand_in_the_same_columns() {
+    let figure = "[[figures]]\ntitle = \"\"\nworkload = \"churn\"\nthreads = [1, 8]\nmeasures = [\"time\"]\nreference = \"a\"\n\
+                  rows = [{ row = \"a\", values = [5, 6] }, { row = \"d\", values = [7, 8] }]\n";
+    let mut document = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
+    document.figures = toml::from_str::<toml::Table>(figure).unwrap()["figures"]
+        .clone()
+        .try_into()
+        .unwrap();
+    let runs = [Stage::of(&[("a", "churn@1", 10.0), ("a", "churn@2", 20.0)], 5).measured];
+    let table = reproduced(&document, &document.figures[0], &Evidence::new(&[], &runs));
+    let columns: Vec<u32> = table.columns.iter().map(|(threads, _)| *threads).collect();
+    assert_eq!(columns, [1, 2, 8]);
+    let [a, d] = &table.rows[..] else { panic!() };
+    assert_eq!(
+        (&a.published, &d.published),
+        (
+            &vec![Some(5.0), None, Some(6.0)],
+            &vec![Some(7.0), None, Some(8.0)]
+        )
+    );
+    let ours: Vec<bool> = a.ours.iter().map(Option::is_some).collect();
+    assert_eq!(
+        (ours, d.ours.iter().flatten().count()),
+        (vec![true, true, false], 0)
+    );
+    let catalog = Catalog::load().unwrap();
+    let sizes = |of_one: &str, of_two: &str| {
+        let run = |place, objects| {
+            let stage = Stage::of(&[("a", place, 10.0)], 5);
+            stage.with("churn", "objects", objects).measured
+        };
+        let runs = [run("churn@1", of_one), run("churn@2", of_two)];
+        let evidence = Evidence::new(&catalog.workloads, &runs);
+        reproduced(&document, &document.figures[0], &evidence).sizes
+    };
+    let of_document = "(the document: 100000)";
+    assert_eq!(sizes("7", "7"), [format!("objects = 7 {of_document}")]);
+    assert_eq!(
+        sizes("8", "7"),
+        [
+            format!("objects = 7 {of_document} with 2 threads"),
+            format!("objects = 8 {of_document} with 1 thread"),
+        ]
+    );
+}

@@ -1,0 +1,126 @@
+//! One number per process of a row, for each measure of a claim.
+
+use super::scene::Scene;
+use crate::document::Measure;
+use heapmark_core::analyse::group::Group;
+use heapmark_core::execute::{Iteration, Measurement};
+use heapmark_core::metric::overhead_of;
+use heapmark_core::store::{Columns, Purpose};
+use heapmark_stats::mean;
+
+/// The values of the processes of a row; those without one are left out.
+pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
+    let mean_of = |time: fn(&Iteration) -> u64| {
+        group.values(move |measurement, _| mean_time(measurement, time))
+    };
+    match measure {
+        Measure::Time => group.values(|_, process| Some(process.ns_per_op)),
+        Measure::Mops => group.values(|_, process| Some(process.mops_per_s)),
+        Measure::Wall => mean_of(|one| one.wall_ns),
+        Measure::User => mean_of(|one| one.user_ns),
+        Measure::Sys => mean_of(|one| one.sys_ns),
+        Measure::Cpu => mean_of(cpu_ns),
+        Measure::CpuPerWall => group.values(|measurement, _| {
+            let wall = mean_time(measurement, |one| one.wall_ns).filter(|wall| *wall > 0.0)?;
+            Some(mean_time(measurement, cpu_ns)? / wall)
+        }),
+        Measure::Overhead => group.values(|measurement, _| {
+            without_tables(measurement).or_else(|| overhead_of(measurement))
+        }),
+        Measure::Figure(name) => figure(group, name),
+        Measure::HeapGrowth => of_curves(scene, group, "heap_bytes", |curve, measurement| {
+            curve.grown / measurement.requested_peak_bytes as f64
+        }),
+        Measure::TotalGrowth => {
+            of_curves(scene, group, "total_dynamic_bytes", |curve, _| curve.grown)
+        }
+        Measure::TotalFall => of_curves(scene, group, "total_dynamic_bytes", |curve, _| {
+            // Memory that never grew cannot fall.
+            if curve.grown > 0.0 {
+                (curve.grown - curve.left) / curve.grown
+            } else {
+                0.0
+            }
+        }),
+    }
+}
+
+fn cpu_ns(one: &Iteration) -> u64 {
+    one.user_ns + one.sys_ns
+}
+
+/// Over the measured iterations.
+fn mean_time(measurement: &Measurement, time: fn(&Iteration) -> u64) -> Option<f64> {
+    let times: Vec<f64> = measurement.measured().map(|one| time(one) as f64).collect();
+    mean(&times)
+}
+
+/// The document's overhead, for a workload that reports the size of its tables in the allocator's
+/// memory.
+fn without_tables(measurement: &Measurement) -> Option<f64> {
+    let figure = |name| measurement.figures.get(name).copied();
+    let arrays = figure("arrays_bytes")?;
+    let requested = figure("requested_sum_bytes")?;
+    let heap = measurement.heap_peak_bytes()? as f64;
+    Some((heap - arrays) / requested).filter(|overhead| overhead.is_finite())
+}
+
+/// Of the timed processes; a figure that only the check reported is one number.
+fn figure(group: &Group, name: &str) -> Vec<f64> {
+    let timed = group.values(|measurement, _| measurement.figures.get(name).copied());
+    if timed.is_empty() {
+        return group
+            .check
+            .and_then(|check| check.figures.get(name))
+            .copied()
+            .into_iter()
+            .collect();
+    }
+    timed
+}
+
+/// How memory changed over a process's life.
+struct Growth {
+    /// From the first point to the highest.
+    grown: f64,
+    /// From the first point to the last.
+    left: f64,
+}
+
+fn of_curves(
+    scene: &Scene,
+    group: &Group,
+    column: &str,
+    value: fn(Growth, &Measurement) -> f64,
+) -> Vec<f64> {
+    curves(scene, group)
+        .filter_map(|(series, measurement)| {
+            let points = series.column(column)?;
+            let first = *points.first()? as f64;
+            let last = *points.last()? as f64;
+            let highest = *points.iter().max()? as f64;
+            let growth = Growth {
+                grown: highest - first,
+                left: last - first,
+            };
+            Some(value(growth, measurement))
+        })
+        .filter(|value| value.is_finite())
+        .collect()
+}
+
+/// Memory over time of the processes of a row.
+pub fn curves<'s>(
+    scene: &'s Scene,
+    group: &'s Group,
+) -> impl Iterator<Item = (&'s Columns, &'s Measurement)> {
+    scene
+        .records
+        .of_row(group.case, group.allocator, Purpose::Sample)
+        .into_iter()
+        .filter(|record| group.failed.is_none() && record.purpose == Purpose::Sample)
+        .filter_map(|record| {
+            let series = scene.measured.series.get(&record.cell)?;
+            Some((series, record.measurement.as_ref()?))
+        })
+}

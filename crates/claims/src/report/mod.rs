@@ -1,0 +1,215 @@
+//! Verdicts on the claims of the reference documents, as a table on the terminal, as Markdown and
+//! as JSON.
+
+pub mod hardening;
+pub mod page;
+mod reproduction;
+
+use crate::document::Measure;
+use crate::judge::{JudgedClaim, JudgedPart, Number, Said, Verdict};
+use comfy_table::{ColumnConstraint, Width};
+use heapmark_core::report::Screen;
+use heapmark_core::report::markdown::row;
+use heapmark_core::report::text::{count, enclosed, json, list, plain};
+use heapmark_core::report::units::{self, PrintedUnit};
+
+pub use reproduction::reproduction;
+
+/// Comparisons that a reason lists; the others are in the JSON.
+const MOST_PARTS: usize = 3;
+
+/// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
+/// that counts the verdicts.
+pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
+    let shown: Vec<&JudgedClaim> = all
+        .iter()
+        .filter(|judged| whole || judged.verdict != Verdict::NotTestable)
+        .collect();
+    let summary = summary(all);
+    if shown.is_empty() {
+        return format!("{summary}\n{LEFT_OUT}\n");
+    }
+    let mut table = screen.table(COLUMNS);
+    table.add_rows(
+        shown
+            .iter()
+            .map(|judged| cells(judged).map(|cell| plain(&cell))),
+    );
+    // The reason is the longest: it gets the remaining width.
+    table.set_constraints([
+        ColumnConstraint::ContentWidth,
+        ColumnConstraint::ContentWidth,
+        ColumnConstraint::UpperBoundary(Width::Percentage(27)),
+    ]);
+    let mut out = format!("{}\n\n{summary}\n", table.trim_fmt());
+    if shown.len() < all.len() {
+        out += &format!("{LEFT_OUT}\n");
+    }
+    out
+}
+
+/// The formats with the claims that a table does not show.
+pub const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
+
+/// The head of the table.
+pub const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];
+
+/// A line below [`COLUMNS`].
+pub fn cells(judged: &JudgedClaim) -> [String; 4] {
+    [
+        judged.id.clone(),
+        judged.verdict.word().into(),
+        judged.says.clone(),
+        reason(judged),
+    ]
+}
+
+/// The same as a Markdown table.
+pub fn claims_markdown(all: &[JudgedClaim]) -> String {
+    let mut out = String::from("| id | verdict | claim | reason |\n|:--|:--|:--|:--|\n");
+    out.extend(all.iter().map(|judged| row(cells(judged))));
+    format!("{out}\n{}\n", summary(all))
+}
+
+/// All claims, each with its reason as a sentence.
+pub fn claims_json(all: &[JudgedClaim]) -> String {
+    json(
+        &all.iter()
+            .map(|judged| {
+                let mut entry = serde_json::json!(judged);
+                entry["reason"] = reason(judged).into();
+                entry
+            })
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.
+pub fn summary(all: &[JudgedClaim]) -> String {
+    let verdicts = || all.iter().map(|judged| judged.verdict);
+    let of = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
+    format!(
+        "Of {}: {} hold, {} do not hold, {} unclear, {} not testable here.",
+        count(all.len(), "claim"),
+        of(Verdict::Holds),
+        of(Verdict::DoesNotHold),
+        of(Verdict::Unclear),
+        of(Verdict::NotTestable)
+    )
+}
+
+/// The comparisons that decided, with their numbers; the missing rows; the size.
+pub fn reason(judged: &JudgedClaim) -> String {
+    let parts = &judged.parts;
+    let mut shown: Vec<&JudgedPart> = parts.iter().collect();
+    shown.retain(|part| part.verdict == judged.verdict);
+    // A verdict by the larger half, or one that two distributions disagree on, has no part of its
+    // own.
+    if shown.is_empty() {
+        shown.extend(parts);
+    }
+    let more = shown.len().saturating_sub(MOST_PARTS);
+    shown.truncate(MOST_PARTS);
+    let mut words: Vec<String> = shown.into_iter().map(sentence).collect();
+    if more > 0 {
+        words.push(format!("and {more} more"));
+    }
+    let compared = parts.iter().filter(|part| !part.place.is_empty()).count();
+    let holding = parts
+        .iter()
+        .filter(|part| part.verdict == Verdict::Holds)
+        .count();
+    if compared > 1 && (more > 0 || holding < compared) {
+        words.push(format!(
+            "{holding} of {} hold",
+            count(compared, "comparison")
+        ));
+    }
+    if !judged.missing.is_empty() {
+        words.push(format!("without {}", list(&judged.missing)));
+    }
+    words.extend(judged.notes.iter().cloned());
+    words.extend(as_then(judged));
+    if !judged.sizes.is_empty() {
+        words.push(format!("run with {}", judged.sizes.join(", ")));
+    }
+    words.join("; ")
+}
+
+/// The first comparison that decided, or what is missing; and why a claim may not hold.
+pub fn one_reason(judged: &JudgedClaim) -> String {
+    let decided = judged
+        .parts
+        .iter()
+        .find(|part| part.verdict == judged.verdict);
+    let mut words: Vec<String> = decided
+        .or(judged.parts.first())
+        .map(sentence)
+        .into_iter()
+        .collect();
+    words.extend(as_then(judged));
+    words.extend(judged.explain.iter().map(|why| format!("supposed: {why}")));
+    words.join("; ")
+}
+
+/// What was measured with the settings of the document's time.
+fn as_then(judged: &JudgedClaim) -> Option<String> {
+    let then = judged.as_then.as_ref()?;
+    let words = match then.verdict {
+        verdict if verdict == judged.verdict => "the verdict is the same".to_owned(),
+        verdict => format!("the verdict is: {}", verdict.word()),
+    };
+    Some(format!("measured: with {} {words}", list(&then.rows)))
+}
+
+fn sentence(part: &JudgedPart) -> String {
+    let mut out = enclosed("", &part.place, ": ");
+    for (place, said) in part.said.iter().enumerate() {
+        let words = match said {
+            Said::Words(words) => words,
+            Said::Number(number) => &text(number),
+        };
+        if place > 0 && !words.starts_with([',', ';']) {
+            out.push(' ');
+        }
+        out += words;
+    }
+    out
+}
+
+/// `glibc 5.12 Mops/s (4.98-5.30)`.
+fn text(number: &Number) -> String {
+    let (size, unit) = unit(number);
+    let digits = |value: f64| units::digits(value / size);
+    let range = match (digits(number.min), digits(number.max)) {
+        (min, max) if min == max => String::new(),
+        (min, max) => format!(" ({min}-{max})"),
+    };
+    let row = enclosed("", &number.row, " ");
+    format!("{row}{}{unit}{range}", digits(number.median))
+}
+
+/// The size of one unit, and its name with a leading space.
+fn unit(number: &Number) -> (f64, String) {
+    let PrintedUnit { name, size } = units::time(number.median);
+    let of_time = name.trim_end_matches("/op");
+    let (size, unit) = match &number.measure {
+        None => return (1.0, String::new()),
+        Some(Measure::Time) => (size, name),
+        Some(Measure::Mops) => (1.0, "Mops/s"),
+        Some(Measure::Wall) => (size, of_time),
+        Some(measure @ (Measure::User | Measure::Sys | Measure::Cpu)) => {
+            return (size, format!(" {of_time} {measure}"));
+        }
+        Some(Measure::CpuPerWall) => (1.0, "CPU / wall"),
+        Some(Measure::Overhead) => return (1.0, "x overhead".into()),
+        Some(Measure::HeapGrowth) => (0.01, "% of requested"),
+        Some(Measure::TotalGrowth) => (1_048_576.0, "MiB"),
+        Some(Measure::TotalFall) => (0.01, "% given back"),
+        Some(Measure::Figure(name)) if name.ends_with("_ns") => (size, of_time),
+        Some(Measure::Figure(name)) if name.ends_with("_percent") => (1.0, "%"),
+        Some(Measure::Figure(name)) if name == "mops_cpu_ref" => (1.0, "Mops/CPU s"),
+        Some(Measure::Figure(name)) => (1.0, name.as_str()),
+    };
+    (size, format!(" {unit}"))
+}

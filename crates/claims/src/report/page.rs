@@ -1,0 +1,67 @@
+//! The claims of the reference documents, and whether they hold in the runs of a page.
+
+use crate::judge::{JudgedClaim, Verdict};
+use crate::report;
+use heapmark_core::report::page::section::{PageTable, Section};
+
+/// Of the claims, those that can be judged are at least one in so many, or the page has none of
+/// them: a few say nothing about a document.
+const LEAST_SHARE: usize = 10;
+
+/// Empty if no document covers the runs.
+pub fn section(judged: &[JudgedClaim]) -> Section {
+    let tested = judged
+        .iter()
+        .filter(|one| one.verdict != Verdict::NotTestable);
+    if tested.clone().count() * LEAST_SHARE < judged.len() {
+        return Section::default();
+    }
+    let rows = tested.map(|one| report::cells(one).to_vec());
+    let table = PageTable::of_words("", &report::COLUMNS, rows);
+    Section {
+        text: vec![
+            "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \
+             hold is a result: versions and machines are other ones."
+                .into(),
+        ],
+        legend: vec![report::summary(judged)],
+        ..Section::of_tables("claims", "What the literature says", [table])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapmark_core::report::page::lay_out;
+
+    fn judged(verdict: Verdict) -> JudgedClaim {
+        JudgedClaim {
+            id: "MM-3".into(),
+            document: "mm".into(),
+            says: "the <b>fastest</b>".into(),
+            evidence: String::new(),
+            verdict,
+            parts: Vec::new(),
+            missing: Vec::new(),
+            notes: Vec::new(),
+            sizes: Vec::new(),
+            explain: None,
+            as_then: None,
+        }
+    }
+
+    #[test]
+    fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
+        assert!(section(&[judged(Verdict::NotTestable)]).is_empty());
+        let mut few = vec![judged(Verdict::DoesNotHold)];
+        few.extend((0..10).map(|_| judged(Verdict::NotTestable)));
+        assert!(section(&few).is_empty(), "one of eleven");
+        let section = section(&[judged(Verdict::DoesNotHold)]);
+        let page = lay_out("", &[], &[], Vec::new(), vec![section]);
+        assert!(page.contains("<section id=\"claims\"") && page.contains("does not hold"));
+        assert!(
+            page.contains("the &lt;b&gt;fastest"),
+            "text from outside is text"
+        );
+    }
+}

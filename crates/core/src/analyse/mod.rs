@@ -1,0 +1,573 @@
+//! Records -> Tables. Pure: no process, no clock, no file. The `stats` module knows nothing of
+//! allocators.
+//!
+//! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is
+//! decided in one place, `group`; all later steps see a failed row as a row without processes.
+
+mod candidate;
+mod clock;
+mod command_facts;
+pub mod compare;
+pub mod conclusion;
+mod factor;
+pub mod failure;
+mod fixed_time;
+pub mod footprint;
+#[doc(hidden)]
+pub mod group;
+mod hardening;
+pub mod held;
+mod huge_pages;
+pub mod interference;
+pub mod latency;
+mod limit;
+mod measured_cell;
+pub mod memory;
+pub mod noise;
+mod overall;
+pub mod pairwise;
+mod purge;
+pub mod ratio;
+pub mod role;
+mod sample;
+mod slices;
+pub mod spread;
+mod table;
+mod table_cell;
+mod tables;
+mod timed_document;
+mod timed_row;
+mod times;
+mod user_command;
+pub mod verdict;
+
+#[cfg(test)]
+pub(crate) mod fake_run;
+#[cfg(test)]
+mod tests;
+
+pub use candidate::LeftOut;
+pub use clock::Clock;
+pub use command_facts::{CommandFacts, ReachedMemory};
+pub use conclusion::{Conclusion, Ranking, Withheld};
+pub use factor::FactorRatio;
+pub use failure::{Failed, Failure};
+pub use footprint::Sampling;
+pub use hardening::HardeningCost;
+pub use held::{Held, MemoryShape};
+pub use interference::InterferenceSummary;
+pub use latency::{LongestCall, TimedCalls, Timer, Timing};
+pub use memory::{Memory, MemoryMeasure, MemoryRatio};
+pub use overall::Overall;
+pub use pairwise::{Doubt, PairwiseTest};
+pub use purge::Purge;
+pub use ratio::Ratio;
+pub use role::Role;
+pub use spread::{Spread, TwoModes};
+pub use table::{Table, TableRow, TriedLimit};
+pub use table_cell::{THRESHOLD, TableCell};
+pub use tables::tables;
+pub use timed_row::reads_figure;
+pub use times::{Stalled, Timed};
+pub use verdict::Verdict;
+
+use crate::catalog::joined;
+use crate::execute::Measurement;
+use crate::metric::{Judged, Process};
+use crate::observe::Prices;
+use crate::plan::{Case, Counter, HugePages, LimitKind, Mode};
+use crate::store::{AllocatorInfo, Checked, KnownFault, Purpose, Record, RunFile};
+use group::{CaseGroups, Group, RecordsByRow};
+use heapmark_stats::{Shift, shift};
+use measured_cell::Beside;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use verdict::Verdicts;
+
+/// All that is derived from a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Analysis {
+    /// Name of the allocator that the others are compared with.
+    pub baseline: String,
+    /// Blocks that the run has made, or its planned minimum.
+    pub planned_blocks: u32,
+    /// One table per workload and thread count, in plan order.
+    #[serde(serialize_with = "timed_document::tables")]
+    pub cases: Vec<Table>,
+    /// Every allocator compared with the baseline over all cases that time operations.
+    pub overall: Vec<Overall>,
+    /// What else the machine did.
+    pub interference: InterferenceSummary,
+    /// The tables of a run that timed single calls, which has none of the others.
+    pub latency: Vec<Table>,
+    /// Tables of a run that counted; such a run has no others.
+    pub counts: Vec<Table>,
+    /// What such a run counted with.
+    pub counter: Option<Counter>,
+    /// Tables of the cases whose memory was sampled, the least overhead at the peak of the footprint
+    /// first; a run that times others has these beside.
+    pub footprints: Vec<Table>,
+    /// Tables of a run that looked for smallest limits, the least one first; such a run has no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Table>,
+    /// What such a run limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitKind>,
+    /// What each allocator holds for what is live, if the run measured that beside times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
+    /// The largest share of huge pages that each allocator was seen to have, if the run sampled memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub huge_shares: Vec<(String, f64)>,
+    /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
+    pub failures: Vec<Failure>,
+    /// Checks and samples of a case or an allocator that the plan does not name; they are left out
+    /// of all results.
+    pub unplanned: usize,
+    /// The conclusion.
+    pub conclusion: Conclusion,
+    /// Allocators that the verdict cannot include.
+    pub left_out: Vec<LeftOut>,
+    /// The conclusion about later rounds of traces, if first rounds are judged too: `conclusion`
+    /// and `overall` then exclude them.
+    pub later_rounds: Option<LaterRounds>,
+    /// Properties of the machine that make numbers vary; absent if it was not inspected.
+    pub machine_warnings: Option<Vec<String>>,
+    /// Which memory could be in transparent huge pages.
+    #[serde(skip)]
+    pub huge_pages: HugePages,
+    /// The machine's own setting of them; empty if it is not known. Exports have it with the machine.
+    #[serde(skip)]
+    pub transparent_huge_pages: String,
+    /// What the machine's kernel costs, if it was measured; exports have it with the machine.
+    #[serde(skip)]
+    pub prices: Option<Prices>,
+    /// What `heapmark check` had found of allocators that rank; exports have it with each allocator.
+    #[serde(skip)]
+    pub checked: Vec<(String, Checked)>,
+    /// What each allocator's numbers are of; exports have it with each allocator.
+    #[serde(skip)]
+    pub releases: BTreeMap<String, String>,
+}
+
+/// The conclusion about later rounds of traces.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaterRounds {
+    /// The conclusion.
+    pub conclusion: Conclusion,
+    /// Allocators that it cannot include.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Derives everything from the records of a run, one per cell as the store reads them.
+pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
+    let records: Vec<&Record> = records.iter().collect();
+    let (counting, interference) = interference::pass(&records);
+    let mut analysis = Analysis {
+        baseline: run.plan.baseline.clone(),
+        planned_blocks: group::blocks_begun(records.iter().copied())
+            .clamp(run.plan.blocks, run.plan.most_blocks()),
+        counter: run.plan.mode.counter(),
+        limit: run.plan.mode.limit(),
+        interference,
+        failures: failure::collect(&records),
+        unplanned: RecordsByRow::new(&records).unplanned(run),
+        machine_warnings: run.preflights.warnings(),
+        huge_pages: run.plan.huge_pages,
+        transparent_huge_pages: (run.machine.get("transparent_huge_pages"))
+            .cloned()
+            .unwrap_or_default(),
+        prices: run.preflights.prices.last().cloned(),
+        checked: checked(run),
+        releases: releases(run),
+        ..Analysis::default()
+    };
+    let counting = RecordsByRow::new(&counting);
+    for run in &run.parts() {
+        match run.plan.mode {
+            Mode::Time => analysis.judge_times(run, &counting),
+            Mode::Latency { every } => analysis.latency = tables::of_calls(run, every, &counting),
+            Mode::Count(_) => analysis.counts = tables::of_samples(run, Purpose::Count, &counting),
+            Mode::Memory => {
+                analysis.footprints = tables::of_memory(run, &counting);
+                let plan = &run.plan;
+                let tables = &analysis.footprints;
+                analysis.huge_shares = huge_pages::shares(tables);
+                if plan.cases.iter().all(|case| case.beside) {
+                    analysis.held = held::held(&plan.allocators, &plan.cases, tables);
+                }
+                for table in &mut analysis.footprints {
+                    table.sort_by_least("overhead_at_peak_footprint");
+                }
+            }
+            Mode::Limit(_) => {
+                analysis.limits = limit::tables(run, &counting);
+                for table in &mut analysis.limits {
+                    table.sort_by_least("smallest_limit_bytes");
+                }
+            }
+        }
+    }
+    analysis
+}
+
+/// What the numbers of each allocator of a run are of.
+pub fn releases(run: &RunFile) -> BTreeMap<String, String> {
+    let of = |info: &AllocatorInfo| (info.name.clone(), info.released());
+    run.allocators.iter().map(of).collect()
+}
+
+/// `mimalloc2 (mimalloc 2.5.2, 2026-09)`, `glibc (2.36, 2022)`: a verdict holds for that release alone.
+pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
+    let release = releases.get(name).map_or("", String::as_str);
+    let own = release.get(..name.len());
+    let own = own.filter(|own| own.eq_ignore_ascii_case(name));
+    let rest = own.map_or(release, |own| &release[own.len()..]);
+    let words = match rest.trim_start_matches([',', ' ']) {
+        "" => return name.to_owned(),
+        // Another name that begins like this one.
+        _ if own.is_some() && !rest.starts_with([',', ' ']) => release,
+        words => words,
+    };
+    format!("{name} ({words})")
+}
+
+fn checked(run: &RunFile) -> Vec<(String, Checked)> {
+    let ranked = run.allocators.iter();
+    let ranked = ranked.filter(|info| Role::of(info, &run.plan.baseline).ranks());
+    ranked
+        .filter_map(|info| Some((info.name.clone(), info.checked.clone()?)))
+        .collect()
+}
+
+impl Analysis {
+    /// The case of a run with a single one; those with a factor do not count.
+    pub fn only_case(&self) -> Option<&Table> {
+        let mut cases = self.cases.iter().filter(|case| case.factor.is_none());
+        cases.next().filter(|_| cases.next().is_none())
+    }
+
+    /// The rows of all tables of times.
+    pub fn rows(&self) -> impl Iterator<Item = &TableRow> + Clone {
+        self.cases.iter().flat_map(|case| &case.rows)
+    }
+
+    /// The tables of all other kinds.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.latency
+            .iter()
+            .chain(&self.counts)
+            .chain(&self.footprints)
+            .chain(&self.limits)
+    }
+
+    /// The checks that an allocator was known not to pass, the worst first.
+    pub fn failed_by(&self, allocator: &str) -> &[KnownFault] {
+        let own = self.checked.iter().find(|(name, _)| name == allocator);
+        own.map_or(&[], |(_, checked)| &checked.findings)
+    }
+
+    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`: a verdict holds for that release alone.
+    pub fn named(&self, allocator: &str) -> String {
+        with_release(allocator, &self.releases)
+    }
+
+    /// What an allocator holds, if the run measured that beside times.
+    pub fn held_by(&self, allocator: &str) -> Option<&Held> {
+        self.held.iter().find(|held| held.allocator == allocator)
+    }
+
+    /// The least and the most that a copy of the baseline took of its time in a case: what this run
+    /// calls a difference between equals. `None` if no case has a copy and times of its own.
+    pub fn copies(&self) -> Option<(f64, f64)> {
+        let judged = self.cases.iter().filter(|case| !case.paced);
+        let ratios = || judged.clone().filter_map(|case| Some(case.aa_copy?.ratio));
+        Some((
+            ratios().min_by(f64::total_cmp)?,
+            ratios().max_by(f64::total_cmp)?,
+        ))
+    }
+
+    /// The real programs of the catalogue that it ran, with fresh heaps.
+    pub fn real_programs(&self) -> Vec<(&Table, &CommandFacts)> {
+        let real = |case: &'_ Table| {
+            case.factor.is_none() && case.command.as_ref().is_some_and(|it| it.real)
+        };
+        let cases = self.cases.iter().filter(|case| real(case));
+        cases
+            .filter_map(|case| Some((case, case.command.as_ref()?)))
+            .collect()
+    }
+
+    /// Judges the times of all cases.
+    fn judge_times(&mut self, run: &RunFile, records: &RecordsByRow) {
+        let tables = grid(run, records);
+        self.cases = judged_cases(run, &tables, false);
+        for (case, table) in self.cases.iter_mut().zip(&tables) {
+            let why = records.alone(&case.workload, case.threads);
+            let alone = why.map(|why| format!("Measured alone, {why}."));
+            let parts = case.caution.take().into_iter().chain(alone);
+            case.caution = parts
+                .chain(depend_on_turns(table))
+                .reduce(|own, alone| own + " " + &alone);
+        }
+        // What is said of allocators over all cases is said of those without a factor.
+        let judged = self.cases.iter().zip(&tables);
+        let judged = judged.filter(|(case, _)| case.factor.is_none());
+        let judged = judged.map(|(case, table)| JudgedCase::new(case, table));
+        let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
+            judged.partition(|judged| judged.table.case.plays_later_rounds());
+        // If everything was disturbed, wall times show others' load as much as allocators.
+        let clock = match self.interference.all_timed_is_disturbed() {
+            true => Clock::Cpu,
+            false => Clock::Wall,
+        };
+        let judge = |judged: &[JudgedCase]| {
+            let by_clock: Vec<_> = judged.iter().map(|judged| judged.by(clock)).collect();
+            conclusion::judge(run, &by_clock)
+        };
+        // First and later rounds of one trace answer two questions: no verdict covers both. A suite
+        // that plays each trace in one way asks one question.
+        let of_one_trace = |later: &JudgedCase| {
+            rest.iter()
+                .map(|first| first.table.case)
+                .any(|first| first.plays_trace_of(later.table.case))
+        };
+        if !later.iter().any(of_one_trace) {
+            rest.append(&mut later);
+            rest.sort_by_key(|judged| {
+                self.cases
+                    .iter()
+                    .position(|case| std::ptr::eq(case, judged.case))
+            });
+        }
+        self.later_rounds = (!later.is_empty()).then(|| {
+            let (conclusion, left_out) = judge(&later);
+            LaterRounds {
+                conclusion,
+                left_out,
+            }
+        });
+        // Of several real programs, those without numbers of the baseline say nothing.
+        if self.real_programs().len() > 1 {
+            rest.retain(|judged| judged.case.counts());
+        }
+        (self.conclusion, self.left_out) = judge(&rest);
+        self.overall = overall::overall(run, &rest);
+    }
+}
+
+/// The rows whose times depend on how long turns were, in words.
+fn depend_on_turns(table: &CaseGroups) -> Option<String> {
+    let baseline = table.baseline()?;
+    let of_row = |group: &Group| {
+        let found = group.depends_on_turns(baseline, verdict::TIME)?;
+        let percent = (found.short_over_long.exp() - 1.0) * 100.0;
+        Some(format!(
+            "{} ({percent:+.1} % at the shortest)",
+            group.allocator.name
+        ))
+    };
+    let rows: Vec<String> = table.of(Role::Candidate).filter_map(of_row).collect();
+    (!rows.is_empty()).then(|| {
+        let rows = joined(rows, ", ");
+        format!("Depends on slices: {rows}; the ratio is that of turns without end.")
+    })
+}
+
+/// Each of them once, in the order in which they first occur.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
+}
+
+/// Where one comparison of times stands while the run goes on.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Its case.
+    pub case: String,
+    /// Its allocator.
+    pub allocator: String,
+    /// Whether that is the baseline's own copy, which shows noise.
+    pub is_copy: bool,
+    /// Its log ratio to the baseline, or to itself without a factor; `None`: there is none yet.
+    pub shift: Option<Shift>,
+}
+
+/// Where each comparison stands. A failed row will never have a ratio and is left out. Cheap enough to call after every
+/// block.
+pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
+    let mut standings = Vec::new();
+    let tables = grid(run, &counting(records));
+    let mut add = |case: String, group: &Group, logs: &[f64], is_copy| {
+        standings.push(Standing {
+            case,
+            allocator: group.allocator.name.clone(),
+            is_copy,
+            shift: shift(logs),
+        });
+    };
+    for (place, _, under, plain) in factor::pairs(&tables) {
+        if under.failed.is_none() && plain.failed.is_none() {
+            let [case, before] = [place, place - 1].map(|place| tables[place].case.label());
+            let case = format!("{case} over {before}");
+            add(case, under, &factor::logs(under, plain), false);
+        }
+    }
+    for table in &tables {
+        let has_no_ratios = |baseline: &Group| baseline.failed.is_some();
+        if table.baseline().is_none_or(has_no_ratios) || table.is_paced() {
+            continue;
+        }
+        for role in [Role::Candidate, Role::AaCopy] {
+            for group in table.of(role).filter(|group| group.failed.is_none()) {
+                let logs = table.logs(group, verdict::TIME);
+                add(table.case.label(), group, &logs, role == Role::AaCopy);
+            }
+        }
+    }
+    standings
+}
+
+/// The processes that the numbers of each row come from, in block order; by case and row as in
+/// [`Analysis::cases`]. A row that is not `ok` has none.
+pub fn processes<'a>(
+    run: &'a RunFile,
+    records: &'a [Record],
+) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
+    grid(run, &counting(records))
+        .into_iter()
+        .map(|table| {
+            table
+                .groups
+                .into_iter()
+                .map(|group| group.processes.into_values().collect())
+                .collect()
+        })
+        .collect()
+}
+
+/// The records without the attempts that do not count, by row.
+pub fn counting(records: &[Record]) -> RecordsByRow<'_> {
+    RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
+}
+
+/// A case and the processes that it was judged by.
+#[derive(Clone, Copy)]
+struct JudgedCase<'a> {
+    case: &'a Table,
+    table: &'a CaseGroups<'a>,
+    /// The times that are compared.
+    clock: Clock,
+    /// What a mean over cases takes out of them.
+    floor_ns: f64,
+}
+
+impl<'a> JudgedCase<'a> {
+    fn new(case: &'a Table, table: &'a CaseGroups<'a>) -> JudgedCase<'a> {
+        JudgedCase {
+            case,
+            table,
+            clock: Clock::Wall,
+            floor_ns: table.floor_ns(Clock::Wall).unwrap_or_default(),
+        }
+    }
+
+    /// The same, to be compared by this clock.
+    fn by(&self, clock: Clock) -> JudgedCase<'a> {
+        JudgedCase {
+            clock,
+            floor_ns: self.table.floor_ns(clock).unwrap_or_default(),
+            ..*self
+        }
+    }
+}
+
+/// The groups of each case.
+pub fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<'a>> {
+    run.plan
+        .cases
+        .iter()
+        .filter(|case| !case.beside)
+        .map(|case| CaseGroups {
+            case,
+            groups: run
+                .rows_of(case)
+                .map(|candidate| Group::new(run, case, candidate, records))
+                .collect(),
+        })
+        .collect()
+}
+
+/// All cases; `all`: with the ratios of metrics that are only described.
+fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Table> {
+    let calls = verdict::verdicts(tables, run.plan.alpha());
+    let judged = tables.iter().zip(&calls);
+    let judged = judged.map(|(table, calls)| judged_case(run, table, calls, all));
+    let mut cases: Vec<Table> = judged.collect();
+    for (case, row, over) in factor::judge(tables, &calls, run.plan.alpha()) {
+        cases[case].rows[row].factor = Some(over);
+    }
+    cases
+}
+
+/// If the A/A copy came out different by a metric that ranges decide, nothing is claimed by it.
+fn withhold(rows: &mut [TableRow]) {
+    let differs = |cell: &&TableCell| {
+        let is_other = |it| matches!(it, Verdict::Faster | Verdict::Slower | Verdict::Small);
+        cell.metric.judged == Judged::ByRange && cell.verdict.is_some_and(is_other)
+    };
+    let copy = rows.iter().find(|row| row.role == Role::AaCopy);
+    let cells = copy.into_iter().flat_map(|copy| &copy.cells);
+    let differing: Vec<&str> = cells.filter(differs).map(|cell| cell.metric.key).collect();
+    for row in rows.iter_mut().filter(|row| row.role != Role::AaCopy) {
+        let cells = row.cells.iter_mut();
+        cells
+            .filter(|cell| differing.contains(&cell.metric.key) && cell.verdict.is_some())
+            .for_each(|cell| cell.verdict = Some(Verdict::AaCopyDiffers));
+    }
+}
+
+/// Its parameters, and what its command does.
+fn work_of(case: &Case) -> Vec<String> {
+    let parameters = case.parameters.iter();
+    let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
+    let command = compare::work(case).into_iter().map(String::from);
+    parameters.chain(command).collect()
+}
+
+fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -> Table {
+    let case = table.case;
+    let paced = table.is_paced();
+    let beside = Beside::new(table, all);
+    let mut rows = Vec::new();
+    for (group, calls) in table.groups.iter().zip(&calls.rows) {
+        let mut row = TableRow::timed(run, group, &beside);
+        row.judge(calls, paced);
+        rows.push(row);
+    }
+    withhold(&mut rows);
+    let least = rows
+        .iter()
+        .filter(|row| row.role == Role::Candidate)
+        .filter(|_| case.whole_process && case.command().is_none())
+        .filter_map(|row| Some(row.ratio("cpu_ns_per_op")?.ratio))
+        .min_by(f64::total_cmp);
+    Table {
+        paced,
+        took_turns: table.took_turns(),
+        command: case
+            .command()
+            .map(|command| user_command::facts(command, table, &rows)),
+        aa_copy: calls.aa_copy.map(Ratio::of_shift),
+        aa_copy_differs: calls.aa_copy_differs,
+        won_at_most: least.map(|least| (1.0 - least).max(0.0)),
+        floor_is_high: table.floor_is_high(),
+        ..Table::new(run, case, rows)
+    }
+}

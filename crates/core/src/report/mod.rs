@@ -1,0 +1,70 @@
+//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in,
+//! text out. Never measures, never judges.
+
+mod allocators;
+mod compare;
+#[doc(hidden)]
+pub mod conclusion;
+mod count;
+mod csv;
+mod factor;
+mod flags;
+mod footprint;
+mod format;
+mod hardening;
+mod json;
+#[doc(hidden)]
+pub mod known_faults;
+mod latency;
+mod legend;
+mod limit;
+#[doc(hidden)]
+pub mod machine;
+#[doc(hidden)]
+pub mod markdown;
+mod matrix;
+mod metrics;
+mod operations;
+mod other_tools;
+#[doc(hidden)]
+pub mod page;
+mod real_programs;
+#[doc(hidden)]
+pub mod screen;
+#[doc(hidden)]
+pub mod sheet;
+mod sheets;
+#[doc(hidden)]
+pub mod terminal;
+#[doc(hidden)]
+pub mod text;
+mod timed;
+pub mod units;
+mod user_command;
+mod whole;
+mod workloads;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use allocators::allocators;
+pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
+pub use flags::text as flags;
+pub use format::{Exported, Format, export, write_raw};
+pub use machine::{doctor, price_warning, prices, warnings};
+pub use matrix::{matrix, provisional};
+pub use metrics::metrics;
+pub use page::{PageRun, page, section::Section};
+pub use real_programs::programs;
+pub use screen::{Screen, plain_lines};
+pub use terminal::terminal;
+pub use text::{count, json, plain};
+pub use workloads::workloads;
+
+use crate::analyse::Analysis;
+
+/// The verdict in words, without escape sequences: the last line of a terminal report, or the first
+/// of a page.
+pub fn conclusion(analysis: &Analysis) -> String {
+    text::plain(&conclusion::conclusion(analysis))
+}

@@ -1,0 +1,166 @@
+//! Tables -> one self-contained HTML page: charts, tables, and the text above and below them.
+//!
+//! Three parts that know little of each other. The sections produce values: charts and text. The
+//! template lays out text and tables, and escapes every string from outside. The script draws the
+//! charts from JSON; only the script knows colours.
+
+#[doc(hidden)]
+pub mod axes;
+mod batches;
+mod compared;
+mod counts;
+#[doc(hidden)]
+pub mod dot_plot;
+#[doc(hidden)]
+pub mod downsample;
+mod forest;
+mod hardening;
+#[doc(hidden)]
+pub mod head;
+mod held;
+mod latency;
+mod load;
+#[doc(hidden)]
+pub mod matrix;
+mod memory;
+mod next_steps;
+mod packed;
+mod page_run;
+mod pareto;
+mod parts;
+mod ranking;
+mod samples;
+mod scaling;
+#[doc(hidden)]
+pub mod section;
+#[doc(hidden)]
+pub mod series_legend;
+mod shapes;
+#[doc(hidden)]
+pub mod text_sections;
+mod views;
+mod whole;
+
+#[cfg(test)]
+mod tests;
+
+pub use page_run::PageRun;
+
+use super::text::plain;
+use crate::analyse::analyse;
+use head::Head;
+use minijinja::value::Serde;
+use minijinja::{Environment, context};
+use packed::packed;
+use section::Section;
+use serde_json::{Value, json};
+use series_legend::{LegendEntry, LegendRun, SeriesLegend};
+
+/// The script that draws the charts, as the build script has packed it.
+const PLOTTING: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.packed"));
+
+/// A page of one run, or of several side by side, with sections of others: one above all, and more before the tables.
+pub fn page(runs: &[PageRun], above: Option<Section>, more: Vec<Section>) -> String {
+    let told = runs.iter().map(|run| LegendRun {
+        run,
+        analysis: analyse(run.head, run.records),
+    });
+    let legend = SeriesLegend::new(told.collect());
+    lay_out(
+        &head::title(&legend),
+        &head::heads(&legend),
+        &legend.entries,
+        (0..runs.len()).map(|run| legend.title(run)).collect(),
+        sections(&legend, above, more),
+    )
+}
+
+/// A page of those of the sections that are not empty.
+pub fn lay_out(
+    title: &str,
+    heads: &[Head],
+    entries: &[LegendEntry],
+    runs: Vec<String>,
+    mut sections: Vec<Section>,
+) -> String {
+    sections.retain(|section| !section.is_empty());
+    let charts = sections.iter().any(|section| !section.views.is_empty());
+    let laid_out = context! {
+        title => title,
+        runs => Serde(heads),
+        sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
+        plotting => charts.then_some(PLOTTING),
+        data => charts.then(|| packed(&data(entries, runs, &sections))),
+        style => include_str!("page.css"),
+        script => include_str!("page.js"),
+    };
+    Environment::new()
+        .render_named_str("page.html", include_str!("page.html"), laid_out)
+        .expect("our own template has no fault, and every value is there")
+}
+
+/// All sections in the order of the page, empty ones too.
+fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -> Vec<Section> {
+    let figures = [
+        matrix::of_times(legend),
+        matrix::of_memory(legend),
+        held::section(legend),
+        compared::section(legend),
+        forest::section(legend),
+        parts::section(legend),
+        pareto::section(legend),
+        scaling::section(legend),
+        batches::section(legend),
+        shapes::section(legend),
+        memory::section(legend),
+        latency::section(legend),
+        load::section(legend),
+        counts::section(legend),
+        hardening::section(legend),
+        samples::section(legend),
+        text_sections::not_ok(legend),
+        whole::section(legend),
+    ];
+    let tables = [
+        text_sections::results(legend),
+        text_sections::failed_checks(legend),
+        text_sections::trust(legend),
+        text_sections::method(legend),
+        next_steps::section(legend),
+    ];
+    above
+        .into_iter()
+        .chain(figures)
+        .chain(more)
+        .chain(tables)
+        .collect()
+}
+
+/// The part of a section that the template reads: the charts belong to the script.
+fn laid_out(section: &Section) -> minijinja::Value {
+    context! {
+        id => &section.id,
+        heading => &section.heading,
+        text => &section.text,
+        link => Serde(&section.link),
+        matrices => Serde(&section.matrices),
+        parts => Serde(&section.parts),
+        tables => Serde(&section.tables),
+        legend => &section.legend,
+        charts => !section.views.is_empty(),
+    }
+}
+
+/// The data that the script reads.
+fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
+    let charts: serde_json::Map<String, Value> = sections
+        .iter()
+        .filter(|section| !section.views.is_empty())
+        .map(|section| (section.id.clone(), json!(section.views)))
+        .collect();
+    let entries: Vec<Value> = entries
+        .iter()
+        .map(|entry| json!({ "name": plain(&entry.name), "companion": entry.companion }))
+        .collect();
+    json!({ "entries": entries, "runs": runs, "charts": charts }).to_string()
+}

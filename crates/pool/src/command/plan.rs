@@ -1,0 +1,62 @@
+//! `heapmark campaign plan`.
+
+use crate::campaign::{Campaign, CampaignPlan, MOST_JOBS, MOST_MACHINES};
+use anyhow::{Result, bail};
+use clap::parser::ValueSource;
+use clap::{Args, Command, FromArgMatches};
+use heapmark_core::cmd::run::RunArgs;
+use heapmark_core::cmd::{Exit, usage};
+use std::path::PathBuf;
+
+/// Write a campaign: so many runs, each on a machine, of one command line
+#[derive(clap::Args)]
+pub struct PlanArgs {
+    /// Directory to create; all machines must see it
+    #[arg(short, long, value_name = "DIR", required = true)]
+    output: PathBuf,
+    /// Machines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_MACHINES.into()))]
+    machines: u32,
+    /// Runs of each machine, at different times: what a start of a machine does to a ratio shows in
+    /// no single one
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=MOST_JOBS.into()))]
+    jobs: u32,
+    /// Seed of the first run; each has its own
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// What follows `heapmark run`: a suite, workloads, allocators, blocks
+    #[arg(last = true, value_name = "RUN FLAGS")]
+    run: Vec<String>,
+}
+
+/// Flags that each shard gets from its campaign, or that make no run.
+const TAKEN: [&str; 6] = ["output", "seed", "resume", "dry_run", "cells", "cell"];
+
+/// Runs the command.
+pub fn run(args: PlanArgs) -> Result<Exit> {
+    parsed(&args.run).map_err(usage)?;
+    let plan = CampaignPlan::new(args.run, args.machines, args.jobs, args.seed);
+    let campaign = Campaign::create(&args.output, plan).map_err(usage)?;
+    let (dir, plan) = (campaign.dir().display(), &campaign.plan);
+    say!(
+        "{} runs. On a machine: heapmark campaign run {dir} --shard K, K from 0 to {}; all of them: heapmark campaign submit {dir}",
+        plan.shards().len(),
+        plan.shards().end - 1
+    );
+    Ok(Exit::Done)
+}
+
+/// The flags of `heapmark run`, as that command would read them.
+pub fn parsed(flags: &[String]) -> Result<RunArgs> {
+    let line = RunArgs::augment_args(Command::new("heapmark run").no_binary_name(true));
+    let matches = line.try_get_matches_from(flags)?;
+    for flag in TAKEN {
+        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
+            let flag = flag.replace('_', "-");
+            bail!(
+                "--{flag} does not belong into a campaign: each of its runs gets a place and a seed of its own"
+            );
+        }
+    }
+    Ok(RunArgs::from_arg_matches(&matches)?)
+}

@@ -1,0 +1,902 @@
+//! Runs of the same work on several machines: what they say together, and about the next one. A
+//! ratio is always formed within a block on one machine; only ratios are pooled.
+
+use heapmark_core::analyse::compare::{
+    Difference, LeftAlone, PACED, Side, counterpart, library, variables,
+};
+use heapmark_core::analyse::group::{CaseGroups, Group};
+use heapmark_core::analyse::role::Role;
+use heapmark_core::analyse::verdict::{self, Verdict};
+use heapmark_core::analyse::{counting, grid, releases, with_release};
+use heapmark_core::metric::{Metric, Process, Unit, Value};
+use heapmark_core::observe::preflight::ItemState;
+use heapmark_core::plan::Case;
+use heapmark_core::store::{AllocatorInfo, Purpose, RunFile};
+use heapmark_stats::{
+    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Transfer, judge_family,
+    machines, mean, median, spreads,
+};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What several machines say.
+#[derive(Debug, Serialize)]
+pub struct Pool {
+    /// In the order of their first runs.
+    pub machines: Vec<PooledMachine>,
+    /// Kinds of machines, in the order of their first machines.
+    pub types: Vec<MachineType>,
+    /// By case and allocator, in the order of the first run.
+    pub rows: Vec<PooledRow>,
+    /// Rows of a run that cannot be pooled, and why.
+    pub left_out: Vec<LeftAlone>,
+    /// Runs of which nothing counts, and why.
+    pub refused: Vec<RefusedRun>,
+    /// Memory by the number of usable CPUs, if the machines differ in it: allocators keep arenas for
+    /// each CPU.
+    pub memory: Vec<MemoryByCpus>,
+    /// What each allocator's numbers are of, in the first run.
+    #[serde(skip)]
+    pub releases: BTreeMap<String, String>,
+}
+
+impl Pool {
+    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`.
+    pub fn named(&self, allocator: &str) -> String {
+        with_release(allocator, &self.releases)
+    }
+}
+
+/// Machines of one kind.
+#[derive(Debug, Serialize)]
+pub struct MachineType {
+    /// A label of the user, or what they have in common: `AMD EPYC, 2 CPUs, up to 32 GiB, libc 2.36`.
+    pub name: String,
+    /// The numbers of its machines.
+    pub machines: Vec<usize>,
+}
+
+/// The memory of an allocator in a case.
+#[derive(Debug, Serialize)]
+pub struct MemoryByCpus {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Allocator name.
+    pub allocator: String,
+    /// The number of usable CPUs, and the median over all runs on machines with that number.
+    pub bytes: Vec<(u32, f64)>,
+}
+
+/// A machine.
+#[derive(Debug, Serialize)]
+pub struct PooledMachine {
+    /// A number, from 1.
+    pub number: usize,
+    /// The number of its type, from 1.
+    pub machine_type: usize,
+    /// As its first run describes it.
+    pub facts: BTreeMap<String, String>,
+    /// Its runs.
+    pub runs: Vec<String>,
+    /// Blocks of all of them.
+    pub blocks: usize,
+}
+
+/// A run that says nothing beside the others.
+#[derive(Debug, Serialize)]
+pub struct RefusedRun {
+    /// Its name.
+    pub run: String,
+    /// Its machine, as it describes it.
+    pub facts: BTreeMap<String, String>,
+    /// Why.
+    pub why: String,
+}
+
+/// An allocator in a case.
+#[derive(Debug, Serialize)]
+pub struct PooledRow {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Allocator name.
+    pub allocator: String,
+    /// On each machine that measured it.
+    pub on: Vec<OnMachine>,
+    /// The geometric mean of its ratios.
+    pub ratio: f64,
+    /// The 95 % interval of that mean; none of a single machine.
+    pub mean: Option<(f64, f64)>,
+    /// The 95 % interval of the ratio on the next machine.
+    pub next: Option<(f64, f64)>,
+    /// By type of machine, if it was measured on several.
+    pub types: Vec<OnType>,
+    /// The 95 % interval of the mean ratio of the next type of machines; none of fewer than three
+    /// types.
+    pub next_type: Option<(f64, f64)>,
+    /// What may be said about the next machine.
+    #[serde(skip)]
+    pub transfer: Transfer,
+    /// The same in the metric's words.
+    pub word: String,
+    /// What would narrow the interval for the next machine most, if nothing can be said.
+    pub help: Option<Help>,
+    /// Where the spread of its ratios comes from.
+    pub spreads: Option<RatioSpreads>,
+}
+
+/// Standard deviations of a row's ratios, as shares.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RatioSpreads {
+    /// Between machines; with one run on each, between their runs, too.
+    pub machines: f64,
+    /// Between runs of one machine, if some machine has two.
+    pub runs: Option<f64>,
+    /// Between blocks of one run.
+    pub blocks: f64,
+}
+
+/// A row on a machine.
+#[derive(Debug, Serialize)]
+pub struct OnMachine {
+    /// The number of the machine.
+    pub machine: usize,
+    /// Over the baseline, of all its runs.
+    pub ratio: f64,
+    /// The 95 % interval, of its blocks.
+    pub interval: Option<(f64, f64)>,
+    /// Adjusted for the number of machines.
+    pub verdict: Verdict,
+}
+
+/// A row on machines of one type.
+#[derive(Debug, Serialize)]
+pub struct OnType {
+    /// The number of the type.
+    pub machine_type: usize,
+    /// Its machines that measured the row.
+    pub machines: usize,
+    /// The geometric mean of their ratios.
+    pub ratio: f64,
+}
+
+/// Ratios between which the next machine would lie, if there were twice as much.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Help {
+    /// Half-width of the interval now, as a share.
+    pub now: f64,
+    /// With twice as many machines.
+    pub machines: f64,
+    /// With twice as many blocks on each.
+    pub blocks: f64,
+}
+
+/// The words for less and more of a metric.
+pub fn ways(by: &Metric) -> [&'static str; 2] {
+    [Verdict::Faster, Verdict::Slower].map(|it| it.word_of(by))
+}
+
+fn in_words(transfer: Transfer, by: &Metric) -> String {
+    let [less, more] = ways(by);
+    match transfer {
+        Transfer::Lower => format!("transfers: {less}"),
+        Transfer::Higher => format!("transfers: {more}"),
+        Transfer::DiffersByMachine => "differs by machine".into(),
+        Transfer::LowerOnAverage => format!("{less} on average, not everywhere"),
+        Transfer::HigherOnAverage => format!("{more} on average, not everywhere"),
+        Transfer::Same => "same everywhere".into(),
+        Transfer::Unclear => "unclear".into(),
+        Transfer::TooFewMachines => "too few machines".into(),
+    }
+}
+
+/// Why two runs are no replicates of the same experiment, if so: the first fact in which they differ
+/// that moves ratios whatever the machine.
+pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
+    fn key(run: &RunFile) -> [(&'static str, String); 9] {
+        let fact = |key: &str| run.machine.get(key).cloned().unwrap_or_default();
+        let kernel = fact("kernel");
+        let plan = &run.plan;
+        [
+            ("heapmark", run.heapmark.clone()),
+            ("what is measured", format!("{:?}", plan.mode)),
+            ("huge pages (--thp)", format!("{:?}", plan.huge_pages)),
+            ("age of the heap (--age)", format!("{:?}", plan.age())),
+            ("baseline", plan.baseline.clone()),
+            ("the baseline's library", content(run, &plan.baseline)),
+            ("architecture", fact("architecture")),
+            ("page_size_bytes", fact("page_size_bytes")),
+            (
+                "kernel, its first number",
+                kernel.split('.').next().unwrap_or_default().into(),
+            ),
+        ]
+    }
+    // The C library belongs to the machine, and has no hash.
+    fn content(run: &RunFile, name: &str) -> String {
+        let Some(info) = run.allocators.iter().find(|info| info.name == name) else {
+            return String::new();
+        };
+        let hash = info.sha256.first().cloned().unwrap_or_default();
+        hash + &variables(info)
+    }
+    let mut pairs = key(first).into_iter().zip(key(other));
+    let ((what, old), (_, new)) = pairs.find(|(one, other)| one != other)?;
+    Some(Difference {
+        what: what.into(),
+        old,
+        new,
+    })
+}
+
+/// Runs that are put together one after the other. Of each its log ratios are kept and no samples:
+/// a campaign of many machines does not fit into memory.
+pub struct Pooling<'a> {
+    by: &'a Metric,
+    value: fn(&Process) -> Option<f64>,
+    /// Says what the others are replicates of.
+    first: Option<RunFile>,
+    /// Machines whose id has a hash; a run without one is a machine of its own.
+    by_id: BTreeMap<String, usize>,
+    /// By case and allocator of the first run.
+    samples: BTreeMap<(usize, usize), LogRatios>,
+    /// The median of each run of a row, by the usable CPUs of its machine, if memory is pooled.
+    memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,
+    /// The smallest limit of its runs that p is compared with.
+    alpha: f64,
+    pool: Pool,
+}
+
+/// The log ratios of each run of a row, by machine.
+type LogRatios = BTreeMap<usize, Vec<Vec<f64>>>;
+
+impl<'a> Pooling<'a> {
+    /// Of no run so far; `None` by a metric of which a process by itself has no value.
+    pub fn new(by: &'a Metric) -> Option<Pooling<'a>> {
+        let Value::Process(value) = by.of else {
+            return None;
+        };
+        Some(Pooling {
+            by,
+            value,
+            first: None,
+            by_id: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            alpha: ALPHA,
+            pool: Pool {
+                machines: Vec::new(),
+                types: Vec::new(),
+                rows: Vec::new(),
+                left_out: Vec::new(),
+                refused: Vec::new(),
+                memory: Vec::new(),
+                releases: BTreeMap::new(),
+            },
+        })
+    }
+
+    /// Adds a run, which its user knows by this name, or refuses it. Its machine is of the type with
+    /// this label, or of one with all machines that have its processor and C library and as many
+    /// CPUs and as much memory.
+    pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
+        if let Some(why) = self.refusal(run.head) {
+            self.refuse(name, run.head, why);
+            return;
+        }
+        let first = self.first.get_or_insert_with(|| {
+            self.pool.releases = releases(run.head);
+            run.head.clone()
+        });
+        let machine = machine_of(&mut self.by_id, &mut self.pool, name, label, run);
+        let cpus = usable_cpus(&run.head.machine);
+        let tables = grid(run.head, &counting(run.records));
+        let alpha = run.head.plan.alpha();
+        self.alpha = self.alpha.min(alpha);
+        let controls = verdict::verdicts(&tables, alpha);
+        for (table, calls) in tables.iter().zip(controls) {
+            let found = counterpart(table.case, &first.plan.cases);
+            if let (Unit::Bytes, Ok(case), Some(cpus)) = (self.by.unit, &found, cpus) {
+                for (allocator, median) in medians(table, first, self.value) {
+                    let row = self.memory.entry((*case, allocator)).or_default();
+                    row.entry(cpus).or_default().push(median);
+                }
+            }
+            for group in table.of(Role::Candidate) {
+                let row = usable(group, table, &calls, self.by, self.value).and_then(|logs| {
+                    let case = found.clone()?;
+                    let allocator = position(first.allocators.iter(), group.allocator)?;
+                    Ok(((case, allocator), logs))
+                });
+                match row {
+                    Ok((key, logs)) => {
+                        let row = self.samples.entry(key).or_default();
+                        row.entry(machine).or_default().push(logs);
+                    }
+                    Err(why) => self.pool.left_out.push(LeftAlone {
+                        row: format!("{}/{} of {name}", table.case.label(), group.allocator.name),
+                        why,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Notes that nothing of a run counts.
+    pub fn refuse(&mut self, name: &str, run: &RunFile, why: String) {
+        self.pool.refused.push(RefusedRun {
+            run: name.into(),
+            facts: run.machine.clone(),
+            why,
+        });
+    }
+
+    /// Why nothing of a run counts, if so.
+    fn refusal(&self, run: &RunFile) -> Option<String> {
+        if let Some(setting) = unlike_any(run) {
+            return Some(format!("its machine is like no other: {setting}"));
+        }
+        let it = unlike(self.first.as_ref()?, run)?;
+        let first = &self.pool.machines[0].runs[0];
+        Some(format!(
+            "it is no repetition of {first}: {} is {} there and {} here",
+            it.what, it.old, it.new
+        ))
+    }
+
+    /// What all of them say, and the head of the run that the others repeat.
+    pub fn end(mut self) -> (Pool, Option<RunFile>) {
+        if let Some(first) = &self.first {
+            let machines = &self.pool.machines;
+            let rows = self.samples.iter().filter_map(|((case, allocator), logs)| {
+                let name = &first.allocators[*allocator].name;
+                let case = &first.plan.cases[*case];
+                pooled(case, name, logs, machines, self.by, self.alpha)
+            });
+            self.pool.rows = rows.collect();
+            let with_several = self.memory.iter().filter(|(_, by_cpus)| by_cpus.len() > 1);
+            let memory = with_several.map(|((case, allocator), by_cpus)| {
+                let case = &first.plan.cases[*case];
+                MemoryByCpus {
+                    workload: case.workload.clone(),
+                    threads: case.threads,
+                    allocator: first.allocators[*allocator].name.clone(),
+                    bytes: by_cpus
+                        .iter()
+                        .filter_map(|(cpus, medians)| Some((*cpus, median(medians)?)))
+                        .collect(),
+                }
+            });
+            self.pool.memory = memory.collect();
+        }
+        (self.pool, self.first)
+    }
+}
+
+/// Settings whose warning means that a machine's ratios are its own: a single CPU, a slow or coarse
+/// clock, the same addresses in each process, memory that may not be reserved.
+const LIKE_NO_OTHER: [&str; 4] = ["usable-cpus", "clock-source", "aslr", "overcommit"];
+
+/// The first of those settings that warned of the machine of a run, with what was found.
+fn unlike_any(run: &RunFile) -> Option<String> {
+    let warned = run.preflights.before.iter();
+    let mut warned = warned.flat_map(|look| look.in_state(ItemState::Warning));
+    let item = warned.find(|item| LIKE_NO_OTHER.contains(&item.name.as_str()))?;
+    let found = item.found.as_deref().unwrap_or("not told");
+    Some(format!("{} is {found}", item.name))
+}
+
+fn usable_cpus(facts: &BTreeMap<String, String>) -> Option<u32> {
+    facts.get("usable_cpus")?.parse().ok()
+}
+
+/// What machines of a type have in common: processor, usable CPUs, memory up to the next power of
+/// two, since a little of it is always missing, and the release of the C library.
+fn type_of(facts: &BTreeMap<String, String>) -> String {
+    let known = |key: &str| facts.get(key).map_or("unknown", String::as_str);
+    let kib = known("memory_total").trim_end_matches(" kB").parse::<u64>();
+    let memory = kib.map_or(String::new(), |kib| {
+        let gib = kib.div_ceil(1 << 20).next_power_of_two();
+        format!(", up to {gib} GiB")
+    });
+    let release = |version: &String| {
+        let digits = |it: char| it.is_ascii_digit() || it == '.';
+        let end = version.find(|it| !digits(it)).unwrap_or(version.len());
+        format!(", libc {}", &version[..end])
+    };
+    format!(
+        "{}, {} CPUs{memory}{}",
+        known("cpu_model"),
+        known("usable_cpus"),
+        facts.get("c_library").map_or(String::new(), release)
+    )
+}
+
+/// The machine of a run, to which the run is added.
+fn machine_of(
+    by_id: &mut BTreeMap<String, usize>,
+    pool: &mut Pool,
+    name: &str,
+    label: Option<&str>,
+    run: &Side,
+) -> usize {
+    let Pool {
+        machines, types, ..
+    } = pool;
+    let facts = &run.head.machine;
+    let id = facts.get("machine_id");
+    let known = id.and_then(|id| by_id.get(id).copied());
+    let place = known.unwrap_or_else(|| {
+        let number = machines.len() + 1;
+        let name = label.map_or_else(|| type_of(facts), String::from);
+        let found = types.iter().position(|it| it.name == name);
+        let its_type = found.unwrap_or_else(|| {
+            types.push(MachineType {
+                name,
+                machines: Vec::new(),
+            });
+            types.len() - 1
+        });
+        types[its_type].machines.push(number);
+        machines.push(PooledMachine {
+            number,
+            machine_type: its_type + 1,
+            facts: facts.clone(),
+            runs: Vec::new(),
+            blocks: 0,
+        });
+        number - 1
+    });
+    by_id.extend(id.map(|id| (id.clone(), place)));
+    let samples = run
+        .records
+        .iter()
+        .filter(|it| it.purpose == Purpose::Sample);
+    let blocks: BTreeSet<u32> = samples.map(|it| it.block).collect();
+    machines[place].blocks += blocks.len();
+    machines[place].runs.push(name.into());
+    place
+}
+
+/// The median of each row that has one, by the place of its allocator in the first run.
+fn medians(
+    table: &CaseGroups,
+    first: &RunFile,
+    value: fn(&Process) -> Option<f64>,
+) -> Vec<(usize, f64)> {
+    let rows = [Role::Baseline, Role::Candidate].map(|role| table.of(role));
+    let rows = rows.into_iter().flatten();
+    rows.filter(|row| row.failed.is_none())
+        .filter_map(|row| {
+            let allocator = position(first.allocators.iter(), row.allocator).ok()?;
+            Some((allocator, row.median_of(|_, process| value(process))?))
+        })
+        .collect()
+}
+
+/// The log ratios of a row, or why it says nothing.
+fn usable(
+    group: &Group,
+    table: &CaseGroups,
+    calls: &verdict::Verdicts,
+    by: &Metric,
+    value: fn(&Process) -> Option<f64>,
+) -> Result<Vec<f64>, String> {
+    if table.case.is_paced() {
+        return Err(PACED.into());
+    }
+    if calls.withheld(by).is_some() {
+        return Err(
+            "the baseline differed from its own copy there: that machine was disturbed".into(),
+        );
+    }
+    let logs = table.logs(group, value);
+    if logs.is_empty() {
+        return Err("it has no numbers beside the baseline's".into());
+    }
+    if logs.iter().any(|it| !it.is_finite()) {
+        return Err("it or the baseline has a 0, of which there is no ratio".into());
+    }
+    Ok(logs)
+}
+
+/// The place of the same library among others, or the reason why it is not there.
+fn position<'a>(
+    mut known: impl Iterator<Item = &'a AllocatorInfo> + Clone,
+    of: &AllocatorInfo,
+) -> Result<usize, String> {
+    let name = &of.name;
+    let place = known
+        .clone()
+        .position(|other| other.name == *name)
+        .ok_or_else(|| format!("the first run does not have {name}"))?;
+    let first = known.nth(place).map(library);
+    let own = library(of);
+    match first {
+        Some(first) if first != own => {
+            Err(format!("{name} was {first} and is {own}: another library"))
+        }
+        _ => Ok(place),
+    }
+}
+
+/// A row of all machines.
+fn pooled(
+    case: &Case,
+    allocator: &str,
+    jobs: &LogRatios,
+    all: &[PooledMachine],
+    by: &Metric,
+    alpha: f64,
+) -> Option<PooledRow> {
+    // Each block of a machine counts the same, for its ratio as for its interval.
+    let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
+    let judged = judge_family(&logs, alpha);
+    let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
+    let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
+    let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();
+    let together = machines(&estimates);
+    let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
+    let ratios = |it: Interval| (it.low.exp(), it.high.exp());
+    let mut by_type: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (machine, estimate) in jobs.keys().zip(&estimates) {
+        let its_type = by_type.entry(all[*machine].machine_type);
+        its_type.or_default().push(*estimate);
+    }
+    let of_types: Vec<f64> = by_type
+        .values()
+        .map(|estimates| mean(estimates))
+        .collect::<Option<_>>()?;
+    let next_type = machines(&of_types).filter(|it| it.machines >= LEAST_MACHINES);
+    let types = by_type.iter().zip(&of_types);
+    let types = types.map(|((machine_type, estimates), estimate)| OnType {
+        machine_type: *machine_type,
+        machines: estimates.len(),
+        ratio: estimate.exp(),
+    });
+    let on = jobs.keys().zip(&estimates).zip(&judged);
+    Some(PooledRow {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        allocator: allocator.into(),
+        on: on
+            .map(|((machine, estimate), judgement)| OnMachine {
+                machine: machine + 1,
+                ratio: estimate.exp(),
+                interval: judgement.shift.interval.map(ratios),
+                verdict: Verdict::of(judgement),
+            })
+            .collect(),
+        ratio: mean(&estimates)?.exp(),
+        mean: together.map(|it| ratios(it.mean)),
+        next: together.map(|it| ratios(it.next)),
+        types: match by_type.len() {
+            1 => Vec::new(),
+            _ => types.collect(),
+        },
+        next_type: next_type.map(|it| ratios(it.next)),
+        transfer: word,
+        word: in_words(word, by),
+        help: together
+            .filter(|_| word == Transfer::Unclear)
+            .and_then(|it| help(&it, &judged)),
+        spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|it| RatioSpreads {
+            machines: it.machines.exp_m1(),
+            runs: it.runs.map(f64::exp_m1),
+            blocks: it.blocks.exp_m1(),
+        }),
+    })
+}
+
+/// What would narrow the interval most.
+fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
+    let error = |it: &Judgement| Some(it.shift.interval?.half_width() / 1.96);
+    let errors: Option<Vec<f64>> = judged.iter().map(error).collect();
+    let doubled = together.if_doubled(&errors?)?;
+    Some(Help {
+        now: together.next.half_width().exp_m1(),
+        machines: doubled.machines.exp_m1(),
+        blocks: doubled.blocks.exp_m1(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_run::{FakeRun, crash, measurement, noise};
+    use heapmark_core::metric::{self, WALL};
+    use heapmark_core::observe::preflight::{Preflight, PreflightItem};
+
+    /// A run on a machine where hoard takes this share of glibc's time.
+    fn on(machine: &str, share: f64) -> FakeRun {
+        let mut run = FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| {
+            let time = if name == "hoard" { 20.0 * share } else { 20.0 };
+            time * noise(name, block)
+        });
+        run.run.machine.insert("machine_id".into(), machine.into());
+        run
+    }
+
+    fn pooled(runs: &[FakeRun]) -> Pool {
+        pooled_by(Pooling::new(WALL).unwrap().value, runs)
+    }
+
+    fn pooled_by(value: fn(&Process) -> Option<f64>, runs: &[FakeRun]) -> Pool {
+        let mut pooling = Pooling::new(WALL).unwrap();
+        pooling.value = value;
+        of_runs(pooling, None, runs)
+    }
+
+    fn of_runs(mut pooling: Pooling, label: Option<&str>, runs: &[FakeRun]) -> Pool {
+        for (run, number) in runs.iter().zip(1..) {
+            let side = Side {
+                head: &run.run,
+                records: &run.records,
+            };
+            pooling.add(&format!("run-{number}"), label, &side);
+        }
+        pooling.end().0
+    }
+
+    #[test]
+    fn each_machine_counts_once_however_many_runs_it_has() {
+        let pool = pooled(&[on("a", 0.8), on("a", 0.82), on("b", 0.9), on("c", 0.85)]);
+        let runs: Vec<usize> = pool.machines.iter().map(|it| it.runs.len()).collect();
+        assert_eq!(runs, [2, 1, 1]);
+        let [row] = &pool.rows[..] else {
+            panic!("{pool:?}")
+        };
+        let ratios: Vec<f64> = row.on.iter().map(|it| it.ratio).collect();
+        let expected = [(0.8f64 * 0.82).sqrt(), 0.9, 0.85];
+        for (ratio, expected) in ratios.iter().zip(expected) {
+            assert!((ratio / expected - 1.0).abs() < 0.01, "{ratios:?}");
+        }
+        assert_eq!(pool.rows[0].word, "faster on average, not everywhere");
+        let (mean, next) = (row.mean.unwrap(), row.next.unwrap());
+        assert!(
+            next.0 < mean.0 && mean.1 < next.1 && 0.99 < next.1,
+            "{next:?}"
+        );
+    }
+
+    #[test]
+    fn a_machines_ratio_lies_in_its_interval_though_one_of_its_runs_differs() {
+        let mut runs = vec![on("a", 1.0), on("b", 0.8), on("c", 0.8)];
+        runs.extend((0..5).map(|_| on("a", 0.8)));
+        let pool = pooled(&runs);
+        let first = &pool.rows[0].on[0];
+        let (low, high) = first.interval.unwrap();
+        assert!(low <= first.ratio && first.ratio <= high, "{first:?}");
+    }
+
+    #[test]
+    fn with_another_library_as_baseline_it_is_another_experiment() {
+        let against = |machine: &str, content: &str| {
+            let mut run = on(machine, 0.8);
+            run.allocator("glibc").sha256 = vec![content.repeat(64)];
+            run
+        };
+        let pool = pooled(&[against("a", "1"), against("b", "1"), against("c", "2")]);
+        assert_eq!(pool.machines.len(), 2);
+        let [refused] = &pool.refused[..] else {
+            panic!("{:?}", pool.refused)
+        };
+        assert!(
+            refused.why.contains("the baseline's library"),
+            "{refused:?}"
+        );
+    }
+
+    /// Nine of ten blocks agree, and the tenth is not the smallest: p is 0.037.
+    #[test]
+    fn a_run_that_ended_by_precision_is_held_against_a_smaller_p() {
+        let word = |precision: Option<f64>| {
+            let mut run =
+                FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, block| {
+                    let sign = if block == 6 { -1.0 } else { 1.0 };
+                    let more = sign * 0.01 * f64::from(block + 1);
+                    20.0 * if name == "hoard" { more.exp() } else { 1.0 }
+                });
+            run.run.plan.precision = precision;
+            pooled(&[run]).rows[0].on[0].verdict.word()
+        };
+        assert_eq!((word(None), word(Some(0.01))), ("slower", "unclear"));
+    }
+
+    #[test]
+    fn machines_of_two_kinds_are_not_averaged_away() {
+        let shares = [0.9, 1.1, 0.9, 1.1, 0.9, 1.1];
+        let runs = shares.iter().zip(["a", "b", "c", "d", "e", "f"]);
+        let pool = pooled(
+            &runs
+                .map(|(share, name)| on(name, *share))
+                .collect::<Vec<_>>(),
+        );
+        assert_eq!(pool.rows[0].word, "differs by machine");
+        let faster = pool.rows[0]
+            .on
+            .iter()
+            .filter(|it| it.verdict == Verdict::Faster);
+        assert_eq!(faster.map(|it| it.machine).collect::<Vec<_>>(), [1, 3, 5]);
+        let alike = ["a", "b", "c", "d"].map(|name| on(name, 0.7));
+        assert_eq!(pooled(&alike).rows[0].word, "transfers: faster");
+        assert_eq!(pooled(&alike[..2]).rows[0].word, "too few machines");
+    }
+
+    /// The processor of each machine, and hoard's time there as a share of glibc's.
+    const KINDS: [(&str, f64); 5] = [("A", 0.8), ("A", 0.8), ("B", 0.9), ("C", 0.85), ("C", 0.85)];
+
+    fn of_kinds(label: Option<&str>) -> Pool {
+        let of_machine = |((kind, share), number): ((&str, f64), usize)| {
+            let mut run = on(&format!("machine-{number}"), share);
+            run.run.machine.insert("cpu_model".into(), kind.into());
+            run
+        };
+        let runs: Vec<FakeRun> = KINDS.into_iter().zip(1..).map(of_machine).collect();
+        of_runs(Pooling::new(WALL).unwrap(), label, &runs)
+    }
+
+    #[test]
+    fn each_type_of_machine_counts_once_however_many_machines_it_has() {
+        let pool = of_kinds(None);
+        let machines: Vec<&[usize]> = pool.types.iter().map(|it| &it.machines[..]).collect();
+        assert_eq!(machines, [&[1, 2][..], &[3], &[4, 5]]);
+        let row = &pool.rows[0];
+        let types = row.types.iter();
+        let types: Vec<(usize, usize)> = types.map(|it| (it.machine_type, it.machines)).collect();
+        assert_eq!(types, [(1, 2), (2, 1), (3, 2)]);
+        for (found, expected) in row.types.iter().zip([0.8, 0.9, 0.85]) {
+            assert!((found.ratio / expected - 1.0).abs() < 0.01, "{row:?}");
+        }
+        let (low, high) = row.next_type.unwrap();
+        assert!(low < 0.8 && 0.9 < high, "{row:?}");
+        // One label makes them one type, and of one type there is no interval over types.
+        let pool = of_kinds(Some("fleet"));
+        assert_eq!(
+            (pool.types.len(), pool.types[0].name.as_str()),
+            (1, "fleet")
+        );
+        assert!(pool.rows[0].types.is_empty() && pool.rows[0].next_type.is_none());
+    }
+
+    #[test]
+    fn another_release_of_the_c_library_makes_another_type_of_machine_and_a_patch_does_not() {
+        let with = |machine: &str, libc: &str| {
+            let mut run = on(machine, 0.8);
+            run.run.machine.insert("c_library".into(), libc.into());
+            run
+        };
+        let runs = [
+            with("a", "2.36-9+deb12u13"),
+            with("b", "2.36-9+deb12u14"),
+            with("c", "2.41-12"),
+        ];
+        let types = pooled(&runs).types;
+        let machines: Vec<&[usize]> = types.iter().map(|it| &it.machines[..]).collect();
+        assert_eq!(machines, [&[1, 2][..], &[3]]);
+        assert!(types[1].name.ends_with(", libc 2.41"), "{}", types[1].name);
+    }
+
+    #[test]
+    fn memory_is_shown_by_usable_cpus_and_time_is_not() {
+        let with = |machine: &str, cpus: &str, more: u64| {
+            let mut run = on(machine, 0.8);
+            run.run.machine.insert("usable_cpus".into(), cpus.into());
+            let of_hoard = run.records.iter_mut().filter(|it| it.allocator == "hoard");
+            for measurement in of_hoard.filter_map(|it| it.measurement.as_mut()) {
+                measurement.peak_rss_bytes += more << 20;
+            }
+            run
+        };
+        let runs = [with("a", "2", 0), with("b", "16", 5), with("c", "16", 7)];
+        let by = |metric: &Metric| of_runs(Pooling::new(metric).unwrap(), None, &runs).memory;
+        let memory = by(metric::judged().find(|it| it.is_named("memory")).unwrap());
+        let of = |name: &str| &memory.iter().find(|it| it.allocator == name).unwrap().bytes;
+        let glibc: Vec<u32> = of("glibc").iter().map(|(cpus, _)| *cpus).collect();
+        assert_eq!(glibc, [2, 16]);
+        assert_eq!(of("glibc")[0].1, of("glibc")[1].1);
+        assert_eq!(of("hoard")[1].1 - of("hoard")[0].1, f64::from(6 << 20));
+        assert!(by(WALL).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_repetition_is_left_out_and_named() {
+        let mut failed = on("b", 0.8);
+        failed.cell("larson@2/b03/hoard").outcome = crash();
+        let mut other_work = on("c", 0.8);
+        other_work.run.plan.cases[0]
+            .parameters
+            .insert("slots".into(), "7".into());
+        let mut other_library = on("d", 0.8);
+        other_library.run.allocators[1].sha256 = vec!["0".repeat(64)];
+        let mut other_variables = on("e", 0.8);
+        other_variables.run.allocators[1].environment =
+            BTreeMap::from([("HOARD_HEAPS".into(), "4".into())]);
+        let pool = pooled(&[
+            on("a", 0.8),
+            failed,
+            other_work,
+            other_library,
+            other_variables,
+        ]);
+        assert_eq!(pool.rows[0].on.len(), 1);
+        let whys: Vec<&str> = pool.left_out.iter().map(|left| left.why.as_str()).collect();
+        for (why, expected) in whys.iter().zip([
+            "no numbers",
+            "slots was",
+            "another library",
+            "with HOARD_HEAPS=4: another library",
+        ]) {
+            assert!(why.contains(expected), "{whys:?}");
+        }
+        assert_eq!(whys.len(), 4);
+    }
+
+    #[test]
+    fn a_zero_takes_its_row_away_and_shifts_no_verdict_to_another_machine() {
+        let mut none = on("b", 1.3);
+        none.cell("larson@2/b03/hoard").measurement = Some(measurement(1000.0));
+        let value = |process: &Process| Some(process.ns_per_op % 1000.0);
+        let pool = pooled_by(value, &[on("a", 0.8), none, on("c", 0.8)]);
+        let on: Vec<(usize, Verdict)> = pool.rows[0]
+            .on
+            .iter()
+            .map(|it| (it.machine, it.verdict))
+            .collect();
+        assert_eq!(on, [(1, Verdict::Faster), (3, Verdict::Faster)]);
+        assert!(
+            pool.left_out[0].why.contains("no ratio"),
+            "{:?}",
+            pool.left_out
+        );
+    }
+
+    #[test]
+    fn a_machine_like_no_other_is_refused_with_its_setting() {
+        let fixed = |state| {
+            let mut run = on("b", 0.5);
+            let item = PreflightItem {
+                name: "aslr".into(),
+                found: Some("0 (off)".into()),
+                state,
+                means: String::new(),
+                change: String::new(),
+            };
+            let look = Preflight {
+                looked: String::new(),
+                root: None,
+                items: vec![item],
+            };
+            run.run.preflights.before.push(look);
+            run
+        };
+        let pool = pooled(&[fixed(ItemState::Warning), on("a", 0.8), on("c", 0.8)]);
+        let machines: Vec<usize> = pool.rows[0].on.iter().map(|it| it.machine).collect();
+        assert_eq!((pool.machines.len(), machines), (2, vec![1, 2]));
+        let [refused] = &pool.refused[..] else {
+            panic!("{:?}", pool.refused)
+        };
+        assert_eq!(refused.run, "run-1");
+        assert!(refused.why.contains("aslr is 0 (off)"), "{}", refused.why);
+        assert!(
+            pooled(&[fixed(ItemState::Note), on("a", 0.8)])
+                .refused
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn the_first_fact_that_differs_is_named() {
+        let (one, mut other) = (on("a", 0.8), on("b", 0.8));
+        assert!(unlike(&one.run, &other.run).is_none());
+        other.run.machine.insert("kernel".into(), "5.10.1".into());
+        let found = unlike(&one.run, &other.run).unwrap();
+        assert_eq!(
+            (found.what.as_str(), found.new.as_str()),
+            ("kernel, its first number", "5")
+        );
+    }
+}

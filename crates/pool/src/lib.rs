@@ -1,0 +1,17 @@
+//! What runs of several machines say together: `heapmark campaign`.
+
+#[macro_use]
+extern crate heapmark_core;
+
+// Tests here need some of it.
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../core/src/analyse/fake_run.rs"]
+mod fake_run;
+
+mod campaign;
+mod command;
+mod judge;
+mod report;
+
+pub use command::{CampaignArgs, page_beside, run};

@@ -1,0 +1,324 @@
+//! Runs of several machines as a table with its notes.
+
+pub mod page;
+
+use crate::judge::{Help, MemoryByCpus, Pool, PooledRow, ways};
+use heapmark_core::analyse::{Ratio, Spread, Verdict, distinct};
+use heapmark_core::metric::Metric;
+use heapmark_core::plan::{case_name, row_name};
+use heapmark_core::report::machine::machine_name;
+use heapmark_core::report::sheet::{self, Column, Numberless, Sheet};
+use heapmark_core::report::text::count;
+use heapmark_core::report::{Screen, markdown, terminal, text, units};
+use heapmark_stats::{LEAST_MACHINES, Transfer};
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// More machines get no columns of their own.
+const MOST_COLUMNS: usize = 6;
+
+/// For a terminal.
+pub fn pool(pool: &Pool, by: &Metric, baseline: &str, screen: Screen) -> String {
+    let sheets = [Some(table(pool, by, baseline)), memory(pool)];
+    let sheets = sheets.into_iter().flatten();
+    let tables = sheets.map(|it| terminal::sheet_text(it, screen, &mut Vec::new()));
+    let tables = text::join(tables, "\n");
+    let words = words(pool, by).into_iter();
+    let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
+    format!("{tables}\n{words}\n")
+}
+
+/// For an issue.
+pub fn pool_markdown(pool: &Pool, by: &Metric, baseline: &str) -> String {
+    let mut out = markdown::sheet_text(&table(pool, by, baseline));
+    out += &memory(pool).map_or(String::new(), |it| {
+        format!("\n{}", markdown::sheet_text(&it))
+    });
+    for line in words(pool, by) {
+        out += &format!("\n{}\n", text::markdown(&line));
+    }
+    out
+}
+
+/// For programs.
+pub fn pool_json(pool: &Pool, by: &Metric, baseline: &str) -> String {
+    #[derive(Serialize)]
+    struct PoolDocument<'a> {
+        by: &'static str,
+        baseline: &'a str,
+        #[serde(flatten)]
+        pool: &'a Pool,
+    }
+    text::json(&PoolDocument {
+        by: by.key,
+        baseline,
+        pool,
+    })
+}
+
+/// A line for each row.
+fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
+    let rows = &pool.rows;
+    let cell = |of: &dyn Fn(&PooledRow) -> String| rows.iter().map(of).collect::<Vec<_>>();
+    let mut columns = vec![
+        Column::words(
+            "workload",
+            cell(&|row| case_name(&row.workload, row.threads)),
+        ),
+        Column::words("allocator", cell(&|row| row.allocator.clone())),
+    ];
+    if pool.machines.len() <= MOST_COLUMNS {
+        for machine in &pool.machines {
+            let own = |row: &PooledRow| {
+                let mut all = row.on.iter();
+                let on = all.find(|on| on.machine == machine.number);
+                on.map_or_else(String::new, |on| units::ratio(on.ratio))
+            };
+            let title = format!("on {}", machine.number);
+            columns.push(Column::numbers(&title, rows.iter().map(own)));
+        }
+    }
+    columns.extend([
+        Column::numbers(
+            "mean",
+            cell(&|row| {
+                sheet::interval(&Ratio {
+                    ratio: row.ratio,
+                    interval: row.mean,
+                    pairs: row.on.len(),
+                })
+            }),
+        ),
+        Column::numbers(
+            "next machine",
+            cell(&|row| row.next.map(sheet::bounds).unwrap_or_default()),
+        ),
+    ]);
+    if rows.iter().any(|row| row.next_type.is_some()) {
+        let bounds = |row: &PooledRow| row.next_type.map(sheet::bounds).unwrap_or_default();
+        columns.push(Column::numbers("next type", cell(&bounds)));
+    }
+    columns.push(Column::words("verdict", cell(&|row| row.word.clone())));
+    if rows.is_empty() {
+        columns.clear();
+    }
+    let rows = pool.left_out.iter().map(|it| (&it.row, &it.why));
+    let runs = pool.refused.iter().map(|it| (&it.run, &it.why));
+    let left_out = rows
+        .chain(runs)
+        .map(|(what, why)| Numberless::new(what, None, || why.clone()));
+    Sheet {
+        heading: format!(
+            "{} / {baseline} on {}",
+            by.noun,
+            count(pool.machines.len(), "machine")
+        ),
+        columns,
+        numberless: left_out.collect(),
+        ..Sheet::default()
+    }
+}
+
+/// Medians that differ by less count as the same.
+const SAME_MEMORY: f64 = 0.02;
+
+/// Memory by usable CPUs, of rows where it differs; `None` if all machines have as many.
+fn memory(pool: &Pool) -> Option<Sheet> {
+    let differs = |row: &&MemoryByCpus| {
+        let bytes: Vec<f64> = row.bytes.iter().map(|(_, bytes)| *bytes).collect();
+        Spread::of(&bytes).is_some_and(|it| it.max > it.min * (1.0 + SAME_MEMORY))
+    };
+    let (shown, alike): (Vec<_>, Vec<_>) = pool.memory.iter().partition(differs);
+    let counts: BTreeSet<u32> = (pool.memory.iter())
+        .flat_map(|row| row.bytes.iter().map(|(cpus, _)| *cpus))
+        .collect();
+    if counts.is_empty() {
+        return None;
+    }
+    let mut columns = vec![
+        Column::words(
+            "workload",
+            shown
+                .iter()
+                .map(|row| case_name(&row.workload, row.threads)),
+        ),
+        Column::words("allocator", shown.iter().map(|row| row.allocator.clone())),
+    ];
+    for cpus in counts {
+        let own = |row: &&MemoryByCpus| {
+            let found = row.bytes.iter().find(|(count, _)| *count == cpus);
+            found.map_or_else(String::new, |(_, bytes)| units::bytes(*bytes))
+        };
+        columns.push(Column::numbers(&count(cpus, "CPU"), shown.iter().map(own)));
+    }
+    if shown.is_empty() {
+        columns.clear();
+    }
+    let alike = (!alike.is_empty()).then(|| {
+        let rows = count(alike.len(), "row");
+        format!(
+            "within {} on all of them: {rows}",
+            units::percent(SAME_MEMORY)
+        )
+    });
+    Some(Sheet {
+        heading: "memory by usable CPUs".into(),
+        columns,
+        trust: alike.into_iter().collect(),
+        ..Sheet::default()
+    })
+}
+
+/// What the table must not be read without.
+fn words(pool: &Pool, by: &Metric) -> Vec<String> {
+    let several = pool.types.len() > 1;
+    let machines = pool.machines.iter().map(|machine| {
+        let its_type = match several {
+            true => format!(" (type {})", machine.machine_type),
+            false => String::new(),
+        };
+        format!(
+            "Machine {}{its_type}: {}; {}.",
+            machine.number,
+            machine_name(&machine.facts),
+            text::join(machine.runs.iter().cloned(), ", ")
+        )
+    });
+    let mut words: Vec<String> = machines.collect();
+    let types = pool.types.iter().zip(1..).filter(|_| several);
+    words.extend(types.map(|(it, number)| format!("Type {number}: {}.", it.name)));
+    for row in &pool.rows {
+        let name = name_of(row);
+        let notes = notes_of(row, by).into_iter();
+        words.extend(notes.map(|note| format!("{name}: {note}")));
+    }
+    words.push(
+        "Next machine: where the ratio of a machine that was not measured lies, 95 times in 100, if it is one of the same kind as \
+         these. Mean: where the mean of all such machines lies."
+            .into(),
+    );
+    if pool.rows.iter().any(|row| row.next_type.is_some()) {
+        words.push(
+            "Next type: where the mean ratio of machines of another type lies; each type counts once, however many machines it has."
+                .into(),
+        );
+    }
+    words
+}
+
+/// `larson@2/hoard`.
+pub fn name_of(row: &PooledRow) -> String {
+    row_name(&row.workload, row.threads, &row.allocator)
+}
+
+/// How its machines and their types differ, or what would help to say something about the next
+/// machine.
+pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
+    let types = row.types.iter().map(|it| {
+        let ratio = units::ratio(it.ratio);
+        format!(
+            "{ratio} on {} of type {}",
+            count(it.machines, "machine"),
+            it.machine_type
+        )
+    });
+    let types = (!row.types.is_empty()).then(|| format!("{}.", text::join(types, ", ")));
+    let contradiction = contradiction(row).map(|[less, more]| {
+        let [faster, slower] = ways(by);
+        format!("{faster} on {less}, {slower} on {more}.")
+    });
+    let help = row.help.map(|help| {
+        let [now, machines, blocks] = half_widths(help);
+        format!(
+            "the next machine is known to {now}; twice as many machines like these would make it {machines}, \
+             twice as many blocks on each {blocks}."
+        )
+    });
+    types.into_iter().chain(contradiction).chain(help).collect()
+}
+
+/// The numbers of the machines with less, and of those with more, if they contradict each other.
+fn contradiction(row: &PooledRow) -> Option<[String; 2]> {
+    let of = |verdict: Verdict| {
+        let own = row.on.iter().filter(|on| on.verdict == verdict);
+        text::join(own.map(|on| on.machine.to_string()), ", ")
+    };
+    let differs = row.transfer == Transfer::DiffersByMachine;
+    differs.then(|| [of(Verdict::Faster), of(Verdict::Slower)])
+}
+
+/// Now, with twice as many machines, with twice as many blocks.
+fn half_widths(help: Help) -> [String; 3] {
+    [help.now, help.machines, help.blocks].map(|share| format!("+/- {}", units::percent(share)))
+}
+
+/// What holds on the next machine, too, in a sentence.
+pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
+    let machines = count(pool.machines.len(), "machine");
+    if pool.machines.len() < LEAST_MACHINES {
+        return format!("{machines}: too few to say anything about the next one.");
+    }
+    let names = distinct(pool.rows.iter().map(|row| row.allocator.as_str()));
+    let mut all: Vec<Certain> = names
+        .into_iter()
+        .map(|name| Certain::of(name, pool))
+        .collect();
+    all.retain(|it| it.less + it.more > 0);
+    all.sort_by_key(|it| (Reverse(it.less), it.more));
+    let differing = pool.rows.iter().filter(|row| contradiction(row).is_some());
+    let differing = match differing.count() {
+        0 => String::new(),
+        rows => format!(
+            " The machines contradict each other in {}.",
+            count(rows, "row")
+        ),
+    };
+    if all.is_empty() {
+        return format!(
+            "{machines}: no difference from {baseline} is sure to be there on the next one, too.{differing}"
+        );
+    }
+    let first = all.iter().take(MOST_NAMED);
+    let first = first.map(|it| it.words(&pool.named(it.allocator), ways(by)));
+    let more = match all.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more in the matrix"),
+    };
+    format!(
+        "On the next machine, too, beside {baseline}: {}{more}.{differing}",
+        text::join(first, "; ")
+    )
+}
+
+/// Allocators that the conclusion names.
+const MOST_NAMED: usize = 3;
+
+/// In how many cases an allocator has certainly less, or more, on the next machine.
+struct Certain<'a> {
+    allocator: &'a str,
+    less: usize,
+    more: usize,
+    cases: usize,
+}
+
+impl Certain<'_> {
+    fn of<'a>(allocator: &'a str, pool: &Pool) -> Certain<'a> {
+        let own = || pool.rows.iter().filter(|row| row.allocator == allocator);
+        let with = |word| own().filter(|row| row.transfer == word).count();
+        Certain {
+            allocator,
+            less: with(Transfer::Lower),
+            more: with(Transfer::Higher),
+            cases: own().count(),
+        }
+    }
+
+    /// `hoard (2017) faster in 3 and slower in 1 of 6 cases`.
+    fn words(&self, named: &str, [less, more]: [&str; 2]) -> String {
+        let parts = [(less, self.less), (more, self.more)];
+        let parts = parts.iter().filter(|(_, cases)| *cases > 0);
+        let parts = text::list(parts.map(|(way, cases)| format!("{way} in {cases}")));
+        format!("{named} {parts} of {}", count(self.cases, "case"))
+    }
+}

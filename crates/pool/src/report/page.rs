@@ -1,0 +1,371 @@
+//! The page of runs that are pooled: does what was found on some machines hold on the next one?
+
+use crate::judge::{Pool, PooledRow};
+use crate::report::{conclusion, name_of, notes_of};
+use heapmark_core::analyse::distinct;
+use heapmark_core::metric::Metric;
+use heapmark_core::plan::row_name;
+use heapmark_core::report::page::head::{Head, facts};
+use heapmark_core::report::page::matrix::{heat, way};
+use heapmark_core::report::page::section::{
+    ColumnKind, Data, Matrix, MatrixCell, MatrixRow, PageLink, PageTable, Plot, Section, Trace,
+    View,
+};
+use heapmark_core::report::page::series_legend::{LegendEntry, in_chart};
+use heapmark_core::report::page::{axes, dot_plot, lay_out};
+use heapmark_core::report::sheet::bounds;
+use heapmark_core::report::text::{count, join, plain};
+use heapmark_core::report::units;
+use heapmark_core::store::RunFile;
+use heapmark_stats::Transfer;
+use plotly::Scatter;
+use plotly::common::{HoverInfo, Mode};
+use serde_json::json;
+
+/// What is pooled, and by which metric.
+#[derive(Clone, Copy)]
+struct Pooled<'a> {
+    pool: &'a Pool,
+    by: &'a Metric,
+    /// The run that the others repeat.
+    first: &'a RunFile,
+}
+
+/// The page; `first` is the run that the others repeat.
+pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
+    let it = Pooled { pool, by, first };
+    let head = Head {
+        verdict: plain(&conclusion(pool, by, &first.plan.baseline)),
+        says: plain(&format!(
+            "heapmark {}, suite {}, {} of {}",
+            first.heapmark,
+            first.suite,
+            count(runs(pool), "run"),
+            count(pool.machines.len(), "machine")
+        )),
+        ..Head::default()
+    };
+    let entries: Vec<LegendEntry> = it
+        .allocators()
+        .into_iter()
+        .map(|name| LegendEntry {
+            name: name.into(),
+            companion: false,
+        })
+        .collect();
+    let sections = vec![it.matrix(), it.forest(), it.notes(), it.machines()];
+    lay_out(
+        &it.title(),
+        &[head],
+        &entries,
+        vec!["pool".into()],
+        sections,
+    )
+}
+
+/// What leads to it, in a file of the same folder, from the page of `runs`, of which so many are pooled.
+pub fn link(file: &str, pooled: usize, runs: usize) -> Section {
+    let which = match pooled {
+        pooled if pooled == runs => "These runs repeat".to_owned(),
+        pooled => format!("Of these runs, {pooled} repeat"),
+    };
+    let text = format!(
+        "{which} each other on several machines. What they say together, and of a machine that was not measured, is another page."
+    );
+    let escaped = [('%', "%25"), ('#', "%23"), ('?', "%3F")]
+        .iter()
+        .fold(file.to_owned(), |name, (letter, code)| {
+            name.replace(*letter, code)
+        });
+    Section {
+        link: Some(PageLink {
+            href: format!("./{escaped}"),
+            words: plain(file),
+        }),
+        ..Section::of_views(
+            "pooled",
+            "What holds on the next machine",
+            &text,
+            Vec::new(),
+        )
+    }
+}
+
+fn runs(pool: &Pool) -> usize {
+    pool.machines.iter().map(|machine| machine.runs.len()).sum()
+}
+
+impl<'a> Pooled<'a> {
+    /// `heapmark campaign: suite quick on 5 machines, 2026-01-01`.
+    fn title(&self) -> String {
+        let date = self.first.started.split('T').next().unwrap_or_default();
+        plain(&format!(
+            "heapmark campaign: suite {} on {}, {date}",
+            self.first.suite,
+            count(self.pool.machines.len(), "machine")
+        ))
+    }
+
+    /// In the order of the first run.
+    fn allocators(&self) -> Vec<&'a str> {
+        let named = |name: &&str| self.pool.rows.iter().any(|row| row.allocator == **name);
+        let all = self.first.allocators.iter().map(|it| it.name.as_str());
+        all.filter(named).collect()
+    }
+
+    /// The rows of each workload and number of threads, in the order of the first run.
+    fn cases(&self) -> Vec<(String, Vec<&'a PooledRow>)> {
+        let rows = || self.pool.rows.iter();
+        let cases = distinct(rows().map(|row| (row.workload.as_str(), row.threads)));
+        let of = |(workload, threads): (&str, u32)| {
+            let own = rows().filter(|row| row.workload == workload && row.threads == threads);
+            let heading = format!("{workload}, {}", count(threads, "thread"));
+            (plain(&heading), own.collect())
+        };
+        cases.into_iter().map(of).collect()
+    }
+
+    fn matrix(&self) -> Section {
+        let names = self.allocators();
+        let rows = self.cases().into_iter().map(|(heading, rows)| {
+            let cell = |name: &&str| match rows.iter().find(|row| row.allocator == **name) {
+                Some(row) => cell(row),
+                None => MatrixCell {
+                    shown: "×".into(),
+                    class: "gap",
+                    words: "not pooled".into(),
+                    ..MatrixCell::default()
+                },
+            };
+            MatrixRow {
+                heading,
+                href: None,
+                in_malloc: None,
+                cells: names.iter().map(cell).collect(),
+            }
+        });
+        let matrix = Matrix {
+            caption: String::new(),
+            rows_are: "case",
+            columns: names.iter().map(|name| plain(name)).collect(),
+            rows: rows.collect(),
+        };
+        let text = format!(
+            "The {} over that of {}, the mean of all machines. In colour: sure to be so on the next machine, too; grey with ~: it is not; \
+             ≠: the machines contradict each other; ×: no ratio that can be pooled.",
+            self.by.noun, self.first.plan.baseline
+        );
+        Section {
+            matrices: vec![matrix]
+                .into_iter()
+                .filter(|it| !it.rows.is_empty())
+                .collect(),
+            ..Section::of_views("matrix", "Every case", &plain(&text), Vec::new())
+        }
+    }
+
+    fn forest(&self) -> Section {
+        let workloads = distinct(self.pool.rows.iter().map(|row| row.workload.as_str()));
+        let cases = self.cases();
+        let view = |workload: &str| {
+            let mut data = Data::default();
+            let own = cases
+                .iter()
+                .filter(|(_, rows)| rows[0].workload == workload);
+            let plots = own.map(|(heading, rows)| self.plot(heading, rows, &mut data));
+            View {
+                workload: Some(plain(workload)),
+                plots: plots.collect(),
+                data,
+            }
+        };
+        let text = "One mark for each machine, then the 95 % interval of the mean of all such machines, then that of the next machine, which \
+                    is the wider one: where it crosses 1, the next machine may disagree. Half and twice are equally far from 1.";
+        let views = workloads.into_iter().map(view);
+        Section::of_views("machines", "Machine by machine", text, views.collect())
+    }
+
+    fn plot(&self, heading: &str, rows: &[&PooledRow], data: &mut Data) -> Plot {
+        let mut extent = Vec::new();
+        let mut traces = Vec::new();
+        let mut ranked: Vec<&PooledRow> = rows.to_vec();
+        ranked.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        for row in ranked {
+            let (mean_low, mean_high) = row.mean.unzip();
+            let (next_low, next_high) = row.next.unzip();
+            for on in &row.on {
+                data.row(json!({
+                    "allocator": row.allocator,
+                    "threads": row.threads,
+                    "machine": on.machine,
+                    "ratio": on.ratio,
+                    "ratio_low": on.interval.map(|it| it.0),
+                    "ratio_high": on.interval.map(|it| it.1),
+                    "verdict": on.verdict.word_of(self.by),
+                    "mean": row.ratio,
+                    "mean_low": mean_low,
+                    "mean_high": mean_high,
+                    "next_low": next_low,
+                    "next_high": next_high,
+                    "verdict_of_all": row.word,
+                }));
+            }
+            let intervals = [row.mean, row.next].into_iter().flatten();
+            extent.extend(intervals.flat_map(|(low, high)| [low, high]));
+            extent.extend(row.on.iter().map(|on| on.ratio));
+            traces.extend(self.traces(row));
+        }
+        let title = format!("{} / {}", self.by.noun, in_chart(&self.first.plan.baseline));
+        let plot = Plot::new(
+            heading,
+            traces,
+            axes::ratios(&title, &extent),
+            axes::names(),
+        );
+        dot_plot::with_line_at_one(plot)
+    }
+
+    /// The machines, the mean and the next machine below each other.
+    fn traces(&self, row: &PooledRow) -> Vec<Trace> {
+        let name = in_chart(&row.allocator);
+        let ratios: Vec<f64> = row.on.iter().map(|on| on.ratio).collect();
+        let words = row.on.iter().map(|on| {
+            let interval = on.interval.map(bounds).unwrap_or_default();
+            let (machine, ratio) = (on.machine, units::ratio(on.ratio));
+            let word = on.verdict.word_of(self.by);
+            format!("<b>{name}</b> on machine {machine}<br>{ratio} {interval} {word}")
+        });
+        let machines = Scatter::new(ratios.clone(), vec![name.clone(); ratios.len()])
+            .name(&name)
+            .mode(Mode::Markers)
+            .hover_info(HoverInfo::Text)
+            .hover_text_array(words.collect());
+        let mut traces = vec![self.trace(row, machines)];
+        let word = &row.word;
+        for (what, interval) in [("mean", row.mean), ("next machine", row.next)] {
+            let Some((low, high)) = interval else {
+                continue;
+            };
+            let label = format!("{name}: {what}");
+            let within = bounds((low, high));
+            let words = format!("{} {within} {word}", units::ratio(row.ratio));
+            let drawn = dot_plot::mark(&label, row.ratio, interval, &words);
+            traces.push(self.trace(row, drawn));
+        }
+        traces
+    }
+
+    fn trace(&self, row: &PooledRow, drawn: Box<dyn plotly::Trace>) -> Trace {
+        let mut names = self.allocators().into_iter();
+        Trace {
+            entry: names.position(|name| name == row.allocator),
+            line: None,
+            run: 0,
+            drawn,
+        }
+    }
+
+    /// Where machines contradict each other, and what would help where nothing can be said.
+    fn notes(&self) -> Section {
+        let rows = self.pool.rows.iter().flat_map(|row| {
+            let notes = notes_of(row, self.by).into_iter();
+            notes.map(move |note| vec![name_of(row), note])
+        });
+        let table = PageTable::of_words("", &["row", "what the machines say"], rows);
+        let spreads = self.pool.rows.iter().filter_map(|row| {
+            let it = row.spreads?;
+            let runs = it.runs.map_or_else(|| "-".into(), units::percent);
+            let [machines, blocks] = [it.machines, it.blocks].map(units::percent);
+            Some(vec![name_of(row), machines, runs, blocks])
+        });
+        let columns = ["row", "between machines", "between runs", "between blocks"];
+        let mut spreads = PageTable::of_words("Standard deviations of ratios", &columns, spreads);
+        for column in &mut spreads.columns[1..] {
+            column.kind = ColumnKind::Number;
+        }
+        spreads.folded = true;
+        let types = self.pool.rows.iter().filter_map(|row| {
+            let next = row.next_type.map(bounds)?;
+            Some(vec![name_of(row), row.types.len().to_string(), next])
+        });
+        let columns = ["row", "types", "mean ratio of the next type"];
+        let types = PageTable::of_words(
+            "Types of machines, each of which counts once",
+            &columns,
+            types,
+        );
+        let memory = self.pool.memory.iter().map(|row| {
+            let by_cpus = row.bytes.iter().map(|(cpus, bytes)| {
+                format!("{} with {}", units::bytes(*bytes), count(*cpus, "CPU"))
+            });
+            let name = row_name(&row.workload, row.threads, &row.allocator);
+            vec![name, join(by_cpus, ", ")]
+        });
+        let mut memory = PageTable::of_words("Memory by usable CPUs", &["row", "median"], memory);
+        memory.folded = true;
+        let tables = [table, types, memory, spreads];
+        Section::of_tables(
+            "differing",
+            "Where machines differ, and what would help",
+            tables,
+        )
+    }
+
+    fn machines(&self) -> Section {
+        let machines = self.pool.machines.iter().map(|machine| {
+            vec![
+                machine.number.to_string(),
+                self.pool.types[machine.machine_type - 1].name.clone(),
+                join(facts(&machine.facts), ", "),
+                machine.blocks.to_string(),
+                join(machine.runs.iter().cloned(), ", "),
+            ]
+        });
+        let refused = self.pool.refused.iter().map(|it| {
+            let machine = join(facts(&it.facts), ", ");
+            vec![it.run.clone(), machine, it.why.clone()]
+        });
+        let left_out = self.pool.left_out.iter();
+        let left_out = left_out.map(|it| vec![it.row.clone(), it.why.clone()]);
+        let mut tables = [
+            PageTable::of_words(
+                "Machines",
+                &["machine", "type", "what it is", "blocks", "runs"],
+                machines,
+            ),
+            PageTable::of_words("Refused runs", &["run", "machine", "why"], refused),
+            PageTable::of_words("Rows that are left out", &["row", "why"], left_out),
+        ];
+        for table in &mut tables {
+            table.folded = table.rows.len() > MOST_OPEN;
+        }
+        Section::of_tables("trust", "Machines, and what does not count", tables)
+    }
+}
+
+/// Lines of a table that is open at first.
+const MOST_OPEN: usize = 20;
+
+fn cell(row: &PooledRow) -> MatrixCell {
+    let (class, mark) = match row.transfer {
+        Transfer::Lower | Transfer::Higher => (way(row.ratio), ""),
+        Transfer::Same => ("same", ""),
+        Transfer::DiffersByMachine => ("unclear", "≠"),
+        _ => ("unclear", "~"),
+    };
+    let is_strong = matches!(row.transfer, Transfer::Lower | Transfer::Higher);
+    let next = row.next.map(|it| format!("; next machine {}", bounds(it)));
+    MatrixCell {
+        shown: format!("{mark}{}", units::digits(row.ratio)),
+        class,
+        heat: if is_strong { heat(row.ratio) } else { 0 },
+        words: plain(&format!(
+            "{}: mean of {}{}",
+            row.word,
+            count(row.on.len(), "machine"),
+            next.unwrap_or_default()
+        )),
+        compared: true,
+        ..MatrixCell::default()
+    }
+}
