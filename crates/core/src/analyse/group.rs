@@ -6,7 +6,7 @@ use super::failure::Failed;
 use super::fixed_time;
 use super::interference;
 use super::role::Role;
-use super::slices::{Dependence, Duet, dependence, of_endless_turns};
+use super::slices::{Dependence, Duet, Length, dependence, of_endless_turns};
 use crate::execute::{Measurement, Outcome};
 use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
@@ -251,7 +251,10 @@ impl<'a> Group<'a> {
                 let (_, theirs) = other.processes.get(slot)?;
                 let duet = Duet {
                     log: (value(ours)? / value(theirs)?).ln(),
-                    slice_ns: measured.turns.as_ref().map(|turns| turns.slice_ns),
+                    turn: measured.turns.as_ref().map(|turns| Length {
+                        asked_ns: turns.slice_ns,
+                        taken_ns: turns.turn_ns.unwrap_or(turns.slice_ns).max(1),
+                    }),
                 };
                 Some((*slot, duet))
             });

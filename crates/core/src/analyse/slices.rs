@@ -6,11 +6,22 @@ use heapmark_stats::{mean, welch};
 /// A chance of one in a hundred calls a ratio dependent that is not.
 const LEVEL: f64 = 0.01;
 
-/// The log ratio of a duet, and how long its turns were; `None`: its processes ran alone.
+/// The longest turns are at least this many times as long as the shortest, or they say nothing of their length's effect: the
+/// scheduler's may all be cut short.
+const LEAST_APART: f64 = 1.5;
+
+/// The log ratio of a duet, and its turns; `None`: its processes ran alone.
 #[derive(Clone, Copy)]
 pub struct Duet {
     pub log: f64,
-    pub slice_ns: Option<u64>,
+    pub turn: Option<Length>,
+}
+
+/// How long turns were to be, and how long they were.
+#[derive(Clone, Copy)]
+pub struct Length {
+    pub asked_ns: u64,
+    pub taken_ns: u64,
 }
 
 /// What turns of a finite length add to a log ratio.
@@ -18,31 +29,34 @@ pub struct Duet {
 pub struct Dependence {
     /// The log ratio of short turns less that of long ones.
     pub short_over_long: f64,
-    /// b, in log units times nanoseconds.
-    slope_ns: f64,
+    /// What is added at each of the lengths that were asked for.
+    added: [(u64, f64); 2],
     /// How many times the error of a exceeds that of a mean of as many.
     widens: f64,
 }
 
 /// `None` if it cannot be told from chance.
 pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
-    let lengths = || duets.iter().filter_map(|duet| duet.slice_ns);
+    let lengths = || duets.iter().filter_map(|duet| Some(duet.turn?.asked_ns));
     let (short, long) = (lengths().min()?, lengths().max()?);
-    let of = |length: u64| -> Vec<f64> {
-        let own = duets.iter().filter(|duet| duet.slice_ns == Some(length));
-        own.map(|duet| duet.log).collect()
+    let of = |asked_ns: u64| -> (Vec<f64>, Vec<f64>) {
+        let own = duets.iter().filter_map(|duet| Some((duet.log, duet.turn?)));
+        let own = own.filter(|(_, turn)| turn.asked_ns == asked_ns);
+        own.map(|(log, turn)| (log, 1.0 / turn.taken_ns as f64))
+            .unzip()
     };
-    let (at_short, at_long) = (of(short), of(long));
-    if short == long || welch(&at_short, &at_long)? >= LEVEL {
+    let ((at_short, often), (at_long, seldom)) = (of(short), of(long));
+    let (often, seldom) = (mean(&often)?, mean(&seldom)?);
+    if often < LEAST_APART * seldom || welch(&at_short, &at_long)? >= LEVEL {
         return None;
     }
     let short_over_long = mean(&at_short)? - mean(&at_long)?;
-    let (short, long) = (short as f64, long as f64);
-    let weight = |length: f64, count: usize| (length / (long - short)).powi(2) / count as f64;
-    let variance = weight(short, at_short.len()) + weight(long, at_long.len());
+    let of_one = short_over_long / (often - seldom);
+    let weight = |other: f64, count: usize| (other / (often - seldom)).powi(2) / count as f64;
+    let variance = weight(seldom, at_short.len()) + weight(often, at_long.len());
     Some(Dependence {
         short_over_long,
-        slope_ns: short_over_long / (1.0 / short - 1.0 / long),
+        added: [(short, of_one * often), (long, of_one * seldom)],
         widens: (variance * duets.len() as f64).sqrt(),
     })
 }
@@ -55,10 +69,9 @@ pub fn of_endless_turns(duets: &[Duet]) -> Vec<f64> {
         return as_they_are();
     };
     let of_one = |duet: &Duet| {
-        let added = duet
-            .slice_ns
-            .map_or(0.0, |slice_ns| found.slope_ns / slice_ns as f64);
-        duet.log - added
+        let asked_ns = duet.turn.map(|turn| turn.asked_ns);
+        let added = found.added.iter().find(|(at, _)| Some(*at) == asked_ns);
+        duet.log - added.map_or(0.0, |(_, added)| *added)
     };
     let logs: Vec<f64> = duets.iter().map(of_one).collect();
     let Some(centre) = mean(&logs) else {
@@ -80,7 +93,10 @@ mod tests {
             let noise = (place / 2 * 7 % 5) as f64 / 2.0 - 1.0;
             Duet {
                 log: log + more_at_10_ms * 10.0 / ms as f64 + scatter * noise,
-                slice_ns: Some(ms * 1_000_000),
+                turn: Some(Length {
+                    asked_ns: ms * 1_000_000,
+                    taken_ns: ms * 1_000_000,
+                }),
             }
         };
         (0..10).map(one).collect()
@@ -106,8 +122,13 @@ mod tests {
             let logs: Vec<f64> = duets.iter().map(|duet| duet.log).collect();
             assert_eq!(of_endless_turns(&duets), logs);
         }
+        // Other programs ended all turns after some 3 ms.
+        let mut cut_short = duets(0.2, 0.04, 0.001);
+        let turns = cut_short.iter_mut().filter_map(|duet| duet.turn.as_mut());
+        turns.for_each(|turn| turn.taken_ns = 3_000_000 + turn.asked_ns / 100);
+        assert_eq!(dependence(&cut_short), None);
         let mut alone = duets(0.2, 0.04, 0.001);
-        alone.iter_mut().for_each(|duet| duet.slice_ns = None);
+        alone.iter_mut().for_each(|duet| duet.turn = None);
         assert_eq!(dependence(&alone), None);
     }
 }

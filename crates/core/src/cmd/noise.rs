@@ -7,9 +7,9 @@ use super::{Exit, catalog, print, usage};
 use crate::analyse::noise::{Habit, Level, Noise, PLANTED, Way, noise};
 use crate::build;
 use crate::catalog::time;
-use crate::execute::{Subject, usual_turns};
+use crate::execute::Subject;
 use crate::observe::machine;
-use crate::plan::{Plan, cases};
+use crate::plan::{AskedTurns, Plan, cases};
 use crate::report::units;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -109,7 +109,7 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         aa_copy: Some(copy_name.clone()),
         ..Plan::default()
     };
-    let mut plan = plan.in_turns(&usual_turns());
+    let mut plan = plan.in_turns(&AskedTurns::default());
     // The same work both ways, in turn; a habit needs only what ran alone.
     plan.cases
         .retain(|case| case.turns.is_some() && args.habit.is_none());

@@ -4,10 +4,10 @@
 use super::{Exit, catalog, print, run};
 use crate::analyse::{Analysis, Ratio, TableRow, Verdict, analyse};
 use crate::build;
-use crate::execute::{Subject, usual_turns};
+use crate::execute::Subject;
 use crate::metric::WALL;
 use crate::observe::machine;
-use crate::plan::{Plan, cases};
+use crate::plan::{AskedTurns, Plan, cases};
 use crate::report::units;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
@@ -106,7 +106,7 @@ pub fn run(args: SelftestArgs) -> Result<Exit> {
         repeats: true,
         ..Plan::default()
     }
-    .in_turns(&usual_turns());
+    .in_turns(&AskedTurns::default());
     for case in plan.cases.iter_mut().filter(|case| case.workload != TIME) {
         case.turns = None;
     }

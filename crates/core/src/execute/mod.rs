@@ -60,7 +60,7 @@ pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
 pub use tree::descendants;
-pub use turns::{Duet, TurnsTaken, usual_turns};
+pub use turns::{Duet, TurnsTaken};
 
 use crate::build::Library;
 use crate::catalog::Allocator;

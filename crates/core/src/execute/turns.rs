@@ -1,12 +1,12 @@
-//! Two processes that take turns, mostly on one CPU, so that both meet the same machine: the one that is measured, and the one
+//! Two processes that take turns on one CPU, so that both meet the same machine: the one that is measured, and the one
 //! that it is compared with.
 //!
-//! Either the scheduler gives them turns of the length that they ask for, or they are stopped and continued from here,
-//! where the kernel has no such turns.
+//! They are stopped and continued from here; or the scheduler gives them turns of the length that they ask for, if that is
+//! wanted.
 
 use super::held::held;
 use super::tree::{cpu_ns, descendants, held_descendants};
-use crate::plan::{AskedTurns, Case, Plan, Turn, Turns};
+use crate::plan::{Case, Plan, Turn, Turns};
 use anyhow::{Context, Result, ensure};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::write;
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 /// processes of unlike length have the other side beside them from start to end.
 pub struct Duet {
     turn: Turn,
-    /// The CPUs that heapmark may use, and the one of them on which it takes place; `None`: on all.
+    /// The CPUs that heapmark may use, and the one of them on which it takes place.
     allowed: Vec<usize>,
-    cpu: Option<usize>,
+    cpu: usize,
     state: Mutex<State>,
     changed: Condvar,
     /// Readable once it is over.
@@ -83,9 +83,8 @@ impl std::error::Error for Over {}
 pub struct TurnsTaken {
     /// Who gave them.
     pub by: Turns,
-    /// The CPU; absent if they could use all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<usize>,
+    /// The CPU.
+    pub cpu: usize,
     /// How many duets ran at a time, each on a CPU of its own.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub at_once: u32,
@@ -107,12 +106,12 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl Duet {
-    /// Of two processes on this CPU, unless their turns are on all.
+    /// Of two processes on this CPU.
     pub fn new(turn: Turn, allowed: Vec<usize>, cpu: usize) -> Result<Arc<Duet>> {
         let over = eventfd(0, EventfdFlags::CLOEXEC).context("cannot watch a duet")?;
         Ok(Arc::new(Duet {
             turn,
-            cpu: (!turn.by.are_for_threads()).then_some(cpu),
+            cpu,
             allowed,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -183,7 +182,7 @@ impl Duet {
             let turns = match self.turn.by {
                 // The end of a process is the end of its turn, too.
                 Turns::Slices => usages[side].1 + u64::from(sides[side].runs),
-                Turns::Stop | Turns::StopAll => sides[side].turns,
+                Turns::Stop => sides[side].turns,
             };
             TurnsTaken {
                 by: self.turn.by,
@@ -242,20 +241,14 @@ fn signal(side: &Progress, signal: Signal) {
 }
 
 impl Side {
-    /// The launcher's words; none if it has nothing to do.
-    pub(super) fn words(&self) -> Vec<String> {
+    /// The launcher's words.
+    pub(super) fn words(&self) -> [String; 3] {
         let slice = match self.duet.turn.by {
             Turns::Slices => self.duet.turn.length,
-            Turns::Stop | Turns::StopAll => Duration::ZERO,
+            Turns::Stop => Duration::ZERO,
         };
-        let words = |cpu: usize| {
-            [
-                "turns".into(),
-                cpu.to_string(),
-                slice.as_nanos().to_string(),
-            ]
-        };
-        self.duet.cpu.map(words).into_iter().flatten().collect()
+        let cpu = self.duet.cpu.to_string();
+        ["turns".into(), cpu, slice.as_nanos().to_string()]
     }
 
     /// 0 or 1.
@@ -263,8 +256,8 @@ impl Side {
         self.index
     }
 
-    /// The CPU that its process may use, if not all.
-    pub(super) fn cpu(&self) -> Option<usize> {
+    /// The CPU that its process may use.
+    pub(super) fn cpu(&self) -> usize {
         self.duet.cpu
     }
 
@@ -331,14 +324,6 @@ pub fn knows_turns(plan: &Plan) -> Result<()> {
         "--turns slices: this kernel's scheduler gives none (Linux 6.12 and newer do): take --turns stop"
     );
     Ok(())
-}
-
-/// By the scheduler if it gives slices, otherwise stopped and continued.
-pub fn usual_turns() -> AskedTurns {
-    AskedTurns::usual(match gives_slices() {
-        true => Turns::Slices,
-        false => Turns::Stop,
-    })
 }
 
 fn gives_slices() -> bool {

@@ -184,13 +184,13 @@ impl Case {
         kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()
     }
 
-    /// Whether two of its processes may take such turns: those that do the same work at any time, and are judged by that time
-    /// alone; on one CPU those of one thread.
-    pub fn may_take_turns(&self, by: Turns) -> bool {
+    /// Whether two of its processes may take turns on one CPU: those of one thread that do the same work at any time, and are
+    /// judged by that time alone.
+    pub fn may_take_turns(&self) -> bool {
         let has_own_clock = |name: &str| kernels::WITH_OWN_CLOCKS.contains(&name);
         match &self.target {
             Target::Kernel(name) => {
-                (self.threads == 1 || by.are_for_threads())
+                self.threads == 1
                     && self.rows.is_empty()
                     && self.series_ns.is_none()
                     && !self.is_paced()

@@ -140,7 +140,7 @@ impl Plan {
         let is_plain = self.mode.spec().plain && !has_factor;
         for place in 0..self.cases.len() {
             let case = &self.cases[place];
-            let may = is_plain && !case.beside && case.may_take_turns(turns.by);
+            let may = is_plain && !case.beside && case.may_take_turns();
             // A single row is compared with nothing.
             let takes = may && self.rows_of(case).nth(1).is_some();
             self.cases[place].turns = takes.then_some(turns.by);

@@ -1,4 +1,4 @@
-//! Duets: two processes that take turns, mostly on one CPU.
+//! Duets: two processes that take turns on one CPU.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
-    /// The scheduler, which is asked for slices of this length (Linux 6.12 and newer)
+    /// The scheduler, which is asked for slices of this length (Linux 6.12 and newer); whatever else runs on that CPU ends them
+    /// early
     Slices,
-    /// heapmark, which stops one process and continues the other (any kernel)
+    /// heapmark, which stops one process and continues the other
     Stop,
-    /// As `stop`, but both may use all CPUs, so that several threads take turns, too
-    StopAll,
 }
 
 /// Turns as they are asked for.
@@ -26,8 +25,9 @@ pub struct Asked {
     pub lengths_ms: Vec<u32>,
 }
 
-/// The lengths that are used unless others are asked for.
-pub const LENGTHS_MS: [u32; 2] = [10, 40];
+/// The lengths that are used unless others are asked for. A process finds its data taken out of the caches when its turn begins,
+/// which is less than 1 % of such turns.
+pub const LENGTHS_MS: [u32; 2] = [20, 80];
 /// A duet of a command ends once both sides together have used so much CPU time.
 pub const ENOUGH_MS: u32 = 1500;
 /// The kernel gives slices of at most 0.1 s.
@@ -42,8 +42,7 @@ impl FromStr for Asked {
             Some((by, lengths)) => (by, Some(lengths)),
             None => (text, None),
         };
-        let by = Turns::from_str(by, false)
-            .map_err(|_| "expected slices, stop or stop-all".to_owned())?;
+        let by = Turns::from_str(by, false).map_err(|_| "expected slices or stop".to_owned())?;
         let length = |word: &str| match word.trim().parse() {
             Ok(ms @ 1..=LONGEST_MS) => Ok(ms),
             _ => Err(format!(
@@ -62,11 +61,17 @@ impl FromStr for Asked {
 
 impl Asked {
     /// With the usual lengths.
-    pub fn usual(by: Turns) -> Asked {
+    fn usual(by: Turns) -> Asked {
         Asked {
             by,
             lengths_ms: LENGTHS_MS.to_vec(),
         }
+    }
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked::usual(Turns::Stop)
     }
 }
 
@@ -87,12 +92,6 @@ impl Turns {
         match self {
             Turns::Slices => "in slices of the scheduler",
             Turns::Stop => "stopped and continued",
-            Turns::StopAll => "stopped and continued, on all CPUs",
         }
-    }
-
-    /// Whether processes in which several threads work at a time can take them.
-    pub fn are_for_threads(self) -> bool {
-        self == Turns::StopAll
     }
 }

@@ -93,7 +93,7 @@ impl Session {
     fn lanes_of(&self, duet: &DueDuet) -> usize {
         let cell = &duet.sides[0].cell;
         let is_kernel = self.case(cell).command().is_none();
-        if !is_kernel || duet.turn.by.are_for_threads() {
+        if !is_kernel {
             return 1;
         }
         let by_memory = lanes(1, 4 * self.most_held_bytes(cell), self.memory_bytes);

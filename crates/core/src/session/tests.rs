@@ -92,7 +92,7 @@ fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
 fn turns(by: Turns, at_once: u32) -> TurnsTaken {
     TurnsTaken {
         by,
-        cpu: Some(0),
+        cpu: 0,
         at_once,
         runs: 1,
         slice_ns: 1,

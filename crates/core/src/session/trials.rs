@@ -9,7 +9,7 @@ use super::runner::{Due, DueDuet};
 use crate::execute::user_command::WRITES;
 use crate::execute::{Outcome, TurnsTaken};
 use crate::observe::Root;
-use crate::plan::{Cell, Turn, Turns};
+use crate::plan::{Cell, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::rc::Rc;
@@ -81,9 +81,7 @@ impl Session {
             return Ok(());
         }
         let is_command = case.command().is_some();
-        let cannot = check
-            .filter(|_| is_command)
-            .and_then(|check| cannot_take_turns(check, turn.by));
+        let cannot = check.filter(|_| is_command).and_then(cannot_take_turns);
         let do_not_fit = || {
             do_not_fit(
                 2 * self.most_held_bytes(cell),
@@ -158,7 +156,7 @@ fn do_not_fit(bytes: u64, left_bytes: Option<u64>) -> Option<String> {
 }
 
 /// Why two processes of a command cannot take turns, as its check shows.
-fn cannot_take_turns(check: &Record, by: Turns) -> Option<String> {
+fn cannot_take_turns(check: &Record) -> Option<String> {
     let measured = check.measurement.as_ref()?;
     if let Some(file) = measured.notes.get(WRITES) {
         return Some(format!(
@@ -176,7 +174,7 @@ fn cannot_take_turns(check: &Record, by: Turns) -> Option<String> {
         Some(format!(
             "since {looks} looks at its check do not show whether several of its threads work at once"
         ))
-    } else if parallel > MOST_PARALLEL && !by.are_for_threads() {
+    } else if parallel > MOST_PARALLEL {
         let percent = parallel * 100.0;
         Some(format!(
             "since several of its threads or processes work at once for {percent:.0} % of its time"

@@ -33,7 +33,7 @@ pub struct Comparison {
     #[arg(long, value_name = "N", value_parser = blocks(), help_heading = "How long")]
     pub max_blocks: Option<u32>,
     /// Start no block that would end after this time: 90s, 5min, 2h; a bare number: seconds [default of try: 3min, of
-    /// suite quick 3.5min]
+    /// suite quick 2.2min]
     #[arg(long, value_name = "TIME", value_parser = budget, help_heading = "How long")]
     pub budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
@@ -66,9 +66,9 @@ pub struct Comparison {
     /// replaced and freed before the clock starts, until P % of them are left
     #[arg(long, value_name = "P", value_parser = age, conflicts_with = "turns", help_heading = "What is measured")]
     pub age: Option<u8>,
-    /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `slices`, the
-    /// scheduler (Linux 6.12 and newer), or `stop`, heapmark; `slices=20,80`: turns of these milliseconds; `stop-all`: on all
-    /// CPUs, also where several threads work [default: the scheduler if it can]
+    /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `stop`, heapmark, or
+    /// `slices`, the scheduler (Linux 6.12 and newer), whose turns end whenever something else runs there; `stop=10,40`: turns of
+    /// these milliseconds [default: stop=20,80]
     #[arg(long, value_name = "BY", help_heading = "What is measured")]
     pub turns: Option<AskedTurns>,
     /// Let each process run alone, and compare wall times: for what waits, and to see what taking turns changes

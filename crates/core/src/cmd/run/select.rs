@@ -10,7 +10,7 @@ use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
 use crate::catalog::{Catalog, RealProgram, Source, Workload, joined, real_program};
 use crate::cmd::{catalog, described_machine, note, say, told_version, usage};
-use crate::execute::{Guest, Subject, usual_turns};
+use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
 use crate::plan::{
@@ -561,8 +561,7 @@ pub fn plan(
     };
     match &flags.turns {
         _ if flags.alone => plan,
-        None => plan.in_turns(&usual_turns()),
-        Some(turns) => plan.in_turns(turns),
+        turns => plan.in_turns(&turns.clone().unwrap_or_default()),
     }
 }
 

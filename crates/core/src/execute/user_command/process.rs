@@ -110,10 +110,8 @@ impl CommandRunner<'_> {
         let cut = || (!told.is_empty()).then(|| "the report was cut off".to_owned());
         let unreported = witnessed.is_empty().then(|| log.trouble().or_else(cut));
         let mut scheduled = malloc_probe::scheduled_at_end(&told);
-        if let Some(side) = &self.job.side
-            && let Some(cpu) = side.cpu()
-        {
-            let outside = |it: Scheduling| it.outside_of_duet(cpu, side.allowed());
+        if let Some(side) = &self.job.side {
+            let outside = |it: Scheduling| it.outside_of_duet(side.cpu(), side.allowed());
             scheduled = scheduled.into_iter().map(outside).collect();
         }
         Ok(Ran {

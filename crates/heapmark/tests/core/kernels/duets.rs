@@ -102,29 +102,6 @@ fn both_sides_of_a_duet_take_turns_on_one_cpu_whoever_gives_them() {
 }
 
 #[test]
-fn several_threads_take_turns_on_all_cpus_if_they_are_asked_to() {
-    let place = Place::of_turns();
-    let both = both(&place);
-    let run = ["run", "-w", "churn", "-t", "2", "-a", &both, "-o", "kernel"];
-    let short = ["--blocks", "1", "--target-ms", "10", "--turns", "stop-all"];
-    let end = place.run(&[&run[..], &short].concat());
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
-    let records = samples(&place.at("kernel"));
-    let (_, of_command) = try_it(
-        &place,
-        &["--turns", "stop-all"],
-        &format!("({BUSY}) & ({BUSY}) & wait"),
-    );
-    let of_kernel = of_purpose(&records, "sample").into_iter();
-    let all: Vec<&Value> = of_kernel.chain(&of_command).map(turns).collect();
-    assert!(all.len() > 4, "{all:?}");
-    for turns in all {
-        assert_eq!(turns["by"], "stop-all", "{turns}");
-        assert!(turns["cpu"].is_null(), "{turns}");
-    }
-}
-
-#[test]
 fn a_library_that_leaves_its_cpu_cannot_hide_in_a_duet() {
     let place = Place::of_turns();
     let end = run(&place, "run", ["honest", "unpinner"], &["--turns", "stop"]);
@@ -331,7 +308,7 @@ fn lengths_of_turns_follow_each_other_from_duet_to_duet() {
     for (turns, why) in [
         ("stop=0", "expected 1 to 100, in milliseconds"),
         ("slices=20,", "expected 1 to 100, in milliseconds"),
-        ("often", "expected slices, stop or stop-all"),
+        ("often", "expected slices or stop"),
     ] {
         let end = place.run(&["run", "-w", "churn", "-t", "1", "--turns", turns]);
         assert_eq!(end.code, Some(2), "{}", end.stderr);
