@@ -6,6 +6,7 @@ HEAPMARK = target/release/heapmark
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
+	@command -v heapmark > /dev/null || echo 'From now on: $(HEAPMARK) try ./your-program, or "cargo install --locked --path crates/heapmark" to type heapmark'
 
 build:
 	$(CARGO) build --release --locked

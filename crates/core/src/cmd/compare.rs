@@ -4,8 +4,8 @@
 use super::output::{Destination, TableFormat};
 use super::run::comparison::percent;
 use super::{Exit, find_runs, say, say_damage, screen};
-use crate::analyse::Verdict;
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
+use crate::analyse::{Verdict, distinct};
 use crate::build::hash_of_file;
 use crate::catalog::joined;
 use crate::file::length;
@@ -99,6 +99,13 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         [old, new] => (Some(old.head), new.head, between(old, new, by, threshold)),
         sides => (None, sides[0].head, within(&sides[0], by, threshold)),
     };
+    if let [a, b] = &runs[..]
+        && !workloads(a).iter().any(|name| workloads(b).contains(name))
+    {
+        let [a, b] = [a, b].map(|run| joined(workloads(run), ", "));
+        let [first, second] = [&dirs[0], &dirs[1]].map(|dir| dir.display());
+        refuse!("{first} and {second} have no workload in common: {a}; {b}");
+    }
     if comparison.rows.is_empty() {
         let why = comparison
             .left_out
@@ -121,6 +128,12 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     let failing = failing(&comparison, &args.fail_on, by);
     failing.iter().for_each(say);
     Ok(Exit::Condition.when(!failing.is_empty()))
+}
+
+/// The workloads of a run, each once.
+fn workloads(run: &Run) -> Vec<&str> {
+    let cases = run.head.plan.cases.iter();
+    distinct(cases.map(|case| case.workload.as_str()))
 }
 
 /// Whether the plans of runs differ in this.

@@ -33,6 +33,7 @@ pub fn run(args: OpenArgs) -> Result<Exit> {
     let status = Command::new(starter)
         .arg(&file)
         .stdin(Stdio::null())
+        .stderr(Stdio::null())
         .status()
         .with_context(|| format!("cannot start {STARTER}: open {name} in a browser"))?;
     if !status.success() {

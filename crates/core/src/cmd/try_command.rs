@@ -15,6 +15,7 @@ use crate::plan::{Client, LimitKind, Mode, Ready, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow};
+use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -87,6 +88,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let flags = &args.comparison;
     let catalog = catalog()?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
+    flags_behind(&args.command).iter().for_each(say);
     let mut command = command(args, &folder).map_err(usage)?;
     command.settings = Settings::of(&catalog.allocators);
     command.taken_out = command.settings.split(std::env::vars_os()).1;
@@ -178,6 +180,27 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     Ok(Selection {
         timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
         ..Selection::of_parts("try", plan, subjects)
+    })
+}
+
+/// What to say of heapmark's own flags behind the command, unless `--` before it says that they are the command's.
+fn flags_behind(command: &[String]) -> Option<String> {
+    if std::env::args().any(|word| word == "--") {
+        return None;
+    }
+    let own = TryArgs::augment_args(clap::Command::new("try"));
+    let is_own = |word: &&String| {
+        let name = word
+            .strip_prefix("--")
+            .map(|name| name.split('=').next().unwrap_or(name));
+        name.is_some_and(|name| own.get_arguments().any(|arg| arg.get_long() == Some(name)))
+    };
+    let flags: Vec<&String> = command.iter().skip(1).filter(is_own).collect();
+    (!flags.is_empty()).then(|| {
+        format!(
+            "what stands behind the command belongs to it, also {}: flags of heapmark go before it",
+            joined(flags, ", ")
+        )
     })
 }
 

@@ -58,7 +58,7 @@ pub use page::{PageRun, page, section::Section};
 pub use real_programs::programs;
 pub use screen::{Screen, plain_lines};
 pub use terminal::terminal;
-pub use text::{count, json, plain};
+pub use text::{count, json, plain, short};
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;

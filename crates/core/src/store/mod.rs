@@ -203,10 +203,17 @@ pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Re
 }
 
 fn no_run(dir: &Path) -> String {
-    format!(
-        "no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)",
-        dir.display()
-    )
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut documents = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let dir = dir.display();
+    match documents.find(|name| name.ends_with(".json")) {
+        Some(other) => {
+            format!("no run in {dir}: it holds {other}, for which there is heapmark report {dir}")
+        }
+        None => format!(
+            "no run in {dir}: a run directory holds run.json (`heapmark run` says where it puts it)"
+        ),
+    }
 }
 
 /// Refuses to go on with what another user has begun: that would start the programs and load the

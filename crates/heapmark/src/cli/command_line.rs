@@ -3,8 +3,8 @@
 use super::{completions, flags, help, list, man, report};
 use crate::capture::{record, trace};
 use crate::cmd::{
-    EXIT_CODES, Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch,
-    noise, open, refuse_few_files, replay, run, selftest, show, try_command,
+    Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch, noise, open,
+    refuse_few_files, replay, run, selftest, show, try_command,
 };
 use crate::{check, claims, pool};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 /// Find out which memory allocator suits your program and your machine, and by how much
 #[derive(Parser)]
-#[command(version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(version, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     manner: Manner,
@@ -63,7 +63,7 @@ pub fn run() -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match read {
         Ok(cli) => cli,
-        Err(error) => return flags::told(&error).into(),
+        Err(error) => return flags::told(&error, &definition()).into(),
     };
     if let Err(error) = refuse_few_files() {
         return Exit::of_error(&error).into();

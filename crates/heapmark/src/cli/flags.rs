@@ -2,10 +2,11 @@
 //! reported in one style. What depends on the plan, such as thread counts that follow from
 //! parameters, is refused when the plan is made.
 
+use super::help::example;
 use crate::cmd::Exit;
 use crate::cmd::surroundings::stdout;
 use clap::Command;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 const RESUME: &str = "resume";
 /// All flags that have an effect with `--resume`. A new flag is refused until it is listed here.
@@ -36,7 +37,7 @@ pub fn with_rules(command: Command) -> Command {
 }
 
 /// Prints clap's message, help or a mistake; returns the exit code.
-pub fn told(error: &clap::Error) -> Exit {
+pub fn told(error: &clap::Error, line: &Command) -> Exit {
     let mistake = match error.kind() {
         kind @ (ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
@@ -63,6 +64,7 @@ pub fn told(error: &clap::Error) -> Exit {
                 "argument {place}, {word:?}, is not UTF-8: rename the file, or name a link to it"
             )
         }
+        ErrorKind::MissingRequiredArgument => missing(error, line),
         _ => {
             let text = error.render().to_string();
             // What looks like a flag but is not is no file name of ours either.
@@ -77,4 +79,41 @@ pub fn told(error: &clap::Error) -> Exit {
     };
     say!("heapmark: {mistake}");
     Exit::Usage
+}
+
+/// What is missing, what it may be, and a line to type.
+fn missing(error: &clap::Error, line: &Command) -> String {
+    let words = std::env::args().skip(1);
+    let mut line = line.clone();
+    // Only then arguments can be shown as clap names them.
+    line.build();
+    let mut command = &line;
+    let mut path = Vec::new();
+    for word in words.filter(|word| !word.starts_with('-')) {
+        let Some(below) = command.find_subcommand(&word) else {
+            break;
+        };
+        command = below;
+        path.push(word);
+    }
+    let path = path.join(" ");
+    let names = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => Vec::new(),
+    };
+    let arguments = command.get_arguments();
+    let mut values = arguments
+        .filter(|arg| names.contains(&arg.to_string()))
+        .flat_map(|arg| arg.get_possible_values())
+        .map(|value| value.get_name().to_owned())
+        .peekable();
+    let one_of = match values.peek() {
+        Some(_) => format!(", one of {}", values.collect::<Vec<_>>().join(", ")),
+        None => String::new(),
+    };
+    let example = example(&path).map_or_else(
+        || format!("see heapmark {path} --help"),
+        |line| format!("for example: {line}"),
+    );
+    format!("{path}: {} is missing{one_of}; {example}", names.join(" "))
 }

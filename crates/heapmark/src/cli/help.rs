@@ -1,5 +1,6 @@
 //! What `--help` has besides flags: the commands in groups, and examples.
 
+use crate::cmd::EXIT_CODES;
 use clap::Command;
 
 /// The commands as a newcomer meets them.
@@ -72,7 +73,11 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
     ),
     (
         "list",
-        &["heapmark list allocators", "heapmark list workloads --json"],
+        &[
+            "heapmark list allocators",
+            "heapmark list traces                          # that heapmark carries, for replay",
+            "heapmark list workloads --json",
+        ],
     ),
     ("build", &["heapmark build jemalloc mimalloc"]),
     ("show", &["heapmark show latest"]),
@@ -147,6 +152,52 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
     ),
 ];
 
+/// Lines to type first.
+const FIRST: [&str; 4] = [
+    "heapmark run                          # which allocator is the fastest here, in minutes",
+    "heapmark try ./program --its-flags    # which one is the best for your program",
+    "heapmark record -o app.trace ./program && heapmark replay app.trace",
+    "heapmark show                         # the newest result again",
+];
+
+/// Flags of commands that measure which few need: only `--help` has them.
+const RARE: [&str; 27] = [
+    "age",
+    "alone",
+    "cell",
+    "cells",
+    "check_again",
+    "check_output",
+    "expect_exit",
+    "keep_env",
+    "limit",
+    "max_blocks",
+    "no_aa_copy",
+    "no_floor",
+    "no_repeat",
+    "pace",
+    "packing",
+    "precision",
+    "rate",
+    "replace",
+    "seed",
+    "skew",
+    "strict",
+    "target_ms",
+    "timeout",
+    "touch",
+    "tree_may_differ",
+    "turns",
+    "warmup",
+];
+
+/// The first example of the command at this path, without its comment.
+pub fn example(path: &str) -> Option<&'static str> {
+    let (_, lines) = EXAMPLES.iter().find(|(known, _)| *known == path)?;
+    let line = lines.first()?;
+    Some(line.split(" #").next().unwrap_or(line).trim_end())
+}
+
 /// The commands with all this.
 pub fn arranged(line: Command) -> Command {
     let template = format!(
@@ -161,7 +212,20 @@ pub fn arranged(line: Command) -> Command {
             format!("Examples:\n    {}", examples.join("\n    ")),
         )
     };
-    let line = line.help_template(template);
+    let is_rare = |arg: &clap::Arg| RARE.contains(&arg.get_id().as_str());
+    let short = |command: Command| {
+        command.mut_args(|arg| match is_rare(&arg) {
+            true => arg.hide_short_help(true),
+            false => arg,
+        })
+    };
+    let line = line
+        .help_template(template)
+        .after_help(format!(
+            "Examples:\n    {}\n\n{EXIT_CODES}",
+            FIRST.join("\n    ")
+        ))
+        .mut_subcommands(short);
     EXAMPLES.iter().fold(line, with_examples)
 }
 

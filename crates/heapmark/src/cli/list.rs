@@ -3,7 +3,7 @@
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::{
-    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program,
+    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program, trace_pack,
 };
 use crate::claims;
 use crate::cmd::run::real_programs::apt_line;
@@ -11,8 +11,8 @@ use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, wid
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
-use crate::report::{self, units::bytes};
-use crate::store;
+use crate::report::{self, count, short, units::bytes};
+use crate::store::{self, RunFile};
 use anyhow::Result;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
@@ -58,7 +58,9 @@ enum What {
     Claims,
     /// What tables, exports and comparisons show of a process
     Metrics,
-    /// Stored runs in ./heapmark-results
+    /// Traces of real programs that heapmark carries, for replay
+    Traces,
+    /// Stored runs in ./heapmark-results, the newest first
     Runs,
 }
 
@@ -70,7 +72,12 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Allocators => report::allocators(&catalog.allocators),
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
-            What::Languages | What::Programs | What::Suites | What::Claims | What::Runs => {
+            What::Languages
+            | What::Programs
+            | What::Suites
+            | What::Claims
+            | What::Traces
+            | What::Runs => {
                 refuse!(
                     "--markdown is for allocators, workloads and metrics: the others are tables already"
                 );
@@ -116,9 +123,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             &["key", "unit", "better", "judged", "about"],
             metric::all().map(of_metric).collect(),
         ),
+        What::Traces => (&["name", "family", "threads", "size", "about"], traces()?),
         What::Runs => (
-            &["run", "started", "suite", "cases", "allocators", "size"],
-            store::runs().iter().map(|dir| of_run(dir)).collect(),
+            &["run", "started", "what", "rows", "size"],
+            store::runs().iter().rev().map(|dir| of_run(dir)).collect(),
         ),
     };
     if args.json {
@@ -170,21 +178,58 @@ fn of_run(dir: &Path) -> Value {
     match store::head(dir) {
         Ok(head) => {
             let allocators = head.allocators.iter().map(|it| &it.name);
+            let rows: usize = head
+                .plan
+                .cases
+                .iter()
+                .map(|case| head.rows_of(case).count())
+                .sum();
             json!({
-                "run": name, "started": head.started, "suite": head.suite, "cases": head.plan.cases.len(),
-                "allocators": allocators.collect::<Vec<_>>(), "size": size, "space_bytes": space_bytes,
+                "run": name, "started": head.started, "what": what(&head), "rows": rows, "suite": head.suite,
+                "cases": head.plan.cases.len(), "allocators": allocators.collect::<Vec<_>>(), "size": size,
+                "space_bytes": space_bytes,
             })
         }
         Err(why) => json!({
-            "run": name, "suite": format!("{why:#}"), "size": size, "space_bytes": space_bytes,
+            "run": name, "what": format!("{why:#}"), "size": size, "space_bytes": space_bytes,
         }),
     }
 }
 
-/// A cell of the table. A state is shown with its reason and its remedy.
+/// `try g++ -O0 unit.cpp`, or the suite and its cases.
+fn what(head: &RunFile) -> String {
+    let cases = &head.plan.cases;
+    match cases.first().and_then(|case| case.command()) {
+        Some(command) => short(&format!("{} {}", head.suite, command.command.join(" "))),
+        None => format!("{}, {}", head.suite, count(cases.len(), "case")),
+    }
+}
+
+/// The traces that heapmark carries.
+fn traces() -> Result<Vec<Value>> {
+    let programs = real_program::load()?;
+    let of = |name: String| {
+        let program = programs.iter().find(|program| program.name == name);
+        let size_bytes = trace_pack::trace(&name).map_or(0, <[u8]>::len);
+        json!({
+            "name": name, "family": program.map(|it| &it.family), "threads": program.map(|it| it.threads),
+            "size": bytes(size_bytes as f64), "size_bytes": size_bytes, "about": program.map(|it| &it.about),
+        })
+    };
+    Ok(trace_pack::names().into_iter().map(of).collect())
+}
+
+/// A cell of the table. A moment is shown to the minute; a state with its reason and its remedy.
 fn cell(entry: &Value, column: &str) -> String {
     let detail = |key: &str| (!entry[key].is_null()).then(|| plain(&entry[key]));
-    let text = plain(&entry[column]);
+    let mut text = plain(&entry[column]);
+    if column == "started" {
+        text = text
+            .chars()
+            .take("2026-01-01T00:00".len())
+            .collect::<String>()
+            .replace('T', " ");
+    }
     match (column, detail("why"), detail("remedy")) {
         ("state", Some(why), Some(remedy)) => format!("{text}, {why}: {remedy}"),
         ("state", Some(detail), None) | ("state", None, Some(detail)) => {

@@ -56,7 +56,12 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
         let found = env::split_paths(&path)
             .map(|place| folder.join(place).join(word))
             .find(|path| is_executable(path));
-        return found.with_context(|| format!("{word}: no such command in PATH"));
+        let quoted = if word.contains(' ') {
+            " (a command and its arguments are words of their own: leave the quotes away)"
+        } else {
+            ""
+        };
+        return found.with_context(|| format!("{word}: no such command in PATH{quoted}"));
     }
     // Without `.` components.
     let path: PathBuf = folder.join(word).components().collect();

@@ -524,6 +524,9 @@ fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
 /// The error about a word that is not a workload, with what it may have meant: cells are called
 /// `larson@2`.
 fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
+    if word.ends_with(".trace") {
+        return anyhow!("{error:#}; a trace: -w trace:{word}, or heapmark replay {word}");
+    }
     match word.split_once('@') {
         Some((name, threads)) if catalog.workloads(name).is_ok() => {
             anyhow!("no workload `{word}`: thread counts are given by -t: -w {name} -t {threads}")

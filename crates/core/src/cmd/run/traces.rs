@@ -2,9 +2,9 @@
 //! parameters choose how it is replayed.
 
 use crate::build::{self, CompiledTrace};
-use crate::catalog::trace_pack;
 use crate::catalog::workload::{Calibrated, REPLAY};
 use crate::catalog::{Iterations, Workload, joined};
+use crate::catalog::{did_you_mean, trace_pack};
 use crate::cmd::in_file;
 use crate::cmd::long::Long;
 use crate::plan::{Case, Mode};
@@ -100,7 +100,14 @@ fn unpacked(word: &Path) -> Result<Vec<PathBuf>> {
     for name in &trace_pack::matching(pattern) {
         files.extend(build::trace_of_pack(name)?);
     }
-    if files.is_empty() { own() } else { Ok(files) }
+    if files.is_empty() {
+        let names = trace_pack::names();
+        let meant = did_you_mean(pattern, names.iter().map(String::as_str));
+        refuse!(
+            "{pattern}: no such file, and no trace that heapmark carries{meant}: see heapmark list traces"
+        );
+    }
+    Ok(files)
 }
 
 /// The file's name, restricted to the characters of cell and file names.

@@ -86,6 +86,13 @@ fn what_cannot_be_compared_is_one_clear_line() {
         "{}",
         alone.stderr
     );
+    let short = ["-t", "1", "--target-ms", "10", "--no-floor"];
+    let other = place.run_block("other", "larson", "glibc", &short);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    let apart = compare(&place, &["one", "other"]);
+    apart.is_one_line(2);
+    let says = "one and other have no workload in common: ";
+    assert!(apart.stderr.contains(says), "{}", apart.stderr);
     let nowhere = compare(&place, &["one", "nowhere"]);
     assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
     assert!(

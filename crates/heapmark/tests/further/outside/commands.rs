@@ -247,7 +247,7 @@ fn is_fine(line: &Line, code: Option<i32>, said: &str) -> bool {
         Some(5) => line.text.contains("--strict"),
         Some(2) if line.is_mention => {
             line.text.split(' ').count() == 2
-                || said.contains("required arguments were not provided")
+                || said.contains(" is missing")
                 || said.contains("a value is required for")
         }
         _ => false,

@@ -101,7 +101,7 @@ fn with_runs(names: &[&str]) -> Place {
 }
 
 #[test]
-fn runs_are_listed_by_age_and_a_damaged_one_with_the_reason() {
+fn runs_are_listed_newest_first_and_a_damaged_one_with_the_reason() {
     let place = with_runs(&["2026-01-02-10", "2026-01-02-9"]);
     fs::write(place.at("heapmark-results/2026-01-02-9/run.json"), "{").unwrap();
     let runs = place.run(&["list", "runs", "--json"]).stdout;
@@ -113,13 +113,13 @@ fn runs_are_listed_by_age_and_a_damaged_one_with_the_reason() {
     assert_eq!(
         names,
         [
-            "heapmark-results/2026-01-02-9",
-            "heapmark-results/2026-01-02-10"
+            "heapmark-results/2026-01-02-10",
+            "heapmark-results/2026-01-02-9"
         ]
     );
-    assert_eq!(runs[1]["cases"], 1);
-    assert_eq!(runs[1]["allocators"][0], "glibc");
-    assert!(runs[1]["space_bytes"].as_u64().unwrap() > 10_000);
+    assert_eq!(runs[0]["cases"], 1);
+    assert_eq!(runs[0]["allocators"][0], "glibc");
+    assert!(runs[0]["space_bytes"].as_u64().unwrap() > 10_000);
     let table = place.run(&["list", "runs"]).stdout;
     let line = table
         .lines()

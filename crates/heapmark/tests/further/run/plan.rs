@@ -255,6 +255,10 @@ fn what_makes_no_sense_is_refused_with_its_mend() {
         &["no allocator `jemaloc`", "did you mean `jemalloc`?"],
     );
     refused(
+        &["-w", "own.trace"],
+        &["no workload `own.trace`", "heapmark replay own.trace"],
+    );
+    refused(
         &["./ok.so"],
         &["no suite `./ok.so`", "heapmark run -a ./ok.so"],
     );
@@ -295,6 +299,84 @@ fn a_set_that_is_no_assignment_is_refused_with_an_example() {
             "{}",
             end.stderr
         );
+    }
+}
+
+#[test]
+fn what_is_missing_or_misspelt_is_refused_with_a_line_to_type() {
+    let place = Place::new();
+    for (words, says) in [
+        (&["list"][..], "<WHAT> is missing, one of allocators, "),
+        (&["export"], "--to <FORMAT> is missing, one of csv, "),
+        (
+            &["campaign", "plan"],
+            "for example: heapmark campaign plan -o camp ",
+        ),
+        (&["try"], "for example: heapmark try python3 build.py"),
+        (&["record"], "for example: heapmark record -o build.trace "),
+        (&["try", "sh -c true"], "leave the quotes away"),
+        (&["replay", "perl-hsh"], "did you mean `perl-hash`?"),
+        (&["replay", "nowhere"], "heapmark list traces"),
+    ] {
+        let end = place.run(words);
+        end.is_one_line(2);
+        assert!(end.stderr.contains(says), "{}", end.stderr);
+    }
+    let noted = place.run(&[
+        "try",
+        "-a",
+        "glibc",
+        "--dry-run",
+        "true",
+        "--blocks",
+        "2",
+        "-a",
+        "glibc",
+    ]);
+    assert_eq!(noted.code, Some(0), "{}", noted.stderr);
+    assert!(
+        noted.stderr.contains("belongs to it, also --blocks: "),
+        "{}",
+        noted.stderr
+    );
+    let meant = place.run(&[
+        "try",
+        "-a",
+        "glibc",
+        "--dry-run",
+        "--",
+        "true",
+        "--blocks",
+        "2",
+    ]);
+    assert!(!meant.stderr.contains("belongs to it"), "{}", meant.stderr);
+}
+
+#[test]
+fn what_another_command_has_left_is_no_run_and_that_is_said() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("checked")).unwrap();
+    std::fs::write(place.at("checked/check.json"), "{}").unwrap();
+    let end = place.run(&["show", "checked"]);
+    end.is_one_line(2);
+    assert!(
+        end.stderr.contains("heapmark report checked"),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+fn the_first_page_of_help_has_few_flags_and_the_second_one_all() {
+    let place = Place::new();
+    let flags = |words: &[&str]| {
+        let text = place.run(words).stdout;
+        let is_flag = |line: &&str| line.trim_start().starts_with('-');
+        text.lines().filter(is_flag).count()
+    };
+    for command in ["run", "try", "replay"] {
+        let [first, all] = ["-h", "--help"].map(|page| flags(&[command, page]));
+        assert!(first <= 25 && all > 35, "{command}: {first} of {all}");
     }
 }
 
