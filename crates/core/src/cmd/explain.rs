@@ -1,8 +1,9 @@
 //! `heapmark explain`: words of tables and documents. The binary carries the glossary and the
-//! metrics; every row of a table there is an explanation of its first cell.
+//! metrics; every row of a table there is an explanation of its first cell. Workloads, allocators and
+//! real programs explain themselves.
 
-use super::{Exit, print};
-use crate::catalog::did_you_mean;
+use super::{Exit, catalog, print};
+use crate::catalog::{did_you_mean, real_program};
 use crate::report;
 use anyhow::Result;
 
@@ -43,8 +44,11 @@ impl GlossaryEntry {
 /// Runs the command.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
     let pages = [GLOSSARY, &report::metrics(), METRICS];
-    let all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
-    let word = args.word.join(" ").to_lowercase();
+    let mut all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
+    let word = plain(&args.word.join(" "));
+    if !word.is_empty() && !all.iter().any(|entry| entry.is(&word)) {
+        all.splice(0..0, of_catalogue()?);
+    }
     let exact = || all.iter().filter(|entry| entry.is(&word));
     let found: Vec<&GlossaryEntry> = match exact().next() {
         Some(_) => exact().collect(),
@@ -65,6 +69,40 @@ pub fn run(args: ExplainArgs) -> Result<Exit> {
             .collect::<String>(),
     )?;
     Ok(Exit::Done)
+}
+
+/// A word as entries have it: without what differs from row to row, `unclear (+14)`, `time / glibc [95 %]`.
+fn plain(word: &str) -> String {
+    let word = word.to_lowercase().replace(" [95 %]", "");
+    match word.split_once("(+") {
+        Some((before, _)) => format!("{before}(+n)"),
+        None => word,
+    }
+}
+
+/// What can be measured, by name; a table may have its words apart, `jq group`.
+fn of_catalogue() -> Result<Vec<GlossaryEntry>> {
+    let catalog = catalog()?;
+    let programs = real_program::load()?;
+    let workloads = catalog.workloads.iter().map(|it| (&it.name, &it.about));
+    let allocators = catalog.allocators.iter().map(|it| (&it.name, &it.about));
+    let programs = programs.iter().map(|it| (&it.name, &it.about));
+    let entry = |(name, about): (&String, &String)| {
+        let apart = name.replace('-', " ");
+        GlossaryEntry {
+            names: if apart == *name {
+                apart
+            } else {
+                format!("{name}, {apart}")
+            },
+            meaning: about.clone(),
+        }
+    };
+    Ok(workloads
+        .chain(allocators)
+        .chain(programs)
+        .map(entry)
+        .collect())
 }
 
 /// The rows of all tables of a page.

@@ -51,6 +51,86 @@ fn completions_and_manual_pages_know_every_command() {
     assert!(end.stderr.contains("cannot create file"), "{}", end.stderr);
 }
 
+/// The headings of all tables in the Markdown of six stored runs.
+fn headings() -> BTreeSet<String> {
+    let mut headings = BTreeSet::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs/expected");
+    for file in fs::read_dir(golden).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let tables = lines.windows(2).filter(|pair| pair[1].starts_with("| :--"));
+        let cells = tables.flat_map(|pair| pair[0].split('|'));
+        headings.extend(cells.map(|cell| cell.replace('\\', "").trim().to_lowercase()));
+    }
+    headings.remove("");
+    headings
+}
+
+#[test]
+fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
+    const OF_SCREENS: [&str; 36] = [
+        "all",
+        "next run",
+        "kern",
+        "peak/live",
+        "pool",
+        "~",
+        "<=",
+        ">=",
+        "…",
+        "×",
+        "flawed",
+        "asleep",
+        "user time",
+        "verdict",
+        "faster",
+        "slower",
+        "same",
+        "small",
+        "unclear",
+        "too few blocks",
+        "withheld",
+        "warnings",
+        "bounds",
+        "case",
+        "holds",
+        "a/a",
+        "harness",
+        "floor",
+        "mem",
+        "rss at end",
+        "depends on slices",
+        "interference",
+        "unclear (+n)",
+        "beside glibc",
+        "duet",
+        "noisy run",
+    ];
+    let place = Place::new();
+    let all = place.run(&["explain"]).stdout.to_lowercase();
+    let names = all.lines().filter_map(|line| line.split_once(": "));
+    let known: BTreeSet<&str> = names.flat_map(|(names, _)| names.split(", ")).collect();
+    let headings = headings();
+    assert!(headings.len() > 40, "{headings:?}");
+    let words = headings
+        .iter()
+        .map(|heading| heading.trim_end_matches(" [95 %]"));
+    let missing: Vec<&str> = words
+        .chain(OF_SCREENS)
+        .filter(|word| !known.contains(word))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    for (word, says) in [
+        (&["larson"][..], "larson: "),
+        (&["jq", "group"], "jq-group, jq group: "),
+        (&["unclear", "(+14)"], "unclear (+N), "),
+        (&["kern"], "kern: the share of the time"),
+    ] {
+        let end = place.run(&[&["explain"], word].concat());
+        assert!(end.stdout.starts_with(says), "{}", end.stdout);
+    }
+}
+
 #[test]
 fn words_are_explained_and_a_wrong_one_has_a_near_one() {
     let place = Place::new();
