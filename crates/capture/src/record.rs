@@ -209,8 +209,8 @@ fn allocator(word: &str) -> Result<Subject> {
     let catalog = catalog()?;
     // No row will have the name, so any name will do.
     let (_, chosen) =
-        resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
-    let subject = resolve::resolve(chosen, &catalog, false)?
+        resolve::choose(&[word.to_owned()], &[], word, true, catalog).map_err(usage)?;
+    let subject = resolve::resolve(chosen, catalog, false)?
         .pop()
         .with_context(|| format!("-a {word}: it is not ready"))
         .map_err(usage)?;

@@ -113,7 +113,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     {
         refuse!("{} exists: choose another --output", folder.display());
     }
-    let allocators = resolve::named(&args.allocators, &[Tier::Main], false, &catalog)?;
+    let allocators = resolve::named(&args.allocators, &[Tier::Main], false, catalog)?;
     adopt_orphans();
     let stop = stop_on_signals();
     let runner = CheckProcesses {
@@ -127,7 +127,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         stop: &stop,
     };
     let mut subjects = Vec::new();
-    for subject in resolve::resolve(allocators, &catalog, false)? {
+    for subject in resolve::resolve(allocators, catalog, false)? {
         let info = select::info(&runner.guest, &subject, &Plan::default())?;
         subjects.push((subject, info));
     }

@@ -49,7 +49,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let dirs = find_runs(&args.runs)?;
     let output = args.destination.made_of_runs(&dirs)?;
     let catalog = catalog()?;
-    let documents = Document::load(&catalog)?;
+    let documents = Document::load(catalog)?;
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let mut runs = Vec::new();
     for dir in &dirs {
@@ -111,7 +111,7 @@ fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     }
     let catalog = catalog()?;
     let evidence = Evidence::new(&catalog.workloads, &runs);
-    Ok(judge(&Document::load(&catalog)?, &evidence))
+    Ok(judge(&Document::load(catalog)?, &evidence))
 }
 
 /// The claims about hardening, held against a result of `heapmark check`.
@@ -122,7 +122,7 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
     let file = CheckFile::read(dir).map_err(usage)?;
     let Destination { output, force } = &args.destination;
     let output = Output::new(output, *force, [dir.join(CHECK_FILE)])?;
-    let (documents, all) = hardening(&file)?;
+    let (documents, all) = hardening(&file, &check::all()?)?;
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let is_chosen = |one: &JudgedHardening| documents.iter().any(|it| it.name == one.document);
     let judged: Vec<JudgedHardening> = all.into_iter().filter(is_chosen).collect();
@@ -137,7 +137,7 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
 /// All documents about hardening, and their claims held against a result.
 fn hardening(file: &CheckFile) -> Result<(Vec<HardeningDocument>, Vec<JudgedHardening>)> {
     let checks = definition::all()?;
-    let documents = HardeningDocument::load(&catalog()?, &checks)?;
+    let documents = HardeningDocument::load(catalog()?, &checks)?;
     let judged = judge_hardening(&documents, &checks, file);
     Ok((documents, judged))
 }

@@ -59,7 +59,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     if args.jobs.is_some() && selected.is_empty() {
         refuse!("--jobs: only allocators are built by several commands, and none is named");
     }
-    let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
+    let built = build_all(&selected, catalog, args.jobs.unwrap_or_else(jobs));
     let unbuilt = programs.iter().filter(|program| !build_program(program));
     // Without pip or a network a run takes the distribution's build.
     let may_fail =

@@ -72,11 +72,15 @@ use std::sync::OnceLock;
 /// With fewer, not even a compiler is found.
 const LEAST_FILES: u64 = 16;
 
-/// What can be measured.
-pub fn catalog() -> Result<Catalog> {
+/// What can be measured: read once, although several parts of a command ask.
+pub fn catalog() -> Result<&'static Catalog> {
+    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+    if let Some(catalog) = CATALOG.get() {
+        return Ok(catalog);
+    }
     let catalog = Catalog::load()?;
     metric::check(&catalog)?;
-    Ok(catalog)
+    Ok(CATALOG.get_or_init(|| catalog))
 }
 
 /// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.

@@ -135,29 +135,29 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         let program = recognised.program().display();
         let none = || format!("{program} is linked to no allocator of its own");
         let linked = linked.map(String::as_str).ok_or_else(none);
-        (&[][..], resolve::take_own(&mut words, linked, &catalog)?)
+        (&[][..], resolve::take_own(&mut words, linked, catalog)?)
     };
     let (baseline, chosen) =
-        resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
+        resolve::choose(&words, tiers, baseline, flags.replace, catalog).map_err(usage)?;
     // Without -a the user wants an answer now, not a build of all allocators.
     let is_usual = |one: &Allocator| one.name == baseline || USUAL.contains(&one.name.as_str());
     let (mut chosen, later): (Vec<_>, Vec<_>) = chosen
         .into_iter()
         .filter(|(one, named)| *named || is_usual(one))
-        .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, &catalog));
+        .partition(|(one, named)| *named || one.name == baseline || !is_unbuilt(one, catalog));
     if !later.is_empty() {
         let later: Vec<Allocator> = later.into_iter().map(|(one, _)| one).collect();
         let names = joined(later.iter().map(|one| &one.name), " ");
         say!("not built yet and left out: {names}; heapmark build {names}");
         let there: Vec<&Allocator> = chosen.iter().map(|(one, _)| one).collect();
-        let stand_ins = resolve::stand_ins(&later, &there, &catalog);
+        let stand_ins = resolve::stand_ins(&later, &there, catalog);
         chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
     }
     chosen.extend(own.map(|own| (own, true)));
     if as_called.is_some() && chosen.iter().any(|(one, _)| one.name == AS_CALLED) {
         refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
     }
-    let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
+    let mut subjects = resolve::resolve(chosen, catalog, flags.dry_run)?;
     if linked.is_some() {
         resolve::put_libc_first(&mut subjects)?;
     }

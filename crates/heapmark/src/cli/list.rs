@@ -97,7 +97,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             &[
                 "name", "aliases", "tier", "release", "version", "origin", "state",
             ],
-            allocators(&catalog)?,
+            allocators(catalog)?,
         ),
         What::Workloads => (
             &["name", "document", "presets", "about"],
@@ -117,7 +117,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
         ),
         What::Claims => (
             &["id", "says", "evidence", "workloads", "hardening_checks"],
-            claims::listed(&catalog)?,
+            claims::listed(catalog)?,
         ),
         What::Metrics => (
             &["key", "unit", "better", "judged", "about"],

@@ -34,7 +34,7 @@ impl Selection {
         let catalog = catalog()?;
         let suite = catalog
             .suite(&command.suite)
-            .map_err(|error| usage(meant(&command.suite, error, &catalog)))?;
+            .map_err(|error| usage(meant(&command.suite, error, catalog)))?;
         let suite = suite.under(command.preset.as_ref().unwrap_or(&suite.preset));
         let cpus = machine::usable_cpus();
         let patterns = if command.workloads.is_empty() {
@@ -43,7 +43,7 @@ impl Selection {
             &command.workloads
         };
         let real = real_program::load()?;
-        let real = real_programs::chosen(patterns, &real, &catalog).map_err(usage)?;
+        let real = real_programs::chosen(patterns, &real, catalog).map_err(usage)?;
         let Measured {
             mode,
             cases,
@@ -51,8 +51,8 @@ impl Selection {
             scratch,
             linked,
         } = match real.as_slice() {
-            [] => Measured::of_workloads(command, &suite, patterns, &catalog, cpus)?,
-            _ => Measured::of_real_programs(command, &suite, &real, &catalog, cpus)?,
+            [] => Measured::of_workloads(command, &suite, patterns, catalog, cpus)?,
+            _ => Measured::of_real_programs(command, &suite, &real, catalog, cpus)?,
         };
         refuse_factor(&cases, flags, mode)?;
         let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
@@ -62,8 +62,8 @@ impl Selection {
         } else {
             &[]
         };
-        let own = take_own(&mut words, linked_alike(&linked), &catalog)?;
-        let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, &catalog)?;
+        let own = take_own(&mut words, linked_alike(&linked), catalog)?;
+        let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, catalog)?;
         chosen.extend(own.map(|own| (own, true)));
         // What takes long comes when nothing of the flags can be refused any more.
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
@@ -72,7 +72,7 @@ impl Selection {
         let (cases, compiled) = traces::make_ready(cases, cpus, patience_s).map_err(usage)?;
         compiled_traces.extend(compiled);
         let mut cases = with_factor(cases, flags);
-        let mut subjects = resolve(chosen, &catalog, flags.dry_run)?;
+        let mut subjects = resolve(chosen, catalog, flags.dry_run)?;
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
         }
@@ -80,14 +80,14 @@ impl Selection {
             put_libc_first(&mut subjects)?;
         }
         must_be_ready(&baseline, &subjects)?;
-        programs::mark(&mut cases, &catalog);
+        programs::mark(&mut cases, catalog);
         // If they cannot be measured, there is no reason to build them.
         let builds = mode.spec().plain && !flags.dry_run;
-        let programs = programs::resolve(&cases, &catalog, !builds)?;
-        let pinned = programs::pinned(&cases, &subjects, &catalog)?;
-        let pinned = resolve(pinned, &catalog, flags.dry_run)?;
+        let programs = programs::resolve(&cases, catalog, !builds)?;
+        let pinned = programs::pinned(&cases, &subjects, catalog)?;
+        let pinned = resolve(pinned, catalog, flags.dry_run)?;
         let (aa_copy, floor) =
-            controls::choose(args, mode, &mut subjects, &baseline, &cases, &catalog)?;
+            controls::choose(args, mode, &mut subjects, &baseline, &cases, catalog)?;
         let length =
             run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
         cases.extend(beside);
@@ -105,7 +105,7 @@ impl Selection {
             named: command
                 .workloads
                 .iter()
-                .filter(|word| is_workload(word, &catalog))
+                .filter(|word| is_workload(word, catalog))
                 .cloned()
                 .collect(),
             floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
