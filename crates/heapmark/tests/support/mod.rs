@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -129,6 +129,9 @@ pub struct Place {
     dir: TempDir,
     takes_turns: bool,
 }
+
+/// Libraries that were compiled before, by what they are made of: many tests take the same few.
+static COMPILED: Mutex<BTreeMap<Vec<PathBuf>, Vec<u8>>> = Mutex::new(BTreeMap::new());
 
 /// How a heapmark ended.
 pub struct End {
@@ -241,6 +244,13 @@ impl Place {
     /// A library from `tests/fakes/<name>.c` and further files alone.
     pub fn compile(&self, name: &str, with: &[PathBuf]) -> PathBuf {
         let library = self.at(&format!("lib{name}.so"));
+        let made_of = [&[source(name)], with].concat();
+        if let Some(content) = COMPILED.lock().unwrap().get(&made_of) {
+            // As a linker does: a process may have the old file mapped.
+            let _ = std::fs::remove_file(&library);
+            std::fs::write(&library, content).unwrap();
+            return library;
+        }
         let mut cc = Command::new("cc");
         cc.args([
             "-O1",
@@ -250,14 +260,15 @@ impl Place {
             "-Wall",
             "-Werror",
         ])
-        .arg(source(name))
-        .args(with);
+        .args(&made_of);
         let output = cc.arg("-o").arg(&library).output().unwrap();
         assert!(
             output.status.success(),
             "{name}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+        let content = std::fs::read(&library).unwrap();
+        COMPILED.lock().unwrap().insert(made_of, content);
         library
     }
 

@@ -21,13 +21,15 @@ fn build(selected: &[&Allocator]) -> Vec<Built> {
 
 type Ready = Vec<(&'static Allocator, build::Library)>;
 
-/// TCMalloc compiles for over two minutes of CPU time, more than all others together.
-fn takes_minutes(allocator: &Allocator) -> bool {
-    allocator.family == "tcmalloc"
+/// TCMalloc compiles for over two minutes of CPU time, more than all others together; these two hardened libraries for another
+/// half. mimalloc2's is a mode that is compiled in, too.
+fn takes_long(allocator: &Allocator) -> bool {
+    let is_one_of_many = ["mimalloc3-secure", "snmalloc-checks"].contains(&&*allocator.name);
+    allocator.family == "tcmalloc" || is_one_of_many
 }
 
 /// Everything else that can be made ready here. Built once for all tests.
-static READY: LazyLock<Ready> = LazyLock::new(|| ready(|allocator| !takes_minutes(allocator)));
+static READY: LazyLock<Ready> = LazyLock::new(|| ready(|allocator| !takes_long(allocator)));
 
 /// Those that can be made ready here: built, or found on the system.
 fn ready(wanted: fn(&Allocator) -> bool) -> Ready {
@@ -59,7 +61,7 @@ fn ready(wanted: fn(&Allocator) -> bool) -> Ready {
 }
 
 /// What is asked of each library.
-const ASKED: [fn(&Ready); 7] = [
+const ASKED: [fn(&Ready); 8] = [
     defines_what_its_entry_says,
     exports_nothing_else,
     has_initial_exec_tls,
@@ -67,11 +69,12 @@ const ASKED: [fn(&Ready); 7] = [
     serves_a_program,
     was_built_with_the_flags_of_its_entry,
     is_of_the_release_that_its_entry_says,
+    has_the_modes_that_names_say,
 ];
 
 #[test]
 #[ignore = "make test-all"]
-fn what_is_asked_of_each_library_holds_for_one_that_compiles_for_minutes() {
+fn what_is_asked_of_each_library_holds_for_those_that_compile_for_long() {
     let all = ready(|_| true);
     assert!(all.len() > READY.len());
     for asked in ASKED {
@@ -485,7 +488,7 @@ fn is_of_the_release_that_its_entry_says(ready: &Ready) {
 #[test]
 #[ignore = "make test-all"]
 fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
-    ready(takes_minutes);
+    ready(|allocator| allocator.family == "tcmalloc");
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("heapmark/allocators");
     std::fs::create_dir_all(&folder).unwrap();
@@ -575,6 +578,10 @@ const MODES: [(&str, &str, &str); 9] = [
 
 #[test]
 fn a_mode_is_in_effect_where_its_name_says_so_and_only_there() {
+    has_the_modes_that_names_say(&READY);
+}
+
+fn has_the_modes_that_names_say(ready: &Ready) {
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("modes");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/further/allocators/modes.c");
@@ -586,7 +593,7 @@ fn a_mode_is_in_effect_where_its_name_says_so_and_only_there() {
         .status();
     assert!(compiled.unwrap().success());
     let shows = |name: &str| {
-        let (allocator, library) = READY.iter().find(|(one, _)| one.name == name)?;
+        let (allocator, library) = ready.iter().find(|(one, _)| one.name == name)?;
         let files = library.files.iter().map(|file| file.display().to_string());
         let preload = files.collect::<Vec<_>>().join(":");
         let mut run = Command::new(&program);
