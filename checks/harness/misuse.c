@@ -84,15 +84,26 @@ static const char *written, *written_end;
 
 void misuse(void) { page[PHASE] = MISUSED, written = written_end = NULL; }
 
+// All blocks there have been lie between these.
+static const char *lowest, *highest;
+
+static void add(struct block new) {
+    if (count == sizeof blocks / sizeof *blocks) _exit(121);
+    blocks[count++] = new;
+    if (!lowest || new.at < lowest) lowest = new.at;
+    if (new.at + new.bytes > highest) highest = new.at + new.bytes;
+}
+
 char *own(char *block, size_t bytes) {
     const char *end = block + bytes;
-    for (int which = 0; which < count; which++)
+    // Most allocators go up, or down: there is no need to look at every block.
+    bool is_among_them = block < highest && lowest < end;
+    for (int which = 0; is_among_them && which < count; which++)
         if (block < blocks[which].at + blocks[which].bytes && blocks[which].at < end) page[OVERLAPS]++;
     if (chosen_from && block < chosen_end && chosen_from < end) page[CHOSEN_BLOCKS]++;
     if (victim_from && block < victim_from + victim_bytes && victim_from < end) page[CHOSEN_BLOCKS]++;
-    if (count == sizeof blocks / sizeof *blocks) _exit(121);
-    struct block *new = &blocks[count++];
-    new->at = block, new->bytes = bytes;
+    add((struct block){.at = block, .bytes = bytes});
+    struct block *new = &blocks[count - 1];
     for (int byte = 0; byte < 8; byte++) new->own[byte] = own_byte();
     // A block at a place that belongs to another owner would break what is judged next.
     if (!page[OVERLAPS] && !page[CHOSEN_BLOCKS]) fill(new);
@@ -100,8 +111,7 @@ char *own(char *block, size_t bytes) {
 }
 
 void hold(char *block, size_t bytes) {
-    if (count == sizeof blocks / sizeof *blocks) _exit(121);
-    blocks[count++] = (struct block){.at = block, .bytes = bytes};
+    add((struct block){.at = block, .bytes = bytes});
 }
 
 char *take(size_t bytes) {

@@ -18,6 +18,8 @@ static const size_t room = (size_t)1 << 36;
 static char *start, *fresh;
 static struct slot { char *at; size_t size, room; int live; enum kind kind; } slots[60000];
 static int count, later, twice, calls;
+/* Of freed blocks, by the rest of their size; slots are in the order of their addresses. */
+static int idle[1024];
 static char *last, *unknown, locked;
 
 static void lock(void) { while (__atomic_test_and_set(&locked, __ATOMIC_ACQUIRE)) sched_yield(); }
@@ -44,9 +46,13 @@ static int are(const char *bytes, size_t number, int value) {
 }
 
 static struct slot *slot_of(const void *block) {
-    for (int which = count - 1; which >= 0; which--)
-        if (slots[which].at == block) return &slots[which];
-    return NULL;
+    int from = 0, to = count;
+    while (from < to) {
+        int middle = (from + to) / 2;
+        if ((const char *)block < slots[middle].at) to = middle;
+        else from = middle + 1;
+    }
+    return from && slots[from - 1].at == block ? &slots[from - 1] : NULL;
 }
 
 /* Tells sizes apart, and nothing else: the bytes around one block can be copied to another of its size. */
@@ -77,14 +83,14 @@ static void *taken(size_t alignment, size_t size, enum kind kind) {
         return block;
     }
     if (ANSWER == spills) size = up(size ? size : 1, 16);
-    for (int which = 0; which < count; which++) {
+    for (int which = 0; idle[size % 1024] && which < count; which++) {
         struct slot *slot = &slots[which];
         if (slot->live || slot->size != size || (uintptr_t)slot->at % alignment) continue;
         if (!is_sound(slot)) answer();
         /* As a list that goes through freed blocks does. */
         if (ANSWER == unlinks && !is_sound(slot)) **(char ***)slot->at = slot->at;
         if (ANSWER == traps) mprotect((char *)((uintptr_t)slot->at & ~(uintptr_t)(PAGE - 1)), slot->room, PROT_READ | PROT_WRITE);
-        slot->live = 1, slot->kind = kind;
+        slot->live = 1, slot->kind = kind, idle[size % 1024]--;
         return last = slot->at;
     }
     if (!start) start = fresh = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -115,7 +121,7 @@ static void given(void *block, enum kind kind, size_t size) {
         if (ANSWER == hands_out && !slot) unknown = block;
         return;
     }
-    slot->live = 0;
+    slot->live = 0, idle[slot->size % 1024]++;
     if (ANSWER == traps) mprotect((char *)((uintptr_t)slot->at & ~(uintptr_t)(PAGE - 1)), slot->room, PROT_NONE);
     else if (ANSWER != spills) memset(slot->at, FREED, slot->size < LOOKED_AT ? slot->size : LOOKED_AT);
 }
