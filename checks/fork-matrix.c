@@ -66,7 +66,7 @@ void free(void *block) {
     // The lock is taken only as a cache is flushed.
     if (++cached % 64 == 0) {
         pthread_mutex_lock(&lock);
-        for (volatile int turns = 0; turns < 100000; turns++) {}
+        usleep(200);
         pthread_mutex_unlock(&lock);
     }
     __libc_free(block);

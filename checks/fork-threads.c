@@ -38,7 +38,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void *malloc(size_t size) {
     pthread_mutex_lock(&lock);
     void *block = __libc_malloc(size);
-    for (volatile int turns = 0; turns < 20000; turns++) {}
+    usleep(50);
     pthread_mutex_unlock(&lock);
     return block;
 }
