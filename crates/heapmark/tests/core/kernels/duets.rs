@@ -5,7 +5,7 @@ use crate::support::{End, Place, of_purpose, samples, word};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const WORK: [&str; 9] = [
+const WORK: [&str; 10] = [
     "run",
     "-w",
     "churn",
@@ -15,6 +15,7 @@ const WORK: [&str; 9] = [
     "10",
     "--no-aa-copy",
     "--no-floor",
+    "--no-repeat",
 ];
 
 /// Of two libraries, the first one the baseline.
@@ -139,6 +140,7 @@ fn a_command_that_cannot_take_turns_is_measured_alone_and_the_table_says_why() {
             "--blocks",
             "1",
             "--no-aa-copy",
+            "--no-repeat",
         ];
         let command = ["--turns", "stop", "--", "sh", "-c", &line];
         let end = place.run(&[&run[..], &command].concat());

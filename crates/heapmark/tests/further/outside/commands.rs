@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// What a reader fills in, and what the test fills in for it; the longest first.
 const PLACEHOLDERS: [(&str, &str); 29] = [
@@ -153,7 +154,12 @@ fn help_pages(place: &Place) -> Vec<(String, String)> {
 }
 
 /// A folder in which the lines can be typed.
-fn desk() -> Place {
+fn desk() -> &'static Place {
+    static DESK: LazyLock<Place> = LazyLock::new(laid_out);
+    &DESK
+}
+
+fn laid_out() -> Place {
     let place = unpacked();
     let library = place.fake("honest");
     for name in ["path/libmine.so", "old/libmine.so", "new/libmine.so"] {
@@ -259,12 +265,12 @@ fn every_command_line_of_the_documents_can_be_typed() {
     let place = desk();
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
-    for (name, page) in pages().into_iter().chain(help_pages(&place)) {
+    for (name, page) in pages().into_iter().chain(help_pages(place)) {
         for line in lines_of(&name, &page) {
             if !seen.insert(line.text.clone()) {
                 continue;
             }
-            let (code, said) = typed(&place, seen.len(), &line.text);
+            let (code, said) = typed(place, seen.len(), &line.text);
             if !is_fine(&line, code, &said) {
                 wrong.push(format!("{}: exit code {code:?}: {said}", line.place));
             }
@@ -281,7 +287,7 @@ fn a_line_that_cannot_be_typed_is_found() {
     let found = lines_of("page", page);
     let place = desk();
     let ends = found.iter().map(|line| {
-        let (code, said) = typed(&place, 0, &line.text);
+        let (code, said) = typed(place, 0, &line.text);
         (line.text.as_str(), is_fine(line, code, &said))
     });
     let wanted = [
