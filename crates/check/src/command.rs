@@ -23,6 +23,7 @@ use heapmark_core::plan::Plan;
 use heapmark_core::report::Section;
 use heapmark_core::store::Standing;
 use heapmark_core::store::{self, CheckedShelf, published};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,9 +105,8 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let catalog = catalog()?;
-    let file = CheckFile::new(&args.preset, described_machine());
-    // The page at the end needs them: a fault in one is said before hours of checks.
-    sections(&file)?;
+    // The page at the end needs them: a fault in what they are made of is said before hours of checks.
+    sections(&CheckFile::new(&args.preset, BTreeMap::new()))?;
     let checks = chosen(checks, &args).map_err(usage)?;
     if let Some(folder) = &args.output
         && is_there(folder)
@@ -131,6 +131,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         let info = select::info(&runner.guest, &subject, &Plan::default())?;
         subjects.push((subject, info));
     }
+    let file = CheckFile::new(&args.preset, described_machine());
     let folder = match &args.output {
         Some(folder) => make_folder(folder)
             .map(|_| folder.clone())

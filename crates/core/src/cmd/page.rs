@@ -17,7 +17,7 @@ type Sections = fn(&[PathBuf]) -> Result<Vec<Section>>;
 /// What features add to each page: this module knows none of them.
 static ADDED: OnceLock<Sections> = OnceLock::new();
 
-/// Adds sections to all pages of runs that this process writes.
+/// Adds sections to all pages of runs that this process writes: those of all features together, once.
 pub fn add_to_pages(sections: Sections) {
     let _ = ADDED.set(sections);
 }

@@ -43,7 +43,7 @@ pub fn fails(findings: &[KnownFault]) -> String {
     format!("fails {}", count(findings.len(), "check"))
 }
 
-/// Of a moment.
+/// The date of a time stamp.
 pub fn day(moment: &str) -> &str {
     moment.split('T').next().unwrap_or_default()
 }
