@@ -122,7 +122,7 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
     let file = CheckFile::read(dir).map_err(usage)?;
     let Destination { output, force } = &args.destination;
     let output = Output::new(output, *force, [dir.join(CHECK_FILE)])?;
-    let (documents, all) = hardening(&file, &check::all()?)?;
+    let (documents, all) = hardening(&file)?;
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let is_chosen = |one: &JudgedHardening| documents.iter().any(|it| it.name == one.document);
     let judged: Vec<JudgedHardening> = all.into_iter().filter(is_chosen).collect();
