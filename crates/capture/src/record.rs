@@ -12,7 +12,8 @@ use heapmark_core::cmd::signals::{self, Answer};
 use heapmark_core::cmd::{catalog, in_file, say, usage, width_of};
 use heapmark_core::execute::{Guest, Subject, ground, signal_name};
 use heapmark_core::file::{self, Draft, Existing, WithPath};
-use heapmark_core::report::units;
+use heapmark_core::report::render::terminal;
+use heapmark_core::report::{Screen, units};
 use heapmark_trace::Reader;
 use heapmark_trace::ended_early;
 use heapmark_trace::finish::{self, Finished, Unfinished};
@@ -356,8 +357,14 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
             let events = made.iter().map(|(.., finished)| finished.own_events());
             left_out = (made.len(), events.sum::<u64>());
         }
-        let width = width_of(std::io::stderr());
-        say(report::recorded(&mut processes, left_out, width));
+        let screen = Screen {
+            width: width_of(std::io::stderr()),
+            colour: false,
+        };
+        say(terminal(
+            &report::recorded(&mut processes, left_out),
+            screen,
+        ));
         // Removed only now: the replacement exists.
         old.iter()
             .filter(|old| !written.contains(old))

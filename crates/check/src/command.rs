@@ -21,6 +21,7 @@ use heapmark_core::execute::child::adopt_orphans;
 use heapmark_core::file::{WithPath, is_there, make_folder};
 use heapmark_core::plan::Plan;
 use heapmark_core::report::Section;
+use heapmark_core::report::render::terminal;
 use heapmark_core::store::Standing;
 use heapmark_core::store::{self, CheckedShelf, published};
 use std::collections::BTreeMap;
@@ -89,7 +90,10 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
             CheckFile::read(old).map_err(usage)?,
             CheckFile::read(new).map_err(usage)?,
         );
-        print(report::check_changes(&changes(&old, &new), screen()))?;
+        print(terminal(
+            &report::check_changes(&changes(&old, &new)),
+            screen(),
+        ))?;
         return Ok(Exit::Done);
     }
     let checks = definition::all()?;
@@ -154,7 +158,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     if args.json {
         print_json(&file)?;
     } else {
-        print(report::check(&file, &checks, screen()))?;
+        print(terminal(&report::check(&file, &checks), screen()))?;
     }
     let page = page_beside(&folder, &file, sections)?;
     if !args.json {

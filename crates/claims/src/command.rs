@@ -8,8 +8,8 @@ use anyhow::Result;
 use heapmark_check::definition;
 use heapmark_check::file::{CHECK_FILE, CheckFile};
 use heapmark_core::catalog::joined;
-use heapmark_core::cmd::output::{Destination, Output, TableFormat};
-use heapmark_core::cmd::{Exit, catalog, find_runs, say_damage, screen, usage};
+use heapmark_core::cmd::output::{Destination, Output, TableFormat, written};
+use heapmark_core::cmd::{Exit, catalog, find_runs, say_damage, usage};
 use heapmark_core::file::length;
 use heapmark_core::report::Section;
 use heapmark_core::store::{self, Purpose, Run};
@@ -70,11 +70,11 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     }
     let evidence = Evidence::new(&catalog.workloads, &runs);
     let judged = judge(&documents, &evidence);
+    let is_whole = args.document.is_some() || args.to.is_some();
     let text = match args.to {
         _ if args.reproduction => report::reproduction(&documents, &evidence, &judged),
-        Some(TableFormat::Md) => report::claims_markdown(&judged),
         Some(TableFormat::Json) => report::claims_json(&judged),
-        None => report::claims(&judged, args.document.is_some(), screen()),
+        format => written(format, &report::claims(&judged, is_whole)),
     };
     output.put(&text)?;
     Ok(Exit::Done)
@@ -126,10 +126,13 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
     let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
     let is_chosen = |one: &JudgedHardening| documents.iter().any(|it| it.name == one.document);
     let judged: Vec<JudgedHardening> = all.into_iter().filter(is_chosen).collect();
+    let is_whole = args.document.is_some() || args.to.is_some();
     output.put(match args.to {
-        Some(TableFormat::Md) => report::hardening::claims_markdown(&judged, &documents),
         Some(TableFormat::Json) => report::hardening::claims_json(&judged),
-        None => report::hardening::claims(&judged, &documents, args.document.is_some(), screen()),
+        format => written(
+            format,
+            &report::hardening::claims(&judged, &documents, is_whole),
+        ),
     })?;
     Ok(Exit::Done)
 }

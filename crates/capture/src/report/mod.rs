@@ -9,5 +9,6 @@ pub use dump::Dump;
 pub use page::traced as trace_page;
 pub use recorded::{RecordedProcess, recorded};
 pub use stats::{
-    border, histogram_csv, joint_csv, low, program, stats, stats_json, summary, timeline_csv,
+    border, calls, histogram_csv, joint_csv, low, program, stats, stats_json, summary,
+    summary_table, timeline_csv,
 };

@@ -1,14 +1,14 @@
 //! The page of a trace: the requests of one program to its allocator.
 
 use crate::report::{self, border, low};
+use heapmark_core::report::document::Sheet;
 use heapmark_core::report::page::downsample::short;
 use heapmark_core::report::page::head::Head;
-use heapmark_core::report::page::section::{
-    ColumnKind, Data, PageTable, Plot, Section, Trace, View,
-};
+use heapmark_core::report::page::section::{Data, Plot, Section, Trace, View};
 use heapmark_core::report::page::series_legend::LegendEntry;
 use heapmark_core::report::page::{axes, lay_out};
-use heapmark_core::report::text::{join, plain};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::join;
 use heapmark_core::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
 use plotly::common::{HoverInfo, Mode, Orientation};
@@ -28,7 +28,7 @@ const OTHERS: usize = 2;
 
 /// The page.
 pub fn traced(stats: &Stats) -> String {
-    let program = plain(&report::program(stats));
+    let program = report::program(stats);
     let says = report::summary(stats)
         .into_iter()
         .take(4)
@@ -60,24 +60,8 @@ pub fn traced(stats: &Stats) -> String {
 }
 
 fn summary(stats: &Stats) -> Section {
-    let rows = report::summary(stats)
-        .into_iter()
-        .map(|(what, says)| vec![what.to_owned(), says]);
-    let calls = stats
-        .calls
-        .iter()
-        .map(|(call, times)| vec![call.to_string(), times.to_string()]);
-    let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
-    calls.columns[1].kind = ColumnKind::Number;
-    Section {
-        id: "summary".into(),
-        heading: "In short".into(),
-        tables: vec![
-            PageTable::of_words("", &["of", "what the trace says"], rows),
-            calls,
-        ],
-        ..Section::default()
-    }
+    let tables = [report::summary_table(stats), report::calls(stats)];
+    Section::of_tables("summary", "In short", tables)
 }
 
 fn alive(stats: &Stats) -> Section {
@@ -262,20 +246,11 @@ fn threads(stats: &Stats) -> Section {
         ));
     }
     if !stats.pairs.is_empty() {
-        let rows = stats.pairs.iter().map(|pair| {
-            vec![
-                format!("t{}", pair.owner),
-                format!("t{}", pair.by),
-                pair.frees.to_string(),
-            ]
-        });
-        let mut table = PageTable::of_words(
-            "Objects that another thread frees",
-            &["allocated by", "freed by", "times"],
-            rows,
-        );
-        table.columns[2].kind = ColumnKind::Number;
-        section.tables.push(table);
+        let mut table = SheetOf::new("Objects that another thread frees", &stats.pairs);
+        table.add("allocated by", |pair| format!("t{}", pair.owner));
+        table.add("freed by", |pair| format!("t{}", pair.by));
+        table.add("times", |pair| pair.frees);
+        section.tables.push(table.sheet);
     }
     section
 }
@@ -285,7 +260,7 @@ fn recorded(stats: &Stats) -> Section {
         .head
         .iter()
         .map(|(key, value)| vec![key.clone(), value.clone()]);
-    let table = PageTable::of_words("", &["item", "recorded"], rows);
+    let table = Sheet::of_text("", &["item", "recorded"], rows);
     Section::of_tables("recorded", "Where it was recorded", [table])
 }
 

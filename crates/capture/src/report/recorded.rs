@@ -1,8 +1,8 @@
 //! The report of `heapmark record` when a program has ended.
 
-use heapmark_core::report::screen::numbers_table;
-use heapmark_core::report::text::{plain, wrap};
-use heapmark_core::report::units;
+use heapmark_core::metric::Unit;
+use heapmark_core::report::document::Block;
+use heapmark_core::report::sheet::SheetOf;
 
 /// A process that was recorded.
 #[derive(Clone, Debug)]
@@ -34,65 +34,57 @@ const MOST_ROWS: usize = 12;
 
 /// A table, the main process first and then those with most events; how many processes are left out,
 /// and with how many events; problems; the estimated cost.
-pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64), width: usize) -> String {
+pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64)) -> Vec<Block> {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
-    let header = [
-        "program",
-        "pid",
-        "events",
-        "threads",
-        "B/event",
-        "~ns/event",
-        "~cost",
-        "peak live",
-        "trace",
-    ];
-    let rows = shown.iter().map(|process| {
-        [
-            plain(&process.program),
-            plain(&process.pid),
-            process.events.to_string(),
-            process.threads.to_string(),
-            units::digits(process.bytes_per_event),
-            units::digits(process.ns_per_event),
-            units::duration(process.ns_per_event * process.events as f64),
-            units::bytes(process.peak_live_bytes as f64),
-            plain(&process.trace),
-        ]
+    let mut table = SheetOf::new("", shown);
+    table.add("program", |process| &process.program);
+    table.add("pid", |process| &process.pid);
+    table.add("events", |process| process.events);
+    table.add("threads", |process| process.threads);
+    table.add("B/event", |process| process.bytes_per_event);
+    table.add("~ns/event", |process| process.ns_per_event);
+    table.add("~cost", |process| {
+        (process.ns_per_event * process.events as f64, Unit::Ns)
     });
-    let mut out = numbers_table(header, 7, rows);
+    table.add("peak live", |process| {
+        (process.peak_live_bytes as f64, Unit::Bytes)
+    });
+    table.add("trace", |process| &process.trace);
+    let mut remarks = Vec::new();
     if !rest.is_empty() {
         let events: u64 = rest.iter().map(|process| process.events).sum();
-        out += &format!(
-            "and {} processes more, with {events} events; their traces lie there, too\n",
+        remarks.push(format!(
+            "and {} processes more, with {events} events; their traces lie there, too",
             rest.len()
-        );
+        ));
     }
-    let mut remark = |text: &str| out += &format!("{}\n", wrap(&plain(text), width, 2));
     match left_out {
         (0, _) => {}
-        (1, events) => remark(&format!(
+        (1, events) => remarks.push(format!(
             "another process of the program, with {events} events, is in no trace: --children makes it one"
         )),
-        (others, events) => remark(&format!(
+        (others, events) => remarks.push(format!(
             "{others} other processes of the program, with {events} events, are in no trace: --children makes them some"
         )),
     }
-    for process in processes {
-        for problem in &process.remarks {
-            remark(&format!("{} {}: {problem}", process.program, process.pid));
-        }
+    for process in &*processes {
+        let own = |problem| format!("{} {}: {problem}", process.program, process.pid);
+        remarks.extend(process.remarks.iter().map(own));
     }
-    remark(
-        "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events",
+    remarks.push(
+        "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events"
+            .into(),
     );
-    out
+    table.sheet.remark(remarks);
+    vec![Block::Sheet(table.sheet)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapmark_core::report::Screen;
+    use heapmark_core::report::render::terminal;
 
     fn process(pid: &str, events: u64, main: bool) -> RecordedProcess {
         RecordedProcess {
@@ -117,7 +109,11 @@ mod tests {
         all[5]
             .remarks
             .push("recording ended\u{1b}[31m early".into());
-        let text = recorded(&mut all, (7, 123), 100);
+        let screen = Screen {
+            width: 100,
+            colour: false,
+        };
+        let text = terminal(&recorded(&mut all, (7, 123)), screen);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("103.trace")

@@ -1,7 +1,9 @@
 //! The statistics of a trace on the terminal, as JSON, and as one CSV.
 
-use heapmark_core::report::screen::numbers_table;
-use heapmark_core::report::text::{self, count, plain};
+use heapmark_core::metric::Unit;
+use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{self, count};
 use heapmark_core::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
 use heapmark_trace::{Head, JointRow, ended};
@@ -10,15 +12,17 @@ use std::cmp::Reverse;
 /// Threads that the terminal shows; the page and the files show all.
 const MOST_THREADS: usize = 16;
 
-/// The summary for a terminal.
-pub fn stats(stats: &Stats) -> String {
-    let mut out = format!("{}\n\n", plain(&program(stats)));
-    for (what, says) in summary(stats) {
-        out += &format!("{what:<22}{says}\n");
-    }
-    let calls = calls(stats);
-    let sizes = sizes(&stats.sizes);
-    format!("{out}\n{calls}\n{sizes}\n{}", threads(&stats.threads))
+/// The summary.
+pub fn stats(stats: &Stats) -> Vec<Block> {
+    let program = Note::marked(program(stats), Mark::Strong);
+    let sheets = [
+        summary_table(stats),
+        calls(stats),
+        sizes(&stats.sizes),
+        threads(&stats.threads),
+    ];
+    let sheets = sheets.into_iter().map(Block::Sheet);
+    [Block::Text(program)].into_iter().chain(sheets).collect()
 }
 
 /// Everything, for programs.
@@ -152,13 +156,19 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn calls(stats: &Stats) -> String {
+/// The same as a table.
+pub fn summary_table(stats: &Stats) -> Sheet {
+    let columns = ["of", "what the trace says"];
+    let row = |(what, says): (&str, String)| [Cell::from(what), Cell::text(says)];
+    Sheet::new("", &columns, summary(stats).into_iter().map(row))
+}
+
+/// How often each function was called.
+pub fn calls(stats: &Stats) -> Sheet {
     let mut calls: Vec<_> = stats.calls.iter().collect();
     calls.sort_by_key(|(_, times)| Reverse(**times));
-    let rows = calls
-        .iter()
-        .map(|(name, times)| [name.to_string(), times.to_string()]);
-    numbers_table(["call", "times"], 1, rows)
+    let row = |(name, times): (_, &u64)| [Cell::from(ToString::to_string(name)), (*times).into()];
+    Sheet::new("Calls", &["call", "times"], calls.into_iter().map(row))
 }
 
 /// The lower end of a power of two of a histogram: 0, 1, 2, 4, …
@@ -176,7 +186,7 @@ pub fn border(power: usize, word: fn(f64) -> String) -> String {
         .replace(".0 ", " ")
 }
 
-fn sizes(sizes: &Histogram) -> String {
+fn sizes(sizes: &Histogram) -> Sheet {
     let powers = sizes.powers();
     let count = sizes.count().max(1) as f64;
     let all = powers.iter().map(|(_, bytes)| bytes).sum::<f64>().max(1.0);
@@ -184,42 +194,34 @@ fn sizes(sizes: &Histogram) -> String {
         .iter()
         .enumerate()
         .filter(|(_, (objects, _))| *objects > 0)
-        .map(|(power, (objects, bytes))| {
-            let [from, below] = [power, power + 1].map(|power| border(power, units::bytes));
-            let [of_objects, of_bytes] = [*objects as f64 / count, bytes / all].map(units::percent);
-            [from, below, objects.to_string(), of_objects, of_bytes]
+        .map(|(power, (objects, bytes))| -> [Cell; 5] {
+            [
+                border(power, units::bytes).into(),
+                border(power + 1, units::bytes).into(),
+                (*objects).into(),
+                (*objects as f64 / count, Unit::Share).into(),
+                (bytes / all, Unit::Share).into(),
+            ]
         });
-    let header = ["size from", "below", "objects", "of objects", "of bytes"];
-    numbers_table(header, 4, rows)
+    let columns = ["size from", "below", "objects", "of objects", "of bytes"];
+    Sheet::new("Sizes", &columns, rows)
 }
 
-fn threads(threads: &[Thread]) -> String {
-    let mut threads = threads.to_vec();
+fn threads(threads: &[Thread]) -> Sheet {
+    let mut threads: Vec<&Thread> = threads.iter().collect();
     threads.sort_by_key(|thread| Reverse(thread.allocations + thread.frees));
     let rest = threads.len().saturating_sub(MOST_THREADS);
-    let rows = threads.iter().take(MOST_THREADS).map(|it| {
-        [
-            format!("t{}", it.thread),
-            it.allocations.to_string(),
-            units::bytes(it.allocated_bytes as f64),
-            it.frees.to_string(),
-            it.frees_of_others.to_string(),
-            it.freed_by_others.to_string(),
-        ]
-    });
-    let header = [
-        "thread",
-        "allocations",
-        "bytes",
-        "frees",
-        "of others' objects",
-        "own freed by others",
-    ];
-    let mut out = numbers_table(header, 5, rows);
-    if rest > 0 {
-        out += &format!("and {}\n", count(rest, "more thread"));
-    }
-    out
+    threads.truncate(MOST_THREADS);
+    let mut table = SheetOf::new("Threads", threads);
+    table.add("thread", |it| format!("t{}", it.thread));
+    table.add("allocations", |it| it.allocations);
+    table.add("bytes", |it| (it.allocated_bytes as f64, Unit::Bytes));
+    table.add("frees", |it| it.frees);
+    table.add("of others' objects", |it| it.frees_of_others);
+    table.add("own freed by others", |it| it.freed_by_others);
+    let more = (rest > 0).then(|| format!("and {}", count(rest, "more thread")));
+    table.sheet.remark(more);
+    table.sheet
 }
 
 /// Sizes as a table that a workload can draw from, or lifetimes: columns of whole numbers.

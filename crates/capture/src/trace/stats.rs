@@ -4,6 +4,8 @@ use super::{Exit, write_stats};
 use crate::report::{stats, stats_json, timeline_csv, trace_page};
 use anyhow::Result;
 use heapmark_core::cmd::output::Destination;
+use heapmark_core::cmd::screen;
+use heapmark_core::report::render::terminal;
 use std::path::PathBuf;
 
 /// Show statistics of a trace: sizes, lifetimes, live bytes over time, threads, growth
@@ -29,7 +31,7 @@ enum StatsFormat {
 /// Runs the command.
 pub fn run(args: StatsArgs) -> Result<Exit> {
     let text = match args.to {
-        StatsFormat::Table => stats,
+        StatsFormat::Table => |of: &_| terminal(&stats(of), screen()),
         StatsFormat::Page => trace_page,
         StatsFormat::Json => stats_json,
         StatsFormat::Csv => timeline_csv,

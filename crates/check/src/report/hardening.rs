@@ -5,30 +5,26 @@ use super::{named, together};
 use crate::definition::{Check, Ends, Form, MisuseOutcome};
 use crate::file::{CheckFile, CheckedAllocator, Impact, MisuseCell};
 use heapmark_core::analyse::distinct;
-use heapmark_core::report::screen::{BOLD, RED, Screen, numbers_table};
-use heapmark_core::report::text::{join, list, plain};
+use heapmark_core::report::document::{Block, Mark, Note, Sheet};
+use heapmark_core::report::text::{join, list};
 use heapmark_core::report::units;
 
 /// All of it.
-pub fn hardening(file: &CheckFile, checks: &[&Check], screen: Screen) -> Vec<String> {
+pub fn hardening(file: &CheckFile, checks: &[&Check]) -> Vec<Block> {
     let (shown, judged): (Vec<&Check>, Vec<&Check>) =
         checks.iter().partition(|check| check.ends == Ends::Values);
-    let mut lines = vec![
-        screen.paint(BOLD, "Hardening: what becomes of wrong programs"),
-        String::new(),
+    let mut blocks = vec![
+        Block::Sheet(table(file, &judged)),
+        Block::notes(errors(file)),
     ];
-    lines.extend(table(file, &judged, screen));
-    lines.push(screen.wrap(
-        "Words: what the allocator made of the program (docs/CHECK.md); naive / informed: the attacker made bytes up, or copied \
-         them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
-         an address that the attacker chose, memory that the attacker chose was written. Facts about these programs, never a score.",
-        0,
-    ));
-    lines.push(String::new());
-    lines.extend(errors(file, screen));
-    lines.extend(shown.iter().flat_map(|check| values(file, check, screen)));
-    lines
+    blocks.extend(shown.iter().map(|check| values(file, check)));
+    blocks
 }
+
+/// The meaning of the words of the table.
+const WORDS: &str = "Words: what the allocator made of the program (docs/CHECK.md); naive / informed: the attacker made bytes up, or copied \
+     them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
+     an address that the attacker chose, memory that the attacker chose was written. Facts about these programs, never a score.";
 
 /// A size as it was asked for.
 pub fn size(bytes: u64) -> String {
@@ -38,40 +34,15 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// The table of checks and allocators; if it does not fit, of each row the allocators by what they did.
-fn table(file: &CheckFile, checks: &[&Check], screen: Screen) -> Vec<String> {
-    let names: Vec<String> = file
-        .allocators
-        .iter()
-        .map(|one| plain(&one.info.name))
-        .collect();
-    let rows: Vec<Vec<String>> = checks.iter().flat_map(|check| rows(file, check)).collect();
-    if rows.is_empty() {
-        return rows.concat();
-    }
-    let header = [vec![String::new()], names.clone()].concat();
-    let width = |column: usize| {
-        let cells = [&header].into_iter().chain(&rows);
-        cells
-            .map(|cells| cells[column].len() + 2)
-            .max()
-            .unwrap_or(0)
-    };
-    if (0..header.len()).map(width).sum::<usize>() <= screen.width {
-        return vec![numbers_table(header, 0, rows.into_iter())];
-    }
-    let mut lines = Vec::new();
-    for row in rows {
-        lines.push(screen.paint(BOLD, &screen.wrap(&row[0], 2)));
-        let all: Vec<(String, String)> = names.iter().cloned().zip(row[1..].to_vec()).collect();
-        lines.extend(
-            together(&all)
-                .into_iter()
-                .map(|(words, names)| screen.wrap(&format!("  {words}: {names}"), 4)),
-        );
-    }
-    lines.push(String::new());
-    lines
+/// The table of checks and allocators.
+fn table(file: &CheckFile, checks: &[&Check]) -> Sheet {
+    let names = file.allocators.iter().map(|one| one.info.name.as_str());
+    let columns: Vec<&str> = ["misuse"].into_iter().chain(names).collect();
+    let rows = checks.iter().flat_map(|check| rows(file, check));
+    let heading = "Hardening: what becomes of wrong programs";
+    let mut sheet = Sheet::new(heading, &columns, rows);
+    sheet.remark([WORDS.to_owned()]);
+    sheet
 }
 
 /// The rows of a check: sizes at which all allocators do the same are one row.
@@ -138,7 +109,7 @@ pub fn words(cell: &MisuseCell) -> String {
 }
 
 /// What could not be checked, a line for each check of an allocator.
-fn errors(file: &CheckFile, screen: Screen) -> Vec<String> {
+fn errors(file: &CheckFile) -> Vec<Note> {
     let mut lines = Vec::new();
     for one in &file.allocators {
         for result in &one.hardening {
@@ -151,12 +122,9 @@ fn errors(file: &CheckFile, screen: Screen) -> Vec<String> {
                     size(cell.size_bytes),
                     error(cell)
                 );
-                lines.push(screen.paint(RED, &screen.wrap(&text, 2)));
+                lines.push(Note::marked(text, Mark::Failed));
             }
         }
-    }
-    if !lines.is_empty() {
-        lines.push(String::new());
     }
     lines
 }
@@ -175,7 +143,7 @@ fn error(cell: &MisuseCell) -> String {
 }
 
 /// The values of a check, allocators with the same ones together.
-fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
+fn values(file: &CheckFile, check: &Check) -> Block {
     let said = |cell: &MisuseCell| {
         let mut said = cell.notes.clone();
         if cell.outcome != MisuseOutcome::Observed {
@@ -194,17 +162,19 @@ fn values(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
                 1 => text,
                 _ => format!("{sizes}: {text}"),
             });
-        Some((plain(&one.info.name), join(texts, "; ")))
+        Some((one.info.name.clone(), join(texts, "; ")))
     };
     let all: Vec<(String, String)> = file.allocators.iter().filter_map(of).collect();
     let lines = together(&all).into_iter();
     let lines = lines.map(|(text, names)| format!("{names}: {text}"));
-    named(check, "values", lines, None, screen)
+    named(check, "values", lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapmark_core::report::Screen;
+    use heapmark_core::report::render::terminal;
     use serde_json::json;
 
     fn file(names: [&str; 2]) -> CheckFile {
@@ -245,7 +215,7 @@ mod tests {
             colour: false,
         };
         let checks: Vec<&Check> = checks.iter().collect();
-        hardening(&file(["one", "two"]), &checks, screen).join("\n")
+        terminal(&hardening(&file(["one", "two"]), &checks), screen)
     }
 
     #[test]
@@ -260,13 +230,8 @@ mod tests {
                           "impact": "none", "reasons": ["in the misuse SIGABRT", "error: killed"], "again": ""});
         let mut file = file(["one", "two"]);
         file.allocators[1].hardening[0].cells = vec![serde_json::from_value(cell).unwrap()];
-        let screen = Screen {
-            width: 100,
-            colour: false,
-        };
-        let lines = errors(&file, screen);
         assert_eq!(
-            lines[0],
+            errors(&file)[0].text,
             "two uaf-write, 24 B: error in 3 of 8 processes: killed"
         );
         let cell = &file.allocators[1].hardening[0].cells[0];
@@ -274,12 +239,15 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_does_not_fit_becomes_lists() {
-        let text = text(50);
-        assert!(
-            text.contains("\n  stopped 7/8 / corrupted 7/8 +block: one\n"),
-            "{text}"
-        );
-        assert!(text.contains("\n  stopped 7/8: two\n"), "{text}");
+    fn a_table_that_does_not_fit_loses_nothing() {
+        let text = text(40);
+        for told in [
+            "one  stopped 7/8",
+            "corrupted 7/8",
+            "+block",
+            "two  stopped 7/8",
+        ] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
     }
 }

@@ -9,14 +9,15 @@ use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
 use crate::judge::Changed;
 pub use hardening::size;
 use heapmark_core::analyse::distinct;
+use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
 use heapmark_core::report::known_faults::standing;
 use heapmark_core::report::machine::machine_name;
-use heapmark_core::report::screen::{BOLD, GREEN, RED, Screen, numbers_table};
-use heapmark_core::report::text::{count, enclosed, list, plain};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{count, enclosed, list};
 use heapmark_core::store::{CheckVerdict, Standing};
 
 /// All of a result.
-pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
+pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
     let head = format!(
         "heapmark {}: {} of {}, preset {}, on {}{}",
         file.heapmark,
@@ -30,64 +31,36 @@ pub fn check(file: &CheckFile, checks: &[Check], screen: Screen) -> String {
             ""
         }
     );
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2)), String::new()];
+    let mut blocks = vec![Block::Text(Note::marked(head, Mark::Strong))];
     let (wrong, others): (Vec<&Check>, Vec<&Check>) =
         checks.iter().partition(|check| check.is_wrong());
     if !others.is_empty() {
-        lines.push(matrix(file));
-        let (open, judged): (Vec<&Check>, Vec<&Check>) = others
-            .iter()
-            .partition(|check| check.standing == Some(Standing::Observe));
-        lines.extend(
-            judged
-                .iter()
-                .flat_map(|check| findings(file, check, screen)),
-        );
-        lines.extend(open.iter().flat_map(|check| {
-            let lines = values_of(file, &check.name).into_iter();
-            let lines = lines.map(|(value, names)| format!("{names}: {value}"));
-            named(check, "left open", lines, None, screen)
+        blocks.push(Block::Sheet(matrix(file, &worst_first(file))));
+        let is_judged = |check: &&&Check| check.standing != Some(Standing::Observe);
+        let judged = others.iter().filter(is_judged);
+        blocks.extend(judged.map(|check| findings(file, check)));
+        blocks.push(Block::Sheet(Sheet {
+            heading: LEFT_OPEN.into(),
+            ..left_open(file, checks)
         }));
-        lines.push(screen.wrap(
+        blocks.push(Block::text(
             "Numbers: checks that pass, of those that apply; the allocators with the most findings first. Facts about these \
              libraries, each alone, and no score.",
-            0,
         ));
     }
     if !wrong.is_empty() {
-        if !others.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(hardening::hardening(file, &wrong, screen));
+        blocks.extend(hardening::hardening(file, &wrong));
     }
-    lines.push(screen.wrap(
+    blocks.push(Block::text(
         "Again: heapmark check -a ALLOCATOR --only CHECK. As a C program that needs no heapmark: heapmark check --program CHECK",
-        2,
     ));
-    lines.join("\n") + "\n"
+    blocks
 }
 
-/// A check with what is said of it; nothing if that is nothing.
-fn named(
-    check: &Check,
-    kind: &str,
-    said: impl IntoIterator<Item = String>,
-    colour: Option<&str>,
-    screen: Screen,
-) -> Vec<String> {
-    let head = format!("{} ({kind}): {}", check.name, check.about);
-    let mut lines = vec![screen.paint(BOLD, &screen.wrap(&head, 2))];
-    lines.extend(said.into_iter().map(|line| {
-        let line = screen.wrap(&format!("  {line}"), 4);
-        match colour {
-            Some(colour) => screen.paint(colour, &line),
-            None => line,
-        }
-    }));
-    match lines.len() {
-        1 => Vec::new(),
-        _ => [lines, vec![String::new()]].concat(),
-    }
+/// A check with what is said of it.
+fn named(check: &Check, kind: &str, said: impl IntoIterator<Item: Into<Note>>) -> Block {
+    let heading = format!("{} ({kind}): {}", check.name, check.about);
+    Block::lines(heading, Mark::Strong, said)
 }
 
 /// Each text once, with the names that have it.
@@ -103,22 +76,77 @@ fn together(all: &[(String, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Passed checks of each group, of those that apply.
-fn matrix(file: &CheckFile) -> String {
-    let groups = groups(file);
-    let rows = worst_first(file).into_iter().map(|one| {
-        let cells = groups.iter().map(|group| match of_group(one, group) {
-            (0, _) => "-".into(),
-            (all, failing) => format!("{}/{all}", all - failing.len()),
-        });
-        [plain(&one.info.name)]
-            .into_iter()
-            .chain(cells)
-            .collect::<Vec<String>>()
+/// Passed checks of each group, of those that apply. A page leads from a number to what failed.
+pub fn matrix(file: &CheckFile, allocators: &[&CheckedAllocator]) -> Sheet {
+    let mut table = SheetOf::new("", allocators.iter().copied());
+    table.add("allocator", |one| Cell {
+        href: Some(place_of(one, None)),
+        ..Cell::from(&one.info.name)
     });
-    let mut header = vec!["".to_owned()];
-    header.extend(groups.iter().map(|group| group.to_string()));
-    numbers_table(header, groups.len(), rows)
+    for group in groups(file) {
+        table.add(group, |one| cell(one, group));
+    }
+    table.sheet.is_matrix = true;
+    table.sheet
+}
+
+fn cell(one: &CheckedAllocator, group: &str) -> Cell {
+    let (all, failed) = of_group(one, group);
+    if all == 0 {
+        return Cell {
+            mark: Mark::Gap,
+            words: "nothing that applies here, or nothing that could be checked".into(),
+            ..Cell::default()
+        };
+    }
+    let is_bad = !failed.is_empty();
+    Cell {
+        mark: if is_bad { Mark::Slower } else { Mark::Same },
+        heat: (100 * failed.len() / all) as u32,
+        href: is_bad.then(|| place_of(one, Some(group))),
+        words: match is_bad {
+            true => format!("does not pass {}", list(&failed)),
+            false => "all pass".into(),
+        },
+        ..format!("{}/{all}", all - failed.len()).into()
+    }
+}
+
+/// Where a page has the section of an allocator, or its findings of a group.
+pub fn place_of(one: &CheckedAllocator, group: Option<&str>) -> String {
+    let place = format!("under-{}-{}", one.info.name, group.unwrap_or_default());
+    place.trim_end_matches('-').replace(' ', "-")
+}
+
+/// The heading of [`left_open`].
+pub const LEFT_OPEN: &str = "What standards leave open";
+
+/// Each value of a check that judges nothing, with the allocators that have it.
+pub fn left_open(file: &CheckFile, checks: &[Check]) -> Sheet {
+    let results = file.allocators.iter().flat_map(|one| &one.results);
+    let open = results.filter(|it| it.standing == Standing::Observe);
+    let open = distinct(open.map(|it| it.check.as_str()));
+    let rows = open.into_iter().flat_map(|name| {
+        let about = about_of(checks, name);
+        let values = values_of(file, name).into_iter();
+        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, names])
+    });
+    let columns = ["check", "what is left open", "value", "under"];
+    Sheet::of_text("", &columns, rows)
+}
+
+/// What it is about, why and who says so; nothing of a check of the result that is no longer there.
+pub fn told_of(checks: &[Check], name: &str) -> [String; 3] {
+    let known = checks.iter().find(|check| check.name == name);
+    known.map_or_else(Default::default, |check| {
+        [&check.about, &check.why, &check.source].map(String::clone)
+    })
+}
+
+/// What a check is about.
+pub fn about_of(checks: &[Check], name: &str) -> String {
+    let [about, ..] = told_of(checks, name);
+    about
 }
 
 /// How many checks of a group apply to an allocator, and the names of those that it does not pass.
@@ -155,17 +183,18 @@ pub fn applying(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + 
 }
 
 /// A check that some allocators do not pass, with what each of them did.
-fn findings(file: &CheckFile, check: &Check, screen: Screen) -> Vec<String> {
+fn findings(file: &CheckFile, check: &Check) -> Block {
     let found = results(file, &check.name)
         .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error);
     let said = found.map(|(allocator, result)| {
         let mut reasons = result.reasons.iter();
         let why = reasons.next().map_or("no reason was given", String::as_str);
         let more = reasons.next().map_or("", |_| " ...");
-        format!("{allocator}: {}: {why}{more}", ended(result))
+        let text = format!("{allocator}: {}: {why}{more}", ended(result));
+        Note::marked(text, Mark::Failed)
     });
     let kind = check.standing.map_or("", standing);
-    named(check, kind, said, Some(RED), screen)
+    named(check, kind, said)
 }
 
 /// How a check ended, and how often.
@@ -200,12 +229,11 @@ fn results<'a>(
 /// What differs between two results.
 pub fn check_changes(
     (checks, cells): &(Vec<Changed<CheckResult>>, Vec<Changed<MisuseCell>>),
-    screen: Screen,
-) -> String {
+) -> Vec<Block> {
     let (perhaps, certain): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance());
     let mut lines = Vec::new();
     if checks.is_empty() && certain.is_empty() {
-        lines.push("no check ended otherwise".to_owned());
+        lines.push(Note::from("no check ended otherwise".to_owned()));
     }
     for it in checks {
         let (old, new) = (it.old.verdict, it.new.verdict);
@@ -216,11 +244,15 @@ pub fn check_changes(
             it.check,
             enclosed(": ", why, "")
         );
-        let colour = if new < old { GREEN } else { RED };
-        lines.push(screen.paint(colour, &screen.wrap(&text, 2)));
+        let mark = if new < old {
+            Mark::Faster
+        } else {
+            Mark::Failed
+        };
+        lines.push(Note::marked(text, mark));
     }
     let cell = |it: &Changed<MisuseCell>| {
-        let text = format!(
+        format!(
             "{} {} {} {}: {} -> {}",
             it.allocator,
             it.check,
@@ -228,23 +260,21 @@ pub fn check_changes(
             it.new.form,
             hardening::words(it.old),
             hardening::words(it.new)
-        );
-        screen.wrap(&text, 2)
+        )
     };
-    lines.extend(certain.into_iter().map(cell));
-    if !perhaps.is_empty() {
-        lines.push(screen.wrap(
-            "perhaps by chance, since so few processes ended so (--preset full tells):",
-            2,
-        ));
-    }
-    lines.extend(perhaps.into_iter().map(cell));
-    lines.join("\n") + "\n"
+    lines.extend(certain.into_iter().map(|it| cell(it).into()));
+    let chance = "perhaps by chance, since so few processes ended so (--preset full tells):";
+    vec![
+        Block::notes(lines),
+        Block::lines(chance, Mark::None, perhaps.into_iter().map(cell)),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapmark_core::report::Screen;
+    use heapmark_core::report::render::terminal;
     use serde_json::json;
 
     #[test]
@@ -268,7 +298,7 @@ mod tests {
             width: 100,
             colour: false,
         };
-        let text = check(&file, &checks, screen);
+        let text = terminal(&check(&file, &checks), screen);
         let line = |name: &str| {
             let mut lines = text.lines().map(str::trim);
             lines

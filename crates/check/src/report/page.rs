@@ -3,14 +3,18 @@
 
 use crate::definition::Check;
 use crate::file::{CheckFile, CheckResult, CheckedAllocator};
-use crate::report::{applying, ended, failing, groups, of_group, values_of, worst_first};
+use crate::report::{
+    LEFT_OPEN, about_of, applying, ended, failing, left_open, matrix, place_of, told_of,
+    worst_first,
+};
 use heapmark_core::analyse::distinct;
+use heapmark_core::report::document::{Cell, Sheet};
 use heapmark_core::report::known_faults::{day, standing};
 use heapmark_core::report::page::head::{Head, facts};
 use heapmark_core::report::page::lay_out;
-use heapmark_core::report::page::section::{Matrix, MatrixCell, MatrixRow, PageTable, Section};
+use heapmark_core::report::page::section::Section;
 use heapmark_core::report::page::text_sections::{allocators_table, machine_table};
-use heapmark_core::report::text::{count, join, list, plain};
+use heapmark_core::report::text::{count, join, list};
 use heapmark_core::store::{CheckVerdict, Standing};
 
 /// Allocators whose tables are all open at first.
@@ -21,13 +25,14 @@ pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String
     let mut ranked = worst_first(file);
     // Checks of hardening alone say nothing of what a program may rely on.
     ranked.retain(|one| !one.results.is_empty());
-    let mut sections = vec![matrix(file, &ranked), not_passed(&ranked, checks)];
+    let mut sections = vec![groups(file, &ranked), not_passed(&ranked, checks)];
     if ranked.is_empty() {
         sections.clear();
     }
     let folded = ranked.len() > MOST_OPEN;
     sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
-    sections.push(left_open(file, checks));
+    let open = left_open(file, checks);
+    sections.push(Section::of_tables("open", LEFT_OPEN, [open]));
     sections.extend(more);
     sections.push(method(file));
     sections.push(next());
@@ -39,9 +44,9 @@ pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String
         file.started.split('.').next().unwrap_or_default()
     );
     let head = Head {
-        verdict: plain(&verdict(&ranked)),
-        machine: plain(&join(facts(&file.machine), ", ")),
-        says: plain(&says),
+        verdict: verdict(&ranked),
+        machine: join(facts(&file.machine), ", "),
+        says,
         ..Head::default()
     };
     lay_out(&title(file), &[head], &[], Vec::new(), sections)
@@ -61,7 +66,7 @@ fn title(file: &CheckFile) -> String {
         ""
     };
     let day = day(&file.started);
-    plain(&format!("heapmark check: {what}{cpu}, {day}{unfinished}"))
+    format!("heapmark check: {what}{cpu}, {day}{unfinished}")
 }
 
 fn names_of_checks(file: &CheckFile) -> Vec<&str> {
@@ -100,72 +105,19 @@ fn verdict(ranked: &[&CheckedAllocator]) -> String {
     }
 }
 
-/// Where the section of an allocator is, or its findings of a group.
-fn place_of(one: &CheckedAllocator, group: Option<&str>) -> String {
-    let place = format!("under-{}-{}", one.info.name, group.unwrap_or_default());
-    place.trim_end_matches('-').replace(' ', "-")
-}
-
-fn matrix(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
-    let groups = groups(file);
-    let row = |one: &&CheckedAllocator| MatrixRow {
-        heading: plain(&one.info.name),
-        href: Some(place_of(one, None)),
-        in_malloc: None,
-        cells: groups.iter().map(|group| cell(one, group)).collect(),
-    };
+fn groups(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
     Section {
-        matrices: vec![Matrix {
-            caption: String::new(),
-            rows_are: "allocator",
-            columns: groups.iter().map(|group| plain(group)).collect(),
-            rows: ranked.iter().map(row).collect(),
-        }],
-        ..Section::of_views(
+        text: vec![
+            "Checks that pass, of those that apply; allocators with the most findings first. A number leads to what failed. \
+             Facts about these libraries, each alone, and no score; nothing here is about security."
+                .into(),
+        ],
+        ..Section::of_tables(
             "groups",
             "Allocators and groups of checks",
-            "Checks that pass, of those that apply; allocators with the most findings first. A number leads to what failed. \
-             Facts about these libraries, each alone, and no score; nothing here is about security.",
-            Vec::new(),
+            [matrix(file, ranked)],
         )
     }
-}
-
-fn cell(one: &CheckedAllocator, group: &str) -> MatrixCell {
-    let (all, failed) = of_group(one, group);
-    if all == 0 {
-        return MatrixCell {
-            shown: "-".into(),
-            class: "gap",
-            words: "nothing that applies here, or nothing that could be checked".into(),
-            ..MatrixCell::default()
-        };
-    }
-    let is_bad = !failed.is_empty();
-    MatrixCell {
-        shown: format!("{}/{all}", all - failed.len()),
-        class: if is_bad { "slower" } else { "same" },
-        heat: (100 * failed.len() / all) as u32,
-        words: match is_bad {
-            true => plain(&format!("does not pass {}", list(failed))),
-            false => "all pass".into(),
-        },
-        href: is_bad.then(|| place_of(one, Some(group))),
-        compared: true,
-    }
-}
-
-/// What it is about, why and who says so; nothing of a check of the result that is no longer there.
-fn told_of(checks: &[Check], name: &str) -> [String; 3] {
-    let known = checks.iter().find(|check| check.name == name);
-    known.map_or_else(Default::default, |check| {
-        [&check.about, &check.why, &check.source].map(String::clone)
-    })
-}
-
-fn about_of(checks: &[Check], name: &str) -> String {
-    let [about, ..] = told_of(checks, name);
-    about
 }
 
 /// Each check that some do not pass.
@@ -180,7 +132,7 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
         (!names.is_empty()).then(|| vec![name.into(), about, why, source, names])
     });
     let columns = ["check", "must hold", "why", "source", "not under"];
-    let table = PageTable::of_words("", &columns, rows);
+    let table = Sheet::of_text("", &columns, rows);
     Section::of_tables("findings", "What some do not pass", [table])
 }
 
@@ -188,26 +140,25 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
 fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
     let about = |result: &CheckResult| about_of(checks, &result.check);
     let mut last = "";
-    let mut ids = Vec::new();
     let mut rows = Vec::new();
     for result in failing(one) {
         // Results stand in the order of their groups.
         let is_first = last != result.group;
         last = &result.group;
-        ids.push(is_first.then(|| place_of(one, Some(last))));
-        rows.push(vec![
-            result.check.clone(),
+        let name = Cell {
+            id: is_first.then(|| place_of(one, Some(last))),
+            ..Cell::text(&result.check)
+        };
+        let rest = [
             about(result),
             standing(result.standing).to_owned(),
             found(result),
             result.again.clone(),
-        ]);
+        ];
+        rows.push([name].into_iter().chain(rest.map(Cell::text)));
     }
     let columns = ["check", "must hold", "who says so", "found", "again"];
-    let broken = PageTable {
-        ids,
-        ..PageTable::of_words("A program may not rely on", &columns, rows)
-    };
+    let broken = Sheet::new("A program may not rely on", &columns, rows);
     let passed = applying(one).filter(|it| !it.verdict.is_finding());
     let groups = distinct(passed.clone().map(|it| it.group.as_str()));
     let kept = groups.into_iter().map(|group| {
@@ -218,30 +169,30 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
         });
         vec![group.to_owned(), join(words, "; ")]
     });
-    let kept = PageTable {
+    let kept = Sheet {
         folded,
-        ..PageTable::of_words("A program may rely on", &["group", "what holds"], kept)
+        ..Sheet::of_text("A program may rely on", &["group", "what holds"], kept)
     };
     let is_unknown =
         |it: &&CheckResult| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error);
     let unknown = one.results.iter().filter(is_unknown);
     let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
-    let unknown = PageTable {
+    let unknown = Sheet {
         folded,
-        ..PageTable::of_words("Not known", &["check", "must hold", "why not"], unknown)
+        ..Sheet::of_text("Not known", &["check", "must hold", "why not"], unknown)
     };
     let info = &one.info;
     Section {
-        text: vec![plain(&format!(
+        text: vec![format!(
             "{} of {} that apply pass. Version {}, from {}.",
             passed.count(),
             count(applying(one).count(), "check"),
             info.version,
             info.origin
-        ))],
+        )],
         ..Section::of_tables(
             &place_of(one, None),
-            &plain(&format!("Under {}", info.name)),
+            &format!("Under {}", info.name),
             [broken, kept, unknown],
         )
     }
@@ -250,23 +201,6 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
 /// How it ended, how often, and why.
 fn found(result: &CheckResult) -> String {
     format!("{}: {}", ended(result), join(&result.reasons, "; "))
-}
-
-fn left_open(file: &CheckFile, checks: &[Check]) -> Section {
-    let results = file.allocators.iter().flat_map(|one| &one.results);
-    let open = results.filter(|it| it.standing == Standing::Observe);
-    let open = distinct(open.map(|it| it.check.as_str()));
-    let rows = open.into_iter().flat_map(|name| {
-        let about = about_of(checks, name);
-        let values = values_of(file, name).into_iter();
-        values.map(move |(value, names)| vec![name.to_owned(), about.clone(), value, names])
-    });
-    let columns = ["check", "what is left open", "value", "under"];
-    Section::of_tables(
-        "open",
-        "What standards leave open",
-        [PageTable::of_words("", &columns, rows)],
-    )
 }
 
 fn method(file: &CheckFile) -> Section {
@@ -302,7 +236,7 @@ fn next() -> Section {
         ],
     ];
     let rows = rows.map(|row| row.map(String::from).to_vec());
-    let table = PageTable::of_words("", &["to", "type"], rows);
+    let table = Sheet::of_text("", &["to", "type"], rows);
     Section::of_tables("next", "What next", [table])
 }
 

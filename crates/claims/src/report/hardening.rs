@@ -1,76 +1,46 @@
-//! Verdicts on what documents claim of hardening, as a table on the terminal, as Markdown and as
-//! JSON.
+//! Verdicts on what documents claim of hardening: a table, and JSON.
 
 use crate::document::HardeningDocument;
 use crate::judge::{HardeningVerdict, JudgedHardening, SeenCell};
 use crate::report::LEFT_OUT;
-use comfy_table::{ColumnConstraint, Width};
 use heapmark_check::definition::Form;
 use heapmark_check::report::size;
 use heapmark_core::analyse::distinct;
-use heapmark_core::report::Screen;
 use heapmark_core::report::Section;
-use heapmark_core::report::markdown::row;
-use heapmark_core::report::page::section::PageTable;
-use heapmark_core::report::text::{count, join, json, markdown, plain};
+use heapmark_core::report::document::{Block, Cell, Sheet};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{count, join, json};
 
 /// Cells that a reason lists; the others are in the JSON.
 const MOST_CELLS: usize = 3;
 
-/// The head of the table.
-const COLUMNS: [&str; 6] = [
-    "id",
-    "verdict",
-    "allocator",
-    "claimed",
-    "feature",
-    "what was seen",
-];
-
 /// One row per claim that can be judged, or per claim if `whole` documents are shown; then the
 /// documents of these rows, and a line that counts the verdicts.
-pub fn claims(
-    all: &[JudgedHardening],
-    documents: &[HardeningDocument],
-    whole: bool,
-    screen: Screen,
-) -> String {
-    let shown: Vec<&JudgedHardening> = all.iter().filter(|one| whole || is_tested(one)).collect();
-    let mut out = String::new();
-    if !shown.is_empty() {
-        let mut table = screen.table(COLUMNS);
-        let lines = shown.iter().map(|one| cells(one).map(|cell| plain(&cell)));
-        table.add_rows(lines);
-        let share = |percent| ColumnConstraint::UpperBoundary(Width::Percentage(percent));
-        table.set_constraints([
-            ColumnConstraint::ContentWidth,
-            ColumnConstraint::ContentWidth,
-            ColumnConstraint::ContentWidth,
-            share(10),
-            share(25),
-        ]);
-        out += &format!("{}\n\n", table.trim_fmt());
-        for line in sources(documents, &shown) {
-            out += &format!("{}\n", screen.wrap(&line, 2));
-        }
-        out.push('\n');
-    }
-    out += &format!("{}\n", summary(all));
-    if shown.len() < all.len() {
-        out += &format!("{LEFT_OUT}\n");
-    }
-    out
+pub fn claims(all: &[JudgedHardening], documents: &[HardeningDocument], whole: bool) -> Vec<Block> {
+    let mut shown: Vec<&JudgedHardening> = all.iter().collect();
+    shown.retain(|one| whole || is_tested(one));
+    let left_out = (shown.len() < all.len()).then(|| LEFT_OUT.to_owned());
+    vec![
+        Block::Sheet(table(&shown)),
+        Block::notes(sources(documents, &shown)),
+        Block::notes([summary(all)].into_iter().chain(left_out)),
+    ]
 }
 
-/// The same as a Markdown table of all claims.
-pub fn claims_markdown(all: &[JudgedHardening], documents: &[HardeningDocument]) -> String {
-    let mut out = row(COLUMNS) + &row(COLUMNS.map(|_| ":--"));
-    out.extend(all.iter().map(|one| row(cells(one))));
-    let shown: Vec<&JudgedHardening> = all.iter().collect();
-    for line in sources(documents, &shown) {
-        out += &format!("\n{}\n", markdown(&line));
-    }
-    format!("{out}\n{}\n", summary(all))
+/// A row for each of these. An allocator that was checked is called as in the result.
+fn table(shown: &[&JudgedHardening]) -> Sheet {
+    let mut table = SheetOf::new("", shown.iter().copied());
+    table.add("id", |one| &one.id);
+    table.add("verdict", |one| one.verdict.words());
+    table.add("allocator", |one| {
+        one.entry.as_ref().unwrap_or(&one.allocator)
+    });
+    table.add("claimed", |one| Cell::text(one.claimed.words()));
+    table.add("feature", |one| {
+        Cell::text(format!("{}: {}", one.feature, one.says))
+    });
+    table.add("what was seen", |one| Cell::text(reason(one)));
+    table.sheet
 }
 
 /// All claims, each with its reason as a sentence.
@@ -86,18 +56,6 @@ pub fn claims_json(all: &[JudgedHardening]) -> String {
 /// Whether the result could tell.
 fn is_tested(one: &JudgedHardening) -> bool {
     one.verdict != HardeningVerdict::NotTestable
-}
-
-/// A line below the head. An allocator that was checked is called as in the result.
-fn cells(one: &JudgedHardening) -> [String; 6] {
-    [
-        one.id.clone(),
-        one.verdict.words().into(),
-        one.entry.as_ref().unwrap_or(&one.allocator).clone(),
-        one.claimed.words().into(),
-        format!("{}: {}", one.feature, one.says),
-        reason(one),
-    ]
 }
 
 /// The documents of some claims: where they lie, and of which state.
@@ -169,21 +127,8 @@ fn sentence(cell: &SeenCell) -> String {
 pub fn section(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> Section {
     let tested = claims.iter().filter(|one| is_tested(one));
     let tested: Vec<&JudgedHardening> = tested.collect();
-    // A page has less room beside each other than a terminal: what belongs together is one cell.
-    let rows = tested.iter().map(|one| {
-        let [id, verdict, allocator, claimed, feature, seen] = cells(one);
-        vec![
-            allocator,
-            claimed,
-            format!("{id} {feature}"),
-            format!("{verdict}: {seen}"),
-        ]
-    });
-    let columns = ["allocator", "claimed", "feature", "verdict"];
-    let table = PageTable {
-        notes: sources(documents, &tested),
-        ..PageTable::of_words("", &columns, rows)
-    };
+    let mut table = table(&tested);
+    table.remark(sources(documents, &tested));
     Section {
         text: vec![
             "What documents say of the hardening of these allocators, held against this result; claims that it cannot test are left \

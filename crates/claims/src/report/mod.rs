@@ -1,5 +1,4 @@
-//! Verdicts on the claims of the reference documents, as a table on the terminal, as Markdown and
-//! as JSON.
+//! Verdicts on the claims of the reference documents: a table, and JSON.
 
 pub mod hardening;
 pub mod page;
@@ -7,10 +6,9 @@ mod reproduction;
 
 use crate::document::Measure;
 use crate::judge::{JudgedClaim, JudgedPart, Number, Said, Verdict};
-use comfy_table::{ColumnConstraint, Width};
-use heapmark_core::report::Screen;
-use heapmark_core::report::markdown::row;
-use heapmark_core::report::text::{count, enclosed, json, list, plain};
+use heapmark_core::report::document::{Block, Cell, Sheet};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{count, enclosed, json, list};
 use heapmark_core::report::units::{self, PrintedUnit};
 
 pub use reproduction::reproduction;
@@ -20,55 +18,25 @@ const MOST_PARTS: usize = 3;
 
 /// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
 /// that counts the verdicts.
-pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
-    let shown: Vec<&JudgedClaim> = all
-        .iter()
-        .filter(|judged| whole || judged.verdict != Verdict::NotTestable)
-        .collect();
-    let summary = summary(all);
-    if shown.is_empty() {
-        return format!("{summary}\n{LEFT_OUT}\n");
-    }
-    let mut table = screen.table(COLUMNS);
-    table.add_rows(
-        shown
-            .iter()
-            .map(|judged| cells(judged).map(|cell| plain(&cell))),
-    );
-    // The reason is the longest: it gets the remaining width.
-    table.set_constraints([
-        ColumnConstraint::ContentWidth,
-        ColumnConstraint::ContentWidth,
-        ColumnConstraint::UpperBoundary(Width::Percentage(27)),
-    ]);
-    let mut out = format!("{}\n\n{summary}\n", table.trim_fmt());
-    if shown.len() < all.len() {
-        out += &format!("{LEFT_OUT}\n");
-    }
-    out
+pub fn claims(all: &[JudgedClaim], whole: bool) -> Vec<Block> {
+    let mut shown: Vec<&JudgedClaim> = all.iter().collect();
+    shown.retain(|judged| whole || judged.verdict != Verdict::NotTestable);
+    let left_out = (shown.len() < all.len()).then(|| LEFT_OUT.to_owned());
+    let lines = [summary(all)].into_iter().chain(left_out);
+    vec![Block::Sheet(table(shown)), Block::notes(lines)]
 }
 
 /// The formats with the claims that a table does not show.
 pub const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
-/// The head of the table.
-pub const COLUMNS: [&str; 4] = ["id", "verdict", "claim", "reason"];
-
-/// A line below [`COLUMNS`].
-pub fn cells(judged: &JudgedClaim) -> [String; 4] {
-    [
-        judged.id.clone(),
-        judged.verdict.word().into(),
-        judged.says.clone(),
-        reason(judged),
-    ]
-}
-
-/// The same as a Markdown table.
-pub fn claims_markdown(all: &[JudgedClaim]) -> String {
-    let mut out = String::from("| id | verdict | claim | reason |\n|:--|:--|:--|:--|\n");
-    out.extend(all.iter().map(|judged| row(cells(judged))));
-    format!("{out}\n{}\n", summary(all))
+/// A row for each of these.
+pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
+    let mut table = SheetOf::new("", shown);
+    table.add("id", |judged| &judged.id);
+    table.add("verdict", |judged| judged.verdict.word());
+    table.add("claim", |judged| Cell::text(&judged.says));
+    table.add("reason", |judged| Cell::text(reason(judged)));
+    table.sheet
 }
 
 /// All claims, each with its reason as a sentence.

@@ -2,7 +2,7 @@
 
 use crate::judge::{JudgedClaim, Verdict};
 use crate::report;
-use heapmark_core::report::page::section::{PageTable, Section};
+use heapmark_core::report::page::section::Section;
 
 /// Of the claims, those that can be judged are at least one in so many, or the page has none of
 /// them: a few say nothing about a document.
@@ -16,8 +16,7 @@ pub fn section(judged: &[JudgedClaim]) -> Section {
     if tested.clone().count() * LEAST_SHARE < judged.len() {
         return Section::default();
     }
-    let rows = tested.map(|one| report::cells(one).to_vec());
-    let table = PageTable::of_words("", &report::COLUMNS, rows);
+    let table = report::table(tested.collect());
     Section {
         text: vec![
             "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \

@@ -6,8 +6,8 @@ use crate::report::{one_reason, reason, summary};
 use heapmark_core::analyse::{InterferenceSummary, distinct};
 use heapmark_core::catalog::malloc_api::matches;
 use heapmark_core::report::conclusion::{moment, with_times};
-use heapmark_core::report::markdown::row;
-use heapmark_core::report::text::{count, enclosed, list, markdown as escape};
+use heapmark_core::report::render::{escaped as escape, row};
+use heapmark_core::report::text::{count, enclosed, list};
 use heapmark_core::report::units::digits;
 use heapmark_core::store::AllocatorInfo;
 

@@ -1,9 +1,9 @@
 //! `heapmark compare`: each row against the baseline of its run, or against the same row of an
 //! earlier run.
 
-use super::output::{Destination, TableFormat};
+use super::output::{Destination, TableFormat, written};
 use super::run::comparison::percent;
-use super::{Exit, find_runs, say, say_damage, screen};
+use super::{Exit, find_runs, say, say_damage};
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::analyse::{Verdict, distinct};
 use crate::build::hash_of_file;
@@ -120,9 +120,8 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         threshold,
     };
     let text = match args.to {
-        Some(TableFormat::Md) => report::comparison_markdown(subject, &comparison),
         Some(TableFormat::Json) => report::comparison_json(subject, &comparison),
-        None => report::comparison(subject, &comparison, screen()),
+        format => written(format, &report::comparison(subject, &comparison)),
     };
     output.put(&text)?;
     let failing = failing(&comparison, &args.fail_on, by);

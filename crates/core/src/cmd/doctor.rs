@@ -7,7 +7,7 @@ use crate::observe::Prices;
 use crate::observe::machine::prices::Price;
 use crate::observe::preflight::{Preflight, When};
 use crate::observe::root::Root;
-use crate::report::{self, plain, units};
+use crate::report::{self, plain, render, units};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -46,10 +46,9 @@ pub fn run(args: DoctorArgs) -> Result<Exit> {
             prices: prices.as_ref().map(|all| all.prices.as_slice()),
         })?;
     } else {
-        print(report::doctor(&look, screen()))?;
-        if let Some(prices) = &prices {
-            print(format!("\n{}\n", report::prices(prices, screen())))?;
-        }
+        let mut blocks = report::doctor(&look);
+        blocks.extend(prices.iter().flat_map(report::prices));
+        print(render::terminal(&blocks, screen()) + "\n")?;
         // Without a cache there are no compiled traces.
         if let Ok(compiled_traces) = CompiledTraceShelf::find() {
             print(format!(

@@ -2,8 +2,10 @@
 //! piece by piece, because the whole may not fit into memory.
 
 use super::surroundings::stdout;
-use super::usage;
+use super::{screen, usage};
 use crate::file::{self, Draft, Existing};
+use crate::report::document::Block;
+use crate::report::render::{markdown, terminal};
 use crate::store;
 use anyhow::{Error, Result, anyhow};
 use std::fs::{self, File};
@@ -54,6 +56,14 @@ pub enum TableFormat {
     Md,
     /// Everything, with all numbers
     Json,
+}
+
+/// A document as Markdown, or for the terminal. A document has no JSON: that has more.
+pub fn written(format: Option<TableFormat>, blocks: &[Block]) -> String {
+    match format {
+        Some(_) => markdown(blocks),
+        None => terminal(blocks, screen()),
+    }
 }
 
 /// Where output goes.

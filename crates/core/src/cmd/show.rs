@@ -2,7 +2,7 @@
 
 use super::{Exit, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
-use crate::report;
+use crate::report::{self, render};
 use crate::store::{self, Paths};
 use anyhow::Result;
 
@@ -25,8 +25,8 @@ pub fn run(args: ShowArgs) -> Result<Exit> {
     let analysis = analyse(&run.head, &run.records);
     let text = match args.matrix {
         false => report::terminal(&analysis, screen()),
-        true => match report::matrix(&run.head, &analysis, &dir, screen()) {
-            Some(text) => text,
+        true => match report::matrix(&run.head, &analysis, &dir) {
+            Some(blocks) => render::terminal(&blocks, screen()),
             None => {
                 refuse!("--matrix: this run has no cases that fit into one: leave it out");
             }

@@ -10,7 +10,7 @@ mod process;
 mod time;
 mod whole;
 
-pub use crate::catalog::workload::{Better, FigureMode, FigureRole, MemoryShape, Spare, Unit};
+pub use crate::catalog::workload::{Better, FigureMode, FigureRole, MemoryShape, Unit};
 pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
 pub use process::Process;
 pub use time::{HELD_BEFORE, WALL};
@@ -220,10 +220,9 @@ impl Metric {
         self.figure?.role
     }
 
-    /// The title of its column, if it is a figure that has one, and what a narrow page does with it.
-    pub fn column(&self) -> Option<(&'static str, Spare)> {
-        let figure = self.figure?;
-        Some((figure.column.as_deref()?, figure.narrow))
+    /// The title of its column, if it is a figure that has one.
+    pub fn column(&self) -> Option<&'static str> {
+        self.figure?.column.as_deref()
     }
 
     /// Its line below the tables, if it is a figure that has one.

@@ -1,6 +1,7 @@
 //! The allocators as a page, from the data files alone: `make docs` keeps it.
 
-use super::text::{self, markdown};
+use super::render::escaped;
+use super::text;
 use crate::build::{pin, wheel_version};
 use crate::catalog::{Allocator, Source, Tier};
 
@@ -58,11 +59,11 @@ fn row(allocator: &Allocator) -> String {
     );
     let cells = [
         name,
-        markdown(&allocator.about),
+        escaped(&allocator.about),
         sources(&allocator.source),
-        markdown(&release(allocator)),
+        escaped(&release(allocator)),
         options,
-        markdown(&allocator.licence),
+        escaped(&allocator.licence),
     ];
     let cells = cells.map(|cell| if cell.is_empty() { "-".into() } else { cell });
     format!("| {} |\n", cells.join(" | "))

@@ -1,8 +1,8 @@
-//! A comparison as a table with its notes. Strings from outside are not yet escaped.
+//! A comparison as a table with its notes.
 
-use super::sheet::{self, Column, Numberless, Sheet};
-use super::{Screen, conclusion, markdown, terminal, text};
-use crate::analyse::Verdict;
+use super::document::{Block, Cell, Sheet};
+use super::sheet::{SheetOf, numberless};
+use super::{conclusion, text};
 use crate::analyse::compare::Comparison;
 use crate::metric::{Judged, Metric};
 use crate::plan::case_name;
@@ -24,23 +24,14 @@ pub struct ComparisonSubject<'a> {
     pub threshold: f64,
 }
 
-/// For a terminal.
-pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
-    let table = terminal::sheet_text(table(subject, comparison), screen, &mut Vec::new());
+/// The table and its notes.
+pub fn comparison(subject: ComparisonSubject, comparison: &Comparison) -> Vec<Block> {
     let words = words(subject, comparison).into_iter();
     let words = words.chain(failed_checks(subject, comparison));
-    let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
-    format!("{table}\n{words}\n")
-}
-
-/// For an issue or the summary of a CI job.
-pub fn comparison_markdown(subject: ComparisonSubject, comparison: &Comparison) -> String {
-    let mut out = markdown::sheet_text(&table(subject, comparison));
-    let words = words(subject, comparison).into_iter();
-    for line in words.chain(failed_checks(subject, comparison)) {
-        out += &format!("\n{}\n", text::markdown(&line));
-    }
-    out
+    vec![
+        Block::Sheet(table(subject, comparison)),
+        Block::notes(words),
+    ]
 }
 
 /// For programs.
@@ -102,52 +93,31 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
         Some(_) => "old",
         None => &subject.new.plan.baseline,
     };
-    let rows = &comparison.rows;
-    let cases = rows.iter().map(|row| case_name(&row.workload, row.threads));
-    let allocators = rows.iter().map(|row| row.allocator.clone());
-    let ratios = rows.iter().map(|row| sheet::interval(&row.ratio));
-    let mut columns = vec![
-        Column::words("workload", cases),
-        Column::words("allocator", allocators),
-        Column::numbers(&format!("{clock} / {over}"), ratios),
-    ];
+    let heading = match subject.old {
+        Some(old) => format!(
+            "{} beside {}",
+            conclusion::moment(subject.new),
+            conclusion::moment(old)
+        ),
+        None => format!("{clock} beside {over}"),
+    };
+    let mut table = SheetOf::new(heading, &comparison.rows);
+    table.sheet.heads = 2;
+    table.add("workload", |row| case_name(&row.workload, row.threads));
+    table.add("allocator", |row| &row.allocator);
+    table.add(format!("{clock} / {over}"), |row| row.ratio);
     if let Some(anchor) = &comparison.anchor {
-        let ratios = rows
-            .iter()
-            .map(|row| row.beside_anchor.as_ref())
-            .map(|ratio| ratio.map(sheet::interval).unwrap_or_default());
-        columns.push(Column::numbers(&format!("beside {anchor}"), ratios));
+        table.add(format!("beside {anchor}"), |row| row.beside_anchor);
     }
-    columns.push(Column::words(
-        "verdict",
-        rows.iter().map(|row| match row.verdict {
-            None => "the runs themselves".into(),
-            Some(verdict @ (Verdict::Faster | Verdict::Slower)) => {
-                verdict.word_of(subject.by).into()
-            }
-            verdict => sheet::verdict(verdict),
-        }),
-    ));
-    if rows.is_empty() {
-        columns.clear();
-    }
-    let left_out = comparison
-        .left_out
-        .iter()
-        .map(|left| Numberless::new(&left.row, None, || left.why.clone()));
-    Sheet {
-        heading: match subject.old {
-            Some(old) => format!(
-                "{} beside {}",
-                conclusion::moment(subject.new),
-                conclusion::moment(old)
-            ),
-            None => format!("{clock} beside {over}"),
-        },
-        columns,
-        numberless: left_out.collect(),
-        ..Sheet::default()
-    }
+    table.add("verdict", |row| match row.verdict {
+        None => "the runs themselves".into(),
+        verdict => Cell::verdict(verdict, subject.by),
+    });
+    let mut sheet = table.sheet;
+    let left_out = comparison.left_out.iter();
+    let left_out = left_out.map(|left| numberless(&left.row, None, || left.why.clone()));
+    sheet.notes.extend(left_out);
+    sheet
 }
 
 /// The notes that the rows of two runs must not be read without.

@@ -1,4 +1,4 @@
-//! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
+//! The verdict as sentences that a reader can act on.
 
 use super::sheet::{Floors, floors};
 use super::text::{count, enclosed, join, list, short};

@@ -1,8 +1,10 @@
-//! The tables of a run that counted. Strings from outside are not yet escaped.
+//! The tables of a run that counted.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, fewer, heading_of, missing};
-use super::units;
+use super::document::{Cell, Sheet};
+use super::heading::heading_of;
+use super::sheet::{SheetOf, fewer, missing, numberless, over_baseline};
 use crate::analyse::{Analysis, Table, TableCell, TableRow};
+use crate::metric::Unit;
 use crate::plan::Counter;
 
 /// All tables.
@@ -26,27 +28,25 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
             .map_or(f64::INFINITY, |cell| cell.spread.median)
     };
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
-    let numbers = |title: &str, cell: &dyn Fn(&TableRow) -> String| {
-        Column::numbers(title, rows.iter().map(|row| cell(row)))
-    };
-    let names = rows.iter().map(|row| row.allocator.clone());
-    let mut columns = vec![Column::words("allocator", names)];
+    let (subject, caution) = words(counter);
+    let mut table = SheetOf::new(
+        format!("{}: {subject}", heading_of(case)),
+        rows.iter().copied(),
+    );
+    table.add("allocator", |row| &row.allocator);
     let mut untold = Vec::new();
     for event in counter.events() {
         let what = event.replace('_', " ");
-        let why = |row: &TableRow| row.why_not.get(event).cloned();
         if rows.iter().all(|row| row.cell(event).is_none()) {
-            let why = rows.iter().find_map(|row| why(row));
-            untold.push(format!("{what}: {}", why.unwrap_or("not told".into())));
+            let why = rows.iter().find_map(|row| row.why_not.get(event));
+            untold.push(format!("{what}: {}", why.map_or("not told", |why| why)));
             continue;
         }
         let (many, per) = scale(counter, event);
-        columns.push(numbers(&format!("{what}/{per}"), &|row| {
-            row.cell(event)
-                .map(|cell| units::digits(cell.spread.median * many))
-                .or_else(|| why(row))
-                .unwrap_or("-".into())
-        }));
+        table.add(format!("{what}/{per}"), |row| match row.cell(event) {
+            Some(cell) => Cell::from(cell.spread.median * many),
+            None => row.why_not.get(event).into(),
+        });
         // A share of few calls means nothing.
         let is_first = |row: &&TableRow| {
             row.cells
@@ -54,47 +54,28 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
                 .is_some_and(|cell| cell.metric.key == event)
         };
         if counter != Counter::Kernel && rows.iter().any(is_first) {
-            let of = |cell: fn(&TableCell) -> Option<String>| {
-                move |row: &TableRow| row.cell(event).and_then(cell).unwrap_or_default()
-            };
+            let spread = |row: &TableRow| spread(row.cell(event)?);
             // Of one process there is none.
-            if rows
-                .iter()
-                .any(|row| row.cell(event).and_then(spread).is_some())
-            {
-                columns.push(numbers("spread", &of(spread)));
+            if rows.iter().any(|row| spread(row).is_some()) {
+                table.add("spread", spread);
             }
-            columns.push(numbers(
-                &format!("/ {}", case.baseline),
-                &of(|cell| Some(units::ratio(cell.ratio?.ratio))),
-            ));
+            table.add(format!("/ {}", case.baseline), |row| {
+                over_baseline(row, event)
+            });
         }
     }
-    if rows.is_empty() {
-        columns.clear();
-    }
-    let (subject, caution) = words(counter);
-    let heading = heading_of(case);
-    Sheet {
-        heading: format!("{heading}: {subject}"),
-        columns,
-        trust: (!untold.is_empty())
-            .then(|| untold.join(", "))
-            .into_iter()
-            .chain(fewer(&rows, planned_blocks))
-            .collect(),
-        above: None,
-        caution: cautions(case, Some(caution)),
-        numberless: others
-            .into_iter()
-            .map(|row| {
-                Numberless::new(&row.allocator, row.failed.as_ref(), || {
-                    missing(planned_blocks)
-                })
-            })
-            .collect(),
-        ..Sheet::default()
-    }
+    let mut sheet = table.sheet;
+    sheet.remark((!untold.is_empty()).then(|| untold.join(", ")));
+    sheet.remark(fewer(&rows, planned_blocks));
+    sheet.remark(case.caution.clone());
+    sheet.remark([caution.to_owned()]);
+    let without = others.into_iter().map(|row| {
+        numberless(&row.allocator, row.failed.as_ref(), || {
+            missing(planned_blocks)
+        })
+    });
+    sheet.notes.extend(without);
+    sheet
 }
 
 /// The number of operations that a count is reported for, so that the numbers are neither tiny nor
@@ -107,9 +88,9 @@ fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
     }
 }
 
-fn spread(cell: &TableCell) -> Option<String> {
+fn spread(cell: &TableCell) -> Option<(f64, Unit)> {
     let spread = Some(cell.spread).filter(|spread| cell.n > 1 && spread.median > 0.0)?;
-    Some(units::percent((spread.max - spread.min) / spread.median))
+    Some(((spread.max - spread.min) / spread.median, Unit::Share))
 }
 
 /// What was counted, and what that means.

@@ -1,9 +1,11 @@
-//! The words about factors: aged heaps, and huge pages. Strings from outside are not yet escaped.
+//! The words about factors: aged heaps, and huge pages.
 
-use super::sheet::{TableColumns, interval, verdict};
+use super::document::Cell;
+use super::sheet::SheetOf;
 use super::text::{enclosed, join};
-use super::units;
-use crate::analyse::{Analysis, Role, Table, TableRow};
+use super::units::{self, interval};
+use crate::analyse::{Analysis, Role, Table, TableRow, Verdict};
+use crate::metric::WALL;
 use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
 /// What is said of a factor.
@@ -50,7 +52,7 @@ pub fn words(case: &Table) -> String {
 }
 
 /// Each row over the same allocator without the factor, and the verdict on that.
-pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
+pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     let Some(factor) = case.factor else {
         return;
     };
@@ -58,24 +60,23 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
         return;
     }
     let [ratio, judged] = words_of(factor).columns;
-    table.words(&format!("{ratio} [95 %]"), |row| {
-        over(row).unwrap_or_else(|| "-".into())
-    });
-    table.words(&judged, |row| {
+    table.add(format!("{ratio} [95 %]"), |row| Some(row.factor?.ratio));
+    table.add(judged, |row| {
         verdict(row.factor.and_then(|over| over.verdict))
     });
 }
 
-fn over(row: &TableRow) -> Option<String> {
-    Some(interval(&row.factor?.ratio))
+fn verdict(verdict: Option<Verdict>) -> Cell {
+    Cell::verdict(verdict, WALL)
 }
 
 /// All rows of a case with a factor in a line, for tables that have no such columns.
 pub fn line(case: &Table) -> Option<String> {
     let [ratio, _] = words_of(case.factor?).columns;
     let told = case.rows.iter().filter_map(|row| {
-        let word = verdict(row.factor?.verdict);
-        Some(format!("{} {} {word}", row.allocator, over(row)?))
+        let over = row.factor?;
+        let (ratio, word) = (interval(&over.ratio), verdict(over.verdict));
+        Some(format!("{} {ratio} {word}", row.allocator))
     });
     let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
     let name = case_name(&case.workload, case.threads);

@@ -1,7 +1,8 @@
-//! The tables of a run that sampled memory. Strings from outside are not yet escaped.
+//! The tables of a run that sampled memory.
 
-use super::sheet::Spare::{Early, Late, Stays};
-use super::sheet::{Column, Numberless, Sheet, Spare, fewer, heading_of, missing, named};
+use super::document::{Note, Sheet};
+use super::heading::heading_of;
+use super::sheet::{self, SheetOf, fewer, missing, named};
 use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
 use crate::metric::{FigureMode, FigureRole, Unit, figures_of, key_in};
@@ -16,37 +17,33 @@ const AT_PEAK: &str = "tenth_page";
 /// A metric that is 0 on most machines: then it has no column.
 const HUGE: &str = "huge_share";
 
-/// A column: its title, its metric, and what a narrow page does with it.
-type MetricColumn = (&'static str, &'static str, Spare);
+/// A column: its title, and its metric.
+type MetricColumn = (&'static str, &'static str);
 
 /// Columns of what is measured of every process.
 const COLUMNS: [MetricColumn; 16] = [
-    ("peak demand", PEAK_DEMAND, Early),
-    ("at peak demand", "overhead_at_peak_demand", Stays),
-    ("at peak RSS", "overhead_at_peak_footprint", Stays),
-    ("peak/peak", "peak_over_peak", Early),
-    ("mean", "mean_overhead", Stays),
-    ("page occupancy", WATCHED, Early),
-    ("huge pages", HUGE, Early),
-    ("blow-up", "blow_up", Stays),
-    ("internal", "internal_fragmentation", Stays),
-    ("external", "external_fragmentation", Stays),
-    ("tenth page", AT_PEAK, Early),
-    ("sparse pages", "sparse_pages", Early),
-    // Besides the columns of such processes, a usual terminal fits the first and the last of these,
-    // a narrow one only the last.
-    ("idle 0 s", "retained_bytes_0_ms", Late),
-    ("idle 0.1 s", "retained_bytes_100_ms", Early),
-    ("idle 1 s", "retained_bytes_1000_ms", Early),
-    ("idle 5 s", "retained_bytes_5000_ms", Stays),
+    ("peak demand", PEAK_DEMAND),
+    ("at peak demand", "overhead_at_peak_demand"),
+    ("at peak RSS", "overhead_at_peak_footprint"),
+    ("peak/peak", "peak_over_peak"),
+    ("mean", "mean_overhead"),
+    ("page occupancy", WATCHED),
+    ("huge pages", HUGE),
+    ("blow-up", "blow_up"),
+    ("internal", "internal_fragmentation"),
+    ("external", "external_fragmentation"),
+    ("tenth page", AT_PEAK),
+    ("sparse pages", "sparse_pages"),
+    ("idle 0 s", "retained_bytes_0_ms"),
+    ("idle 0.1 s", "retained_bytes_100_ms"),
+    ("idle 1 s", "retained_bytes_1000_ms"),
+    ("idle 5 s", "retained_bytes_5000_ms"),
 ];
 
 /// All columns, in their order.
 fn metric_columns() -> impl Iterator<Item = MetricColumn> {
-    let of_figures = figures_of(FigureMode::Memory).filter_map(|metric| {
-        let (title, spare) = metric.column()?;
-        Some((title, metric.key, spare))
-    });
+    let of_figures =
+        figures_of(FigureMode::Memory).filter_map(|metric| Some((metric.column()?, metric.key)));
     COLUMNS.into_iter().chain(of_figures)
 }
 
@@ -78,7 +75,7 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
         .zip(lines)
         .find(|(_, lines)| !lines.is_empty());
     if let Some((sheet, lines)) = told {
-        sheet.trust.extend(lines);
+        sheet.remark(lines);
     }
     sheets
 }
@@ -145,22 +142,31 @@ fn of_case(case: &Table, planned: u32) -> Sheet {
         .max_by(f64::total_cmp)
         .filter(|share| *share > 0.0)
         .map(|share| format!("sampling took at most {} of a core", units::percent(share)));
-    Sheet {
-        heading: format!("{}: memory", heading_of(case)),
-        columns: columns(&rows),
-        trust: (sampled.into_iter())
-            .chain(missed(&rows))
-            .chain(growing(&rows))
-            .chain(varying(&rows))
-            .chain(fewer(&rows, planned))
-            .collect(),
-        caution: case.caution.clone(),
-        numberless: others
-            .into_iter()
-            .map(|row| numberless(row, planned))
-            .collect(),
-        ..Sheet::default()
+    let mut table = SheetOf::new(
+        format!("{}: memory", heading_of(case)),
+        rows.iter().copied(),
+    );
+    table.add("allocator", |row| &row.allocator);
+    for (title, key) in metric_columns() {
+        if has(&rows, shown_with(key)) {
+            table.metric(title, key);
+        }
     }
+    let mut sheet = table.sheet;
+    let remarks = [
+        sampled,
+        missed(&rows),
+        growing(&rows),
+        varying(&rows),
+        fewer(&rows, planned),
+        case.caution.clone(),
+    ];
+    sheet.remark(remarks.into_iter().flatten());
+    let others = others.into_iter();
+    sheet
+        .notes
+        .extend(others.map(|row| numberless(row, planned)));
+    sheet
 }
 
 /// Samples that saw less of what can be live may have missed the peak. For some workloads this is an
@@ -210,7 +216,7 @@ const PAGE_BYTES: f64 = 4096.0;
 /// of a row, by the column that differs most.
 fn varying(rows: &[&TableRow]) -> Option<String> {
     let of_row = |row: &&TableRow| {
-        let wide = metric_columns().filter_map(|(title, key, _)| {
+        let wide = metric_columns().filter_map(|(title, key)| {
             let cell = row.cell(key)?;
             Some((title, cell, difference(cell)?))
         });
@@ -289,34 +295,15 @@ fn other_calls(case: &Table) -> Vec<String> {
         .collect()
 }
 
-/// Empty without rows.
-fn columns(rows: &[&TableRow]) -> Vec<Column> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let names = rows.iter().map(|row| row.allocator.clone());
-    let shown = metric_columns().filter(|(_, key, _)| has(rows, shown_with(key)));
-    [Column::words("allocator", names)]
-        .into_iter()
-        .chain(shown.map(|(title, key, spare)| {
-            let always = title.starts_with("idle") && !has(rows, AT_PEAK);
-            Column {
-                spare: if always { Stays } else { spare },
-                ..Column::numbers(title, rows.iter().map(|row| median(row.cell(key))))
-            }
-        }))
-        .collect()
-}
-
 fn median(cell: Option<&TableCell>) -> String {
     cell.map_or("-".into(), |cell| {
         units::value(cell.metric.unit, cell.spread.median)
     })
 }
 
-fn numberless(row: &TableRow, planned_blocks: u32) -> Numberless {
+fn numberless(row: &TableRow, planned_blocks: u32) -> Note {
     let unseen = row.sampling.as_ref().map_or(0, |sampling| sampling.unseen);
-    Numberless::new(&row.allocator, row.failed.as_ref(), || match unseen {
+    sheet::numberless(&row.allocator, row.failed.as_ref(), || match unseen {
         0 => missing(planned_blocks),
         unseen => format!(
             "{} ended before a sample saw live memory: use more work (--set)",

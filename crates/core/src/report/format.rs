@@ -2,7 +2,7 @@
 
 use super::other_tools::Foreign;
 use super::text::count;
-use super::{csv, json, markdown, other_tools};
+use super::{csv, json, other_tools, run as tables_of};
 use crate::analyse::{analyse, tables};
 use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
@@ -125,7 +125,7 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::Csv => csv::tables(&tables(run, records)),
         Format::Rows => csv::rows(&analysis()),
         Format::Latency => csv::latency(&analysis()),
-        Format::Markdown => markdown::markdown(run, &analysis()),
+        Format::Markdown => tables_of::markdown(run, &analysis()),
         Format::Bmf => some(other_tools::bmf(&analysis()))?,
         Format::GithubActionSmaller => some(other_tools::smaller_is_better(&analysis()))?,
         Format::GithubActionBigger => some(other_tools::bigger_is_better(&analysis()))?,

@@ -1,9 +1,11 @@
-//! What hardening costs, as a table. Strings from outside are not yet escaped.
+//! What hardening costs, as a table.
 
-use super::sheet::{Column, Sheet, bounds};
+use super::document::Sheet;
+use super::sheet::SheetOf;
 use super::text::{count, enclosed};
-use super::units;
+use super::units::{self, bounds};
 use crate::analyse::{Analysis, HardeningCost};
+use crate::metric::Unit;
 
 /// What the share is, and what it is not.
 pub const MEANING: &str = "Detected: the share of processes in which a misuse of heapmark check was stopped or trapped at once, or \
@@ -16,18 +18,16 @@ pub fn sheet(analysis: &Analysis) -> Option<Sheet> {
     let costs = analysis.hardening_costs();
     let misuses = costs.first()?.misuses;
     let base = &analysis.baseline;
-    let cells = |cell: fn(&HardeningCost) -> String| costs.iter().map(cell).collect::<Vec<_>>();
-    Some(Sheet {
-        heading: format!("What hardening costs, {}", count(misuses, "misuse")),
-        columns: vec![
-            Column::words("allocator", cells(|one| one.allocator.to_owned())),
-            Column::numbers("detected", cells(|one| units::percent(one.detected))),
-            Column::words(&format!("time / {base} [95 %]"), cells(time)),
-            Column::numbers(&format!("memory / {base}"), cells(memory)),
-        ],
-        caution: Some(MEANING.into()),
-        ..Sheet::default()
-    })
+    let heading = format!("What hardening costs, {}", count(misuses, "misuse"));
+    let mut table = SheetOf::new(heading, &costs);
+    table.add("allocator", |one| one.allocator);
+    table.add("detected", |one| (one.detected, Unit::Share));
+    table.add(format!("time / {base} [95 %]"), time);
+    table.add(format!("memory / {base}"), |one| {
+        Some((one.memory?, Unit::Times))
+    });
+    table.sheet.remark([MEANING.to_owned()]);
+    Some(table.sheet)
 }
 
 /// `0.704 [0.690, 0.719]`.

@@ -1,9 +1,12 @@
 //! The tables of a run that timed single calls: one per function, with one line per allocator, and
-//! one of the longest calls. Strings from outside are not yet escaped.
+//! one of the longest calls.
 
-use super::sheet::{Column, Numberless, Sheet, cautions, heading_of, missing};
-use super::{text, units};
+use super::document::{Cell, Note, Sheet};
+use super::heading::heading_of;
+use super::sheet::{self, SheetOf, missing};
+use super::text;
 use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, distinct};
+use crate::metric::Unit;
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -15,32 +18,17 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 }
 
 fn of_case(case: &Table, planned_blocks: u32) -> Vec<Sheet> {
-    let heading = heading_of(case);
-    let mut sheets = Vec::new();
-    for name in functions(case) {
-        sheets.push(Sheet {
-            heading: format!("{heading}: {name}"),
-            columns: percentiles(&ranked(case, name), name),
-            ..Sheet::default()
-        });
-    }
-    let timer = case.timing.as_ref().and_then(timer_line);
-    let columns = longest(case);
-    sheets.push(Sheet {
-        heading: if columns.is_empty() {
-            heading
-        } else {
-            format!("{heading}: longest call")
-        },
-        columns,
-        caution: cautions(case, timer.as_deref()),
-        numberless: case
-            .rows
-            .iter()
-            .filter_map(|row| numberless(row, planned_blocks))
-            .collect(),
-        ..Sheet::default()
-    });
+    let mut sheets: Vec<Sheet> = functions(case)
+        .into_iter()
+        .map(|name| percentiles(case, name))
+        .collect();
+    let mut sheet = longest(case);
+    sheet.remark(case.caution.clone());
+    sheet.remark(case.timing.as_ref().and_then(timer_line));
+    let rows = case.rows.iter();
+    let numberless = rows.filter_map(|row| numberless(row, planned_blocks));
+    sheet.notes.extend(numberless);
+    sheets.push(sheet);
     sheets
 }
 
@@ -92,89 +80,55 @@ fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
     rows
 }
 
-fn percentiles(rows: &[&TableRow], function: &str) -> Vec<Column> {
-    let timed = rows.iter().map(|row| {
-        row.of_function(function, "max_ns")
-            .map_or(0, |cell| cell.n)
-            .to_string()
-    });
-    let mut columns = vec![
-        names(rows.iter().copied()),
-        Column::numbers("timed", timed).spare(),
-    ];
+fn percentiles(case: &Table, function: &str) -> Sheet {
+    let heading = format!("{}: {function}", heading_of(case));
+    let mut table = SheetOf::new(heading, ranked(case, function));
+    table.add("allocator", name);
+    table.add("timed", |row| Some(row.of_function(function, "max_ns")?.n));
     for (title, _, key) in PERCENTILES {
-        let values = rows.iter().map(|row| time(row.call_ns(function, key)));
-        let column = Column::numbers(title, values);
-        columns.push(if title == "p90" {
-            column.spare()
-        } else {
-            column
+        table.add(title, |row| {
+            let cell = row.of_function(function, key);
+            cell.map_or("n/a".into(), Cell::from)
         });
     }
-    columns
+    table.sheet
 }
 
 /// One line per allocator.
-fn longest(case: &Table) -> Vec<Column> {
-    let mut lines = Vec::new();
-    for row in &case.rows {
-        let longest = row
-            .calls
-            .iter()
-            .flat_map(|calls| &calls.longest)
-            .max_by_key(|longest| longest.call.ns);
-        lines.extend(longest.map(|longest| (row, longest)));
-    }
-    if lines.is_empty() {
-        return Vec::new();
-    }
+fn longest(case: &Table) -> Sheet {
+    let of_row = |row| {
+        let calls: &TableRow = row;
+        let longest = calls.calls.iter().flat_map(|calls| &calls.longest);
+        Some((calls, longest.max_by_key(|longest| longest.call.ns)?))
+    };
+    let mut lines: Vec<(&TableRow, &LongestCall)> = case.rows.iter().filter_map(of_row).collect();
     lines.sort_by_key(|(row, longest)| (row.role == Role::Floor, longest.call.ns));
-    let number = |title, cell: fn(&LongestCall) -> String| {
-        Column::numbers(title, lines.iter().map(|(_, longest)| cell(longest)))
+    let what = if lines.is_empty() {
+        ""
+    } else {
+        ": longest call"
     };
-    let words = |title, cell: fn(&LongestCall) -> String| Column {
-        number: false,
-        ..number(title, cell)
+    let mut table = SheetOf::new(format!("{}{what}", heading_of(case)), &lines);
+    let ns = |ns: u64| (ns as f64, Unit::Ns);
+    table.add("allocator", |(row, _)| name(row));
+    table.add("took", |(_, longest)| ns(longest.call.ns));
+    table.add("function", |(_, longest)| &longest.function);
+    table.add("bytes", |(_, longest)| longest.call.bytes);
+    table.add("after", |(_, longest)| ns(longest.call.at_ns));
+    table.add("in", |(_, longest)| longest.cell.to_string());
+    table.sheet
+}
+
+fn name(row: &TableRow) -> String {
+    let mark = if row.role == Role::Floor {
+        " (floor)"
+    } else {
+        ""
     };
-    vec![
-        names(lines.iter().map(|(row, _)| *row)),
-        number("took", |longest| time(Some(longest.call.ns))),
-        words("function", |longest| longest.function.clone()),
-        number("bytes", |longest| {
-            let bytes = longest.call.bytes;
-            bytes.map_or("-".into(), |bytes| bytes.to_string())
-        }),
-        number("after", |longest| time(Some(longest.call.at_ns))),
-        words("in", |longest| longest.cell.to_string()),
-    ]
+    format!("{}{mark}", row.allocator)
 }
 
-fn names<'a>(rows: impl Iterator<Item = &'a TableRow>) -> Column {
-    Column::words(
-        "allocator",
-        rows.map(|row| {
-            let mark = if row.role == Role::Floor {
-                " (floor)"
-            } else {
-                ""
-            };
-            format!("{}{mark}", row.allocator)
-        }),
-    )
-}
-
-fn time(ns: Option<u64>) -> String {
-    // Times are counted in whole nanoseconds.
-    ns.map_or("n/a".into(), |ns| {
-        if ns < 1000 {
-            format!("{ns} ns")
-        } else {
-            units::duration(ns as f64)
-        }
-    })
-}
-
-fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
+fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Note> {
     let calls = row.calls.as_ref()?;
     let failed = row.failed.as_ref();
     let otherwise = match (calls.processes, calls.unusable) {
@@ -186,7 +140,7 @@ fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
             text::count(unusable, "process")
         ),
     };
-    Some(Numberless::new(&row.allocator, failed, || otherwise))
+    Some(sheet::numberless(&row.allocator, failed, || otherwise))
 }
 
 /// The meaning of the columns.
@@ -245,19 +199,19 @@ larson, 2 threads: longest call
   glibc         5.20 ms  malloc       64  2.00 ms  larson@2/b00/glibc
   null (floor)    20 ns  malloc       64  2.00 ms  larson@2/b00/null
   1 of 16 calls timed. The clock (rdtsc) shows 20 ns with no call at all, 18 ns at least: in every
-  figure, not subtracted.
+    figure, not subtracted.
   hoard: crash 1 of 11: SIGSEGV in phase run
 
 Not ok
-  larson@2/b03/hoard: crash: SIGSEGV in phase run
-    stderr: last words
+  larson@2/b03/hoard: crash: SIGSEGV in phase run (stderr: last words)
 
-p99: 99 of 100 timed calls of all processes took at most this (to 1.6 %); n/a where fewer than 10
-  calls lie beyond. max: the longest that was timed, exact; rare calls may have gone untimed.
-timed: how many calls, those of warm-up and clean-up too. bytes: asked for; free is not told. after:
-  since just before the workload began.
-A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null),
-  whose calls do nothing.
+Legend
+  p99: 99 of 100 timed calls of all processes took at most this (to 1.6 %); n/a where fewer than 10
+    calls lie beyond. max: the longest that was timed, exact; rare calls may have gone untimed.
+  timed: how many calls, those of warm-up and clean-up too. bytes: asked for; free is not told.
+    after: since just before the workload began.
+  A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null),
+    whose calls do nothing.
 
 No verdict: this run timed single calls, and none of its times is one of throughput.
 ";

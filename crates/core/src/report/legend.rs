@@ -1,4 +1,4 @@
-//! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
+//! The meaning of the columns, only of those shown.
 
 use super::{factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
@@ -196,24 +196,6 @@ pub fn failed_checks_in_brief(analysis: &Analysis) -> Vec<String> {
         "checks failed, of heapmark check: {} (the full tables tell which).",
         text::list(failing)
     )]
-}
-
-/// Allocators with a mark that the full tables explain.
-pub fn marked(analysis: &Analysis) -> Option<String> {
-    let rows = measured(analysis);
-    let names =
-        |is: fn(&TableRow) -> bool| told(&rows, &|row| is(row).then(|| row.allocator.clone()));
-    let marks = [
-        ("partial", names(|row| !row.left_to_libc.is_empty())),
-        ("served by libc", names(|row| row.served.is_some())),
-        ("flawed", names(|row| !row.findings.is_empty())),
-        ("memory held before the first block", names(holds_before)),
-    ]
-    .into_iter()
-    .filter(|(_, names)| !names.is_empty())
-    .map(|(mark, names)| format!("{mark}: {}", text::list(names)));
-    let marks = text::join(marks, "; ");
-    (!marks.is_empty()).then(|| format!("{marks} (the full tables tell why)."))
 }
 
 /// The mark for oversubscription in a heading, for any kind of run.

@@ -1,7 +1,8 @@
-//! The tables of a run that looked for the smallest limit on memory. Strings from outside are not
-//! yet escaped.
+//! The tables of a run that looked for the smallest limit on memory.
 
-use super::sheet::{Column, Numberless, Sheet, Spare, TableColumns, cautions, heading_of, missing};
+use super::document::{Cell, Sheet};
+use super::heading::heading_of;
+use super::sheet::{SheetOf, missing, numberless, over_baseline, verdict};
 use super::{text, units};
 use crate::analyse::{Analysis, Table, TableRow, TriedLimit};
 use crate::plan::LimitKind;
@@ -46,90 +47,65 @@ fn of_case(case: &Table, kind: LimitKind) -> Sheet {
         .rows
         .iter()
         .partition(|row| row.cell(SMALLEST).is_some());
-    Sheet {
-        heading: format!("{}: smallest limit on {}", heading_of(case), kind.word()),
-        columns: columns(case, rows),
-        above: None,
-        caution: cautions(case, Some(&format!("Limited: {}.", kind.counts()))),
-        numberless: others
-            .into_iter()
-            .map(|row| {
-                Numberless::new(&row.allocator, row.failed.as_ref(), || {
-                    match &row.limits[..] {
-                        [] if row.cells.is_empty() => missing(1),
-                        [] => "ended before it was seen: use more work (--set)".into(),
-                        tried if tried.iter().any(|limit| limit.does() != Some(false)) => {
-                            format!("its search has not ended: {}", strip(tried))
-                        }
-                        tried => format!("no limit that was tried does: {}", strip(tried)),
-                    }
-                })
-            })
-            .collect(),
-        ..Sheet::default()
-    }
+    let heading = format!("{}: smallest limit on {}", heading_of(case), kind.word());
+    let mut table = SheetOf::new(heading, rows);
+    columns(&mut table, case);
+    let mut sheet = table.sheet;
+    sheet.remark(case.caution.clone());
+    sheet.remark([format!("Limited: {}.", kind.counts())]);
+    let without = others.into_iter().map(|row| {
+        numberless(&row.allocator, row.failed.as_ref(), || {
+            match &row.limits[..] {
+                [] if row.cells.is_empty() => missing(1),
+                [] => "ended before it was seen: use more work (--set)".into(),
+                tried if tried.iter().any(|limit| limit.does() != Some(false)) => {
+                    format!("its search has not ended: {}", strip(tried))
+                }
+                tried => format!("no limit that was tried does: {}", strip(tried)),
+            }
+        })
+    });
+    sheet.notes.extend(without);
+    sheet
 }
 
-/// Empty without rows.
-fn columns(case: &Table, rows: Vec<&TableRow>) -> Vec<Column> {
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let mut table = TableColumns {
-        rows,
-        columns: Vec::new(),
-    };
-    table.words("allocator", |row| row.allocator.clone());
-    table.column("smallest", smallest_or_range);
-    table.column(&format!("/ {}", case.baseline), |row| {
-        let ratio = row.ratio(SMALLEST);
-        ratio.map_or("-".into(), |ratio| units::ratio(ratio.ratio))
+fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
+    table.add("allocator", |row| &row.allocator);
+    table.add("smallest", smallest_or_range);
+    table.add(format!("/ {}", case.baseline), |row| {
+        over_baseline(row, SMALLEST)
     });
-    table.words("verdict", |row| {
-        let cell = row.cell(SMALLEST);
-        let word = cell.and_then(|cell| Some(cell.verdict?.word_of(cell.metric)));
-        word.unwrap_or_default().to_owned()
-    });
-    table.metric_of_some(
-        "failed at",
-        "failed_up_to_bytes",
-        units::bytes,
-        Spare::Stays,
-    );
-    table.metric_of_some("of live", "headroom_ratio", units::times, Spare::Stays);
-    table.metric_of_some("without", "unlimited_bytes", units::bytes, Spare::Early);
-    table.metric_of_some(
-        "reclaimable",
-        "reclaimable_bytes",
-        units::bytes,
-        Spare::Stays,
-    );
+    table.add("verdict", |row| verdict(row, SMALLEST));
+    table.metric_of_some("failed at", "failed_up_to_bytes");
+    table.metric_of_some("of live", "headroom_ratio");
+    table.metric_of_some("without", "unlimited_bytes");
+    table.metric_of_some("reclaimable", "reclaimable_bytes");
     for percent in TIMED_PERCENT {
         let times = f64::from(percent) / 100.0;
-        table.column(&format!("x{times}"), |row| {
+        table.add(format!("x{times}"), |row| {
             let cell = row.of_function(&times.to_string(), "limit_slowdown");
             cell.map_or_else(
-                || ended(&row.limits, percent),
-                |cell| units::ratio(cell.spread.median),
+                || ended(&row.limits, percent).into(),
+                |cell| Cell::ratio(cell.spread.median),
             )
         });
     }
-    let tried = |row: &TableRow| format!("tried {}", strip(&row.limits));
-    table.words("tried", tried).notes = true;
-    table.columns
+    table.add("tried", |row| {
+        Cell::text(format!("tried {}", strip(&row.limits)))
+    });
 }
 
 /// The smallest limit; if processes under some limit ended differently, the range that it lies in.
-fn smallest_or_range(row: &TableRow) -> String {
-    let Some(cell) = row.cell(SMALLEST) else {
-        return "-".into();
-    };
+fn smallest_or_range(row: &TableRow) -> Cell {
     let is_mixed = |limit: &TriedLimit| (1..limit.outcomes.len()).contains(&limit.ok());
-    let [least, median, most] =
-        [cell.spread.min, cell.spread.median, cell.spread.max].map(units::bytes);
-    match row.limits.iter().any(is_mixed) {
-        true => format!("{median} ({least} to {most})"),
-        false => median,
+    let cell = row.cell(SMALLEST);
+    match cell.filter(|_| row.limits.iter().any(is_mixed)) {
+        Some(cell) => {
+            let [least, median, most] =
+                [cell.spread.min, cell.spread.median, cell.spread.max].map(units::bytes);
+            format!("{median} ({least} to {most})").into()
+        }
+        None => cell.into(),
     }
 }
 

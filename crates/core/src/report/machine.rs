@@ -1,12 +1,12 @@
 //! The machine for readers: the page of `heapmark doctor`, and its lines in the tables of a run.
 
-use super::Screen;
-use super::screen::{BOLD, YELLOW, numbers_table};
-use super::text::{count, join, list, plain};
+use super::document::{Block, Cell, Mark, Sheet};
+use super::sheet::SheetOf;
+use super::text::{count, join, list};
 use super::units::duration;
 use crate::analyse::Analysis;
+use crate::metric::Unit;
 use crate::observe::Prices;
-use crate::observe::machine::prices::Price;
 use crate::observe::preflight::{ItemState, Preflight};
 use std::collections::BTreeMap;
 
@@ -66,88 +66,67 @@ pub fn price_warning(prices: &Prices) -> Option<String> {
     ))
 }
 
-/// The columns of a table of prices.
-pub const PRICE_COLUMNS: [&str; 5] = ["price", "median", "smallest", "largest", "typical"];
-
-/// A line below [`PRICE_COLUMNS`].
-pub fn price_cells(price: &Price) -> [String; 5] {
-    let [median, least, most] = [price.median_ns, price.least_ns, price.most_ns].map(duration);
-    let typical = price.typical_ns.map(duration).unwrap_or_default();
-    [price.name.clone(), median, least, most, typical]
+/// All prices in a table, and what each of them is.
+pub fn price_table(prices: &Prices) -> Sheet {
+    let mut table = SheetOf::new("Prices", &prices.prices);
+    table.add("price", |price| &price.name);
+    table.add("median", |price| (price.median_ns, Unit::Ns));
+    table.add("smallest", |price| (price.least_ns, Unit::Ns));
+    table.add("largest", |price| (price.most_ns, Unit::Ns));
+    table.add("typical", |price| Some((price.typical_ns?, Unit::Ns)));
+    table.add("means", |price| Cell::text(&price.means));
+    table.sheet
 }
 
-/// All prices in a table, what each of them is, and the warning.
-pub fn prices(prices: &Prices, screen: Screen) -> String {
-    let all = || prices.prices.iter();
-    let mut text = numbers_table(
-        PRICE_COLUMNS,
-        PRICE_COLUMNS.len() - 1,
-        all().map(price_cells),
-    );
-    for price in all() {
-        let line = format!("  {}: {}", price.name, price.means);
-        text += &format!("{}\n", screen.wrap(&line, 4));
-    }
-    if let Some(warning) = price_warning(prices) {
-        let heading = screen.paint(YELLOW, "Unusual");
-        let line = screen.wrap(&format!("  {warning}"), 4);
-        text += &format!("\n{heading}\n{line}\n");
-    }
-    text
+/// The same, and the warning.
+pub fn prices(prices: &Prices) -> Vec<Block> {
+    let warning = price_warning(prices);
+    vec![
+        Block::Sheet(price_table(prices)),
+        Block::lines("Unusual", Mark::Doubt, warning),
+    ]
 }
 
 /// Every item in a table, then the meaning of warnings and notes and their remedies.
-pub fn doctor(look: &Preflight, screen: Screen) -> String {
-    let mut lines = Vec::new();
-    if let Some(root) = &look.root {
-        lines.push(format!("as reported by {}\n", root.display()));
-    }
-    let mut table = screen.table(["item", "state", "found"]);
-    for item in &look.items {
-        let found = item.found.as_deref().unwrap_or("not told");
-        table.add_row([&item.name, item.state.word(), &plain(found)]);
-    }
-    lines.push(table.trim_fmt());
+pub fn doctor(look: &Preflight) -> Vec<Block> {
+    let root = look.root.iter();
+    let root = root.map(|root| Block::text(format!("as reported by {}", root.display())));
+    let mut blocks = Vec::from_iter(root);
+    let mut table = SheetOf::new("", &look.items);
+    table.add("item", |item| &item.name);
+    table.add("state", |item| item.state.word());
+    table.add("found", |item| {
+        Cell::text(item.found.as_deref().unwrap_or("not told"))
+    });
+    blocks.push(Block::Sheet(table.sheet));
     let mut sums = Vec::new();
-    for (state, colour, heading) in [
-        (ItemState::Warning, YELLOW, "Warnings"),
-        (ItemState::Note, BOLD, "Notes"),
+    for (state, mark, heading) in [
+        (ItemState::Warning, Mark::Doubt, "Warnings"),
+        (ItemState::Note, Mark::Strong, "Notes"),
     ] {
-        let explained: Vec<String> = look
-            .in_state(state)
-            .filter(|item| item.found.is_some())
-            .map(|item| {
-                let means = screen.wrap(&format!("  {}: {}", item.name, item.means), 4);
-                let change = screen.wrap(&format!("    change: {}", item.change), 6);
-                format!("{means}\n{change}")
-            })
-            .collect();
-        sums.push(count(explained.len(), state.word()));
-        if !explained.is_empty() {
-            lines.push(format!("\n{}", screen.paint(colour, heading)));
-            lines.extend(explained);
-        }
+        let items = || look.in_state(state).filter(|item| item.found.is_some());
+        let lines = items().flat_map(|item| {
+            let means = format!("{}: {}", item.name, item.means);
+            [means, format!("  change: {}", item.change)]
+        });
+        sums.push(count(items().count(), state.word()));
+        blocks.push(Block::lines(heading, mark, lines));
     }
-    let silent: Vec<&String> = look
-        .items
-        .iter()
-        .filter(|item| item.found.is_none())
-        .map(|item| &item.name)
-        .collect();
+    let silent = look.items.iter().filter(|item| item.found.is_none());
+    let silent: Vec<&String> = silent.map(|item| &item.name).collect();
     if !silent.is_empty() {
-        let line = format!(
+        blocks.push(Block::text(format!(
             "Not told by this machine, and nothing assumed: {}.",
             list(&silent)
-        );
-        lines.push(format!("\n{}", screen.wrap(&line, 2)));
+        )));
     }
-    lines.push(format!(
-        "\n{}, {} not told, {} fine; docs/REDUCING-NOISE.md says more\n",
+    blocks.push(Block::text(format!(
+        "{}, {} not told, {} fine; docs/REDUCING-NOISE.md says more",
         sums.join(", "),
         silent.len(),
         look.in_state(ItemState::Fine).count()
-    ));
-    lines.join("\n")
+    )));
+    blocks
 }
 
 #[cfg(test)]
@@ -155,6 +134,8 @@ mod tests {
     use super::*;
     use crate::observe::machine::prices::planted;
     use crate::observe::preflight::PreflightItem;
+    use crate::report::Screen;
+    use crate::report::render::terminal;
 
     fn item(name: &str, found: Option<&str>, state: ItemState) -> PreflightItem {
         let (means, change) = ("times wander".to_string(), "switch it off".to_string());
@@ -205,7 +186,7 @@ mod tests {
             assert_eq!(lines.len(), 1 + usize::from(is_dear), "{lines:?}");
             let fault = format!("page-fault-again {}", duration(ns));
             assert!(lines[0].contains(&fault), "{lines:?}");
-            let table = prices(&measured, screen);
+            let table = terminal(&prices(&measured), screen);
             assert_eq!(table.contains(disadvantage), is_dear, "{table}");
             assert_eq!(lines.concat().contains(disadvantage), is_dear, "{lines:?}");
         }
@@ -225,18 +206,16 @@ mod tests {
             root: None,
             items,
         };
-        let page = doctor(
-            &look,
-            Screen {
-                width: 80,
-                colour: false,
-            },
-        );
-        let expected = " item      state    found
- governor  warning  powersave
- aslr      fine     2
- boost     note     not told
- smt       note     on
+        let screen = Screen {
+            width: 80,
+            colour: false,
+        };
+        let page = terminal(&doctor(&look), screen);
+        let expected = "item      state    found
+governor  warning  powersave
+aslr      fine     2
+boost     note     not told
+smt       note     on
 
 Warnings
   governor: times wander

@@ -2,16 +2,17 @@
 //! comes to over all cases, and what to do next. The full tables are in `terminal`.
 
 use super::conclusion::{self, kernel_of};
-use super::legend::{failed_checks_in_brief, marked};
-use super::machine::{machine_line, machine_name, price_warning};
-use super::screen::{BOLD, GREEN, RED, Screen, YELLOW};
-use super::sheet::{Floors, bound, floors};
-use super::text::{count, list, plain};
-use super::units;
-use super::{factor, operations, terminal};
+use super::document::{Block, Cell, Mark, Sheet, Value};
+use super::legend::failed_checks_in_brief;
+use super::machine::{machine_line, machine_name};
+use super::run::{answer, failures};
+use super::sheet::{Floors, SheetOf, bound, floors};
+use super::text::{count, list};
+use super::{factor, operations, units};
 use crate::analyse::{
-    Analysis, MemoryShape, Overall, Role, Table, TableRow, Verdict, distinct, held,
+    Analysis, MemoryShape, Overall, Ratio, Role, Table, TableRow, Verdict, distinct,
 };
+use crate::metric::WALL;
 use crate::store::RunFile;
 use std::path::Path;
 
@@ -19,72 +20,57 @@ use std::path::Path;
 const MOST_HEADING_LINES: usize = 5;
 /// A word of a heading that is longer is broken.
 const MOST_WORD: usize = 7;
-/// Before each column.
-const GAP: usize = 1;
-
-/// A table in the making: a heading in lines, and a cell for each allocator.
-pub struct Column {
-    heading: Vec<String>,
-    cells: Vec<Cell>,
-    /// Characters before it.
-    pub gap: usize,
-    /// Whether it is left out of a screen on which not all fit.
-    spare: bool,
-}
-
-/// Text and its colour.
-pub struct Cell {
-    text: String,
-    colour: Option<&'static str>,
-}
+/// The ratio, up or down, of the strongest colour.
+const STRONGEST: f64 = 8.0;
 
 /// The matrix of a run, its sentences and what to do next; `None` if it has no two cases that could
 /// be put side by side: then its tables are short enough. `place` is the run's directory.
-pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path, screen: Screen) -> Option<String> {
-    let (table, is_wide) = table(analysis, screen)?;
-    let mut lines = vec![
-        screen.paint(BOLD, &screen.wrap(&head(run, analysis), 2)),
-        table,
-        String::new(),
-    ];
-    let mut remarks = legend(analysis, is_wide || analysis.held.is_empty());
+pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<Block>> {
+    let sheet = Sheet {
+        heading: head(run, analysis),
+        ..table(analysis)?
+    };
+    let mut remarks = legend(analysis);
     remarks.extend(cautions(analysis));
-    remarks.extend(order_by_user_time(analysis));
-    remarks.extend(marked(analysis));
-    remarks.extend(failed_checks_in_brief(analysis));
     remarks.extend(analysis.cases.iter().filter_map(factor::line));
     remarks.extend(aa_copy(analysis));
-    remarks.extend(conclusion::interference(analysis));
-    remarks.extend(machine_line(analysis));
-    remarks.extend(analysis.prices.as_ref().and_then(price_warning));
-    remarks.extend(conclusion::unplanned(analysis));
-    lines.extend(remarks.iter().map(|line| screen.wrap(line, 2)));
-    lines.extend(absent(analysis).iter().map(|line| screen.wrap(line, 2)));
-    lines.extend(terminal::failures(analysis, screen));
+    remarks.extend(trust(analysis));
     let mut sentences = conclusion::conclusion(analysis);
     if analysis.held.is_empty() {
         sentences += &conclusion::smallest(analysis);
     }
-    lines.extend(terminal::last_lines(&sentences, analysis, screen));
-    for next in [
+    let next = [
         "Next: heapmark try -- COMMAND tells the same of your own program.".to_owned(),
         format!("All numbers: heapmark show {}", place.display()),
-    ] {
-        lines.push(screen.wrap(&next, 2));
-    }
-    Some(lines.join("\n") + "\n")
+    ];
+    Some(vec![
+        Block::Sheet(sheet),
+        Block::notes(remarks),
+        failures(analysis),
+        answer(&sentences, analysis),
+        Block::notes(next),
+    ])
+}
+
+/// How far to trust an answer, and what it is not about.
+pub fn trust(analysis: &Analysis) -> Vec<String> {
+    let mut lines = failed_checks_in_brief(analysis);
+    lines.extend(conclusion::interference(analysis));
+    lines.extend(machine_line(analysis));
+    lines.extend(conclusion::unplanned(analysis));
+    lines.extend(absent(analysis));
+    lines
 }
 
 /// The table of [`matrix`] of a run that goes on: so far `done` blocks, of as many as `of` says. It
 /// has no sentence that answers, since verdicts are made for the end of a run.
-pub fn provisional(analysis: &Analysis, done: u32, of: &str, screen: Screen) -> Option<String> {
-    let head = format!("Provisional, after {done} of {of} blocks; the answer follows:");
-    let (table, _) = table(analysis, screen)?;
-    Some([screen.paint(BOLD, &screen.wrap(&head, 2)), table].join("\n") + "\n")
+pub fn provisional(analysis: &Analysis, done: u32, of: &str) -> Option<Block> {
+    let heading = format!("Provisional, after {done} of {of} blocks; the answer follows:");
+    let table = table(analysis)?;
+    Some(Block::Sheet(Sheet { heading, ..table }))
 }
 
-/// The table, and whether the screen is wide enough for all its columns.
-fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
+fn table(analysis: &Analysis) -> Option<Sheet> {
     let fits = analysis.overall.len() > 1
         && analysis.later_rounds.is_none()
         && analysis.cases.iter().all(Table::times_operations)
@@ -93,13 +79,14 @@ fn table(analysis: &Analysis, screen: Screen) -> Option<(String, bool)> {
         return None;
     }
     let names = names(analysis, &analysis.cases);
-    let mut columns = vec![allocators(&names)];
-    columns.extend(over_all(&names, analysis));
-    columns.extend(analysis.cases.iter().map(|case| of_case(&names, case)));
-    let all = columns.iter().map(|column| column.width() + column.gap);
-    let is_wide = all.sum::<usize>() <= screen.width;
-    columns.retain(|column| is_wide || !column.spare);
-    Some((bands(&columns, screen), is_wide))
+    let mut table = SheetOf::new("", &names);
+    table.add("", |name| *name);
+    over_all(&mut table, analysis);
+    for case in &analysis.cases {
+        table.add(heading(case), |name| cell(case, name, WALL.key));
+    }
+    table.sheet.is_matrix = true;
+    Some(table.sheet)
 }
 
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
@@ -117,7 +104,7 @@ pub fn names<'a>(
 }
 
 /// `heapmark 0.1.0, suite quick, 10 blocks on AMD EPYC (2 CPUs), Linux 6.1`.
-fn head(run: &RunFile, analysis: &Analysis) -> String {
+pub fn head(run: &RunFile, analysis: &Analysis) -> String {
     format!(
         "heapmark {}, suite {}, {} on {}",
         run.heapmark,
@@ -127,93 +114,35 @@ fn head(run: &RunFile, analysis: &Analysis) -> String {
     )
 }
 
-fn allocators(names: &[&str]) -> Column {
-    let cells = names.iter().map(|name| Cell::of(plain(name)));
-    Column {
-        heading: Vec::new(),
-        cells: cells.collect(),
-        gap: 0,
-        spare: false,
-    }
-}
-
 /// What all cases come to, in time and in memory.
-fn over_all(names: &[&str], analysis: &Analysis) -> Vec<Column> {
-    let base = &analysis.baseline;
+fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
     let of = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
-    let column = |heading: &[&str], text: &dyn Fn(&str) -> Option<String>| Column {
-        heading: heading.iter().map(|line| line.to_string()).collect(),
-        cells: (names.iter())
-            .map(|name| text(name).unwrap_or_else(|| "-".into()))
-            .map(Cell::of)
-            .collect(),
-        gap: GAP,
-        spare: false,
-    };
-    let over_baseline = |name: &str, ratio: Option<String>| {
-        if name == base && of(name).is_some() {
-            Some("1".to_owned())
+    let over_baseline = |name: &str, ratio: Option<f64>, cell: fn(f64) -> Value| {
+        if name == analysis.baseline && of(name).is_some() {
+            Cell::from("1")
         } else {
-            ratio
+            ratio.map(|ratio| Cell::from(cell(ratio))).into()
         }
     };
-    let cases = analysis
-        .overall
-        .iter()
-        .map(|one| one.cases)
-        .max()
-        .unwrap_or_default();
-    let number = cases.to_string();
-    let cases = if cases == 1 { "case" } else { "cases" };
-    let has_held = !analysis.held.is_empty();
-    let mut columns = vec![
-        column(&["all", &number, cases], &|name| {
-            over_baseline(name, of(name).map(|one| units::ratio(one.ratio)))
-        }),
-        Column {
-            spare: has_held,
-            ..column(&["95%"], &|name| {
-                let one = of(name)?;
-                Some(half_width(one, one.interval?))
-            })
-        },
-        column(&["next", "run"], &|name| {
-            let one = of(name)?;
-            Some(half_width(one, one.run_to_run?))
-        }),
-        Column {
-            spare: has_held,
-            ..column(&["user", "time"], &|name| {
-                over_baseline(name, of(name)?.user_ratio.map(short))
-            })
-        },
-    ];
-    if !has_held {
-        columns.push(column(&["mem"], &|name| {
-            over_baseline(name, of(name)?.memory.map(|memory| short(memory.ratio)))
-        }));
+    let cases = analysis.overall.iter().map(|one| one.cases).max();
+    let cases = count(cases.unwrap_or_default(), "case").replace(' ', "\n");
+    table.add(format!("all\n{cases}"), |name| {
+        over_baseline(name, of(name).map(|one| one.ratio), Value::Ratio)
+    });
+    table.add("next\nrun", |name| {
+        let one = of(name)?;
+        Some(half_width(one, one.run_to_run?))
+    });
+    if analysis.held.is_empty() {
+        table.add("mem", |name| {
+            let memory = of(name).and_then(|one| one.memory);
+            over_baseline(name, memory.map(|memory| memory.ratio), Value::Short)
+        });
+    } else {
+        let held = |name| analysis.held_by(name);
+        table.add("peak\n/live", |name| Some(Value::Short(held(name)?.peak?)));
+        table.add("pool", |name| Some(Value::Short(held(name)?.worst()?)));
     }
-    columns.push(column(&["kern"], &|name| {
-        let share = of(name)?.kernel_share?;
-        Some(format!("{:.0}%", 100.0 * share))
-    }));
-    if !has_held {
-        return columns;
-    }
-    columns.extend([
-        column(&["peak", "/live"], &|name| {
-            analysis.held_by(name)?.peak.map(short)
-        }),
-        column(&["pool"], &|name| {
-            analysis.held_by(name)?.worst().map(short)
-        }),
-    ]);
-    if !held::none_returns(&analysis.held) {
-        columns.push(column(&["idle", "back"], &|name| {
-            Some(format!("{:.0}%", 100.0 * analysis.held_by(name)?.returned?))
-        }));
-    }
-    columns
 }
 
 /// How far an interval reaches from the ratio.
@@ -222,21 +151,9 @@ fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
     format!("±{:.0}%", (100.0 * half).ceil())
 }
 
-fn of_case(names: &[&str], case: &Table) -> Column {
-    Column {
-        heading: heading(case),
-        cells: names
-            .iter()
-            .map(|name| case.row(name).map_or_else(|| Cell::of("-".into()), cell))
-            .collect(),
-        gap: GAP,
-        spare: false,
-    }
-}
-
 /// The words of the workload's name in lines, and its threads.
-fn heading(case: &Table) -> Vec<String> {
-    let name = plain(case.workload.trim_start_matches("trace:"));
+fn heading(case: &Table) -> String {
+    let name = case.workload.trim_start_matches("trace:");
     let mut lines = Vec::new();
     for word in name.split('-') {
         let letters: Vec<char> = word.chars().collect();
@@ -255,35 +172,76 @@ fn heading(case: &Table) -> Vec<String> {
     lines.truncate(MOST_HEADING_LINES);
     let mark = if case.oversubscribed { "!" } else { "" };
     lines.push(format!("{} thr{mark}", case.threads));
-    lines
+    lines.join("\n")
 }
 
-pub fn cell(row: &TableRow) -> Cell {
-    if row.failed.as_ref().is_some_and(|it| !it.first.is_absent()) {
-        return Cell::painted("fail".into(), RED);
-    }
-    let Some(ratio) = row.time().ratio else {
-        return Cell::of("-".into());
+/// An allocator in a case, by a metric over the baseline's.
+pub fn cell(case: &Table, name: &str, by: &str) -> Cell {
+    let without = |shown: &str, mark, words: String| Cell {
+        mark,
+        words,
+        ..shown.into()
     };
-    if row.role == Role::Baseline {
-        return Cell::of("1".into());
-    }
-    let text = format!("{}{}", mark(row), short(ratio.ratio));
-    match row.time().verdict {
-        Some(Verdict::Faster) => Cell::painted(text, GREEN),
-        Some(Verdict::Slower) => Cell::painted(text, YELLOW),
-        _ => Cell::of(text),
+    let Some(row) = case.row(name) else {
+        return without("-", Mark::Gap, "not measured".into());
+    };
+    match (&row.failed, row.ratio(by)) {
+        (Some(failed), _) if failed.first.is_absent() => without("-", Mark::Gap, failed.summary()),
+        (Some(failed), _) => without("fail", Mark::Failed, failed.summary()),
+        (None, Some(_)) if row.role == Role::Baseline => {
+            without("1", Mark::Baseline, "baseline".into())
+        }
+        (None, Some(ratio)) => of_ratio(row, ratio, by),
+        (None, None) if row.has_run() => without("-", Mark::Gap, "nothing to compare".into()),
+        (None, None) => without("-", Mark::Gap, "missing".into()),
     }
 }
 
-/// `~` if the two are not told apart, `…` if there are too few blocks to do so, `?` if nothing is
-/// claimed, or a bound.
-fn mark(row: &TableRow) -> &'static str {
-    match row.time().verdict {
-        Some(Verdict::Unclear { .. }) => "~",
-        Some(Verdict::TooFew { .. }) => "…",
-        Some(Verdict::AaCopyDiffers) => "?",
-        _ => bound(row).trim_end(),
+fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> Cell {
+    let verdict = row.verdict(by);
+    let differs = ratio
+        .interval
+        .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+    let bound = match by == WALL.key {
+        true => bound(row).trim_end(),
+        false => "",
+    };
+    let (mark, sign) = match verdict {
+        Some(Verdict::AaCopyDiffers) => (Mark::Withheld, "?"),
+        Some(Verdict::Same) => (Mark::Same, ""),
+        Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), bound),
+        // A row that is not judged has its interval.
+        None if differs => (way(ratio.ratio), bound),
+        Some(Verdict::TooFew { .. }) => (Mark::Unclear, "…"),
+        Some(Verdict::Unclear { .. }) | None => (Mark::Unclear, "~"),
+    };
+    let word = match (verdict, row.cell(by)) {
+        (Some(verdict), Some(cell)) => verdict.word_of(cell.metric),
+        _ => "",
+    };
+    let words = format!("{} {word}", units::interval(&ratio));
+    Cell {
+        sign,
+        mark,
+        heat: heat(mark, ratio.ratio),
+        words: words.trim_end().to_owned(),
+        ..Value::Short(ratio.ratio).into()
+    }
+}
+
+/// The strength of a ratio's colour.
+pub fn heat(mark: Mark, ratio: f64) -> u32 {
+    let share = (ratio.ln().abs() / STRONGEST.ln()).min(1.0);
+    match mark {
+        Mark::Faster | Mark::Slower => (share * 100.0) as u32,
+        _ => 0,
+    }
+}
+
+pub fn way(ratio: f64) -> Mark {
+    match ratio < 1.0 {
+        true => Mark::Faster,
+        false => Mark::Slower,
     }
 }
 
@@ -294,7 +252,11 @@ fn measured(analysis: &Analysis) -> impl Iterator<Item = &TableRow> {
 
 /// The meaning of the marks that are there.
 pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
-    let is_there = |sign: &str| measured(analysis).any(|row| mark(row) == sign);
+    let cells = analysis.cases.iter().flat_map(|case| {
+        let names = measured(analysis).map(|row| &row.allocator);
+        names.map(|name| cell(case, name, WALL.key).sign)
+    });
+    let there: Vec<&str> = cells.collect();
     let base = &analysis.baseline;
     let all = [
         ("~", format!("~ not told apart from {base}")),
@@ -304,156 +266,32 @@ pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
             format!("? a copy of {base} differs from it there, so nothing is claimed"),
         ),
     ];
-    let there = all.into_iter().filter(move |(sign, _)| is_there(sign));
-    there.map(|(_, words)| words)
-}
-
-/// Two decimals: `0.98`; fewer for large ratios.
-pub fn short(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio < 9.995 => format!("{ratio:.2}"),
-        ratio if ratio < 99.5 => format!("{ratio:.1}"),
-        ratio => format!("{ratio:.0}"),
-    }
-}
-
-impl Cell {
-    pub fn of(text: String) -> Cell {
-        Cell { text, colour: None }
-    }
-
-    fn painted(text: String, colour: &'static str) -> Cell {
-        Cell {
-            text,
-            colour: Some(colour),
-        }
-    }
-}
-
-impl Column {
-    /// One that stays on any screen.
-    pub fn new(heading: &str, cells: Vec<Cell>) -> Column {
-        Column {
-            heading: heading.split('-').map(str::to_owned).collect(),
-            cells,
-            gap: GAP,
-            spare: false,
-        }
-    }
-
-    fn width(&self) -> usize {
-        self.cells
-            .iter()
-            .map(|cell| &cell.text)
-            .chain(&self.heading)
-            .map(|text| text.chars().count())
-            .max()
-            .unwrap_or_default()
-    }
-}
-
-/// The columns side by side; those for which the screen is too narrow follow below, behind the
-/// allocators again.
-pub fn bands(columns: &[Column], screen: Screen) -> String {
-    let [first, rest @ ..] = columns else {
-        return String::new();
-    };
-    let mut bands: Vec<Vec<&Column>> = Vec::new();
-    let mut used = 0;
-    for column in rest {
-        let width = column.width() + column.gap;
-        if bands.is_empty() || used + width > screen.width {
-            bands.push(vec![first]);
-            used = first.width();
-        }
-        used += width;
-        bands.last_mut().expect("one was just added").push(column);
-    }
-    let texts: Vec<String> = bands.iter().map(|band| band_text(band, screen)).collect();
-    texts.join("\n\n")
-}
-
-fn band_text(columns: &[&Column], screen: Screen) -> String {
-    let high = columns
-        .iter()
-        .map(|column| column.heading.len())
-        .max()
-        .unwrap_or_default();
-    let mut lines = Vec::new();
-    for place in 0..high {
-        let words = columns.iter().map(|column| {
-            // Headings end where the cells begin.
-            let above = high - column.heading.len();
-            let word = place.checked_sub(above).map(|own| &column.heading[own]);
-            (word.map_or("", String::as_str), None)
-        });
-        lines.push(line(columns, words, screen));
-    }
-    for row in 0..columns[0].cells.len() {
-        let cells = columns
-            .iter()
-            .map(|column| &column.cells[row])
-            .map(|cell| (cell.text.as_str(), cell.colour));
-        lines.push(line(columns, cells, screen));
-    }
-    lines.join("\n")
-}
-
-/// Names are left-aligned, all else right. Painted after it was aligned: escape sequences have no
-/// width.
-fn line<'a>(
-    columns: &[&Column],
-    cells: impl Iterator<Item = (&'a str, Option<&'static str>)>,
-    screen: Screen,
-) -> String {
-    let mut line = String::new();
-    for (place, (column, (text, colour))) in columns.iter().zip(cells).enumerate() {
-        let width = column.width();
-        let aligned = match place {
-            0 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        };
-        line += &" ".repeat(column.gap);
-        line += &colour.map_or(aligned.clone(), |colour| screen.paint(colour, &aligned));
-    }
-    line.trim_end().to_owned()
+    all.into_iter()
+        .filter(move |(sign, _)| there.contains(sign))
+        .map(|(_, words)| words)
 }
 
 /// The meaning of the columns that are there.
-fn legend(analysis: &Analysis, has_all: bool) -> Vec<String> {
+fn legend(analysis: &Analysis) -> Vec<String> {
     let base = &analysis.baseline;
     let mut cells = format!("Time over {base}'s, below 1 is faster");
     marks(analysis).for_each(|words| cells += &format!("; {words}"));
-    if measured(analysis).any(|numbers| numbers.ratio_is_bound) {
-        cells += "; <=, >= bounds, since the harness takes more than half of the faster time";
-    }
     let harness = match floors(analysis) {
         Floors::OfAll => "the harness left out",
         Floors::OfSome => "the harness left out where its time is known",
         Floors::None => "the harness included",
     };
-    let mut all = format!("all: geometric mean, {harness}");
-    if has_all {
-        all += ", its 95 % interval";
-    }
-    all += "; next run: how far that of this machine may be from it";
-    if has_all {
-        all += "; user time: the same without the kernel's";
-    }
+    let mut all = format!(
+        "all: geometric mean, {harness}; next run: how far that of this machine may be from it"
+    );
     if analysis.held.is_empty() {
         all += &format!("; mem: memory over {base}'s");
     }
-    all += "; kern: the kernel's share of the time";
     let mut lines = vec![format!("{cells}. {all}.")];
     lines.extend(analysis.held.first().map(|held| {
-        let returned = if held::none_returns(&analysis.held) {
-            "Asleep, none returns memory of a burst"
-        } else {
-            "Idle back: what sleep returns of a burst"
-        };
         format!(
             "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \
-             {} and {}, over what can be live. {returned}.",
+             {} and {}, over what can be live.",
             count(held.replays, "replay"),
             kernel_of(MemoryShape::Pool),
             kernel_of(MemoryShape::FanIn)
@@ -484,25 +322,8 @@ fn cautions(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// The order by user time, if it is another one than by wall time.
-fn order_by_user_time(analysis: &Analysis) -> Option<String> {
-    let by_user: Option<Vec<(f64, &str)>> = (analysis.overall.iter())
-        .map(|one| Some((one.user_ratio?, one.allocator.as_str())))
-        .collect();
-    let mut by_user = by_user?;
-    by_user.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let by_user: Vec<&str> = by_user.into_iter().map(|(_, name)| name).collect();
-    let by_wall = analysis.overall.iter().map(|one| one.allocator.as_str());
-    (!by_wall.eq(by_user.iter().copied())).then(|| {
-        format!(
-            "Order by user time, the kernel left out: {}.",
-            by_user.join(", ")
-        )
-    })
-}
-
 /// Allocators that this machine cannot run, each reason once.
-pub fn absent(analysis: &Analysis) -> Vec<String> {
+fn absent(analysis: &Analysis) -> Vec<String> {
     let reasons = analysis.rows().filter_map(|row| {
         let absent = row.failed.as_ref().filter(|it| it.first.is_absent())?;
         Some(format!("{}: {}", row.allocator, absent.summary()))

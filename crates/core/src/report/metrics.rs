@@ -1,5 +1,6 @@
 //! The metrics as a table of a document.
 
+use super::render::escaped;
 use super::text;
 use crate::metric;
 
@@ -9,7 +10,7 @@ pub fn metrics() -> String {
         String::from("| metric | unit | better | judged | meaning |\n|---|---|---|---|---|\n");
     for metric in metric::all() {
         let alias = text::enclosed(", `", metric.alias.unwrap_or_default(), "`");
-        let meaning = text::markdown(metric.about);
+        let meaning = escaped(metric.about);
         page += &format!(
             "| `{}`{alias} | {} | {} | {} | {meaning} |\n",
             metric.key,

@@ -7,11 +7,14 @@ mod compare;
 pub mod conclusion;
 mod count;
 mod csv;
+#[doc(hidden)]
+pub mod document;
 mod factor;
 mod flags;
 mod footprint;
 mod format;
 mod hardening;
+mod heading;
 mod json;
 #[doc(hidden)]
 pub mod known_faults;
@@ -21,8 +24,7 @@ mod limit;
 #[doc(hidden)]
 pub mod machine;
 #[doc(hidden)]
-pub mod markdown;
-mod matrix;
+pub mod matrix;
 mod metrics;
 mod operations;
 mod other_tools;
@@ -30,12 +32,12 @@ mod other_tools;
 pub mod page;
 mod real_programs;
 #[doc(hidden)]
+pub mod render;
+mod run;
+#[doc(hidden)]
 pub mod screen;
 #[doc(hidden)]
 pub mod sheet;
-mod sheets;
-#[doc(hidden)]
-pub mod terminal;
 #[doc(hidden)]
 pub mod text;
 mod timed;
@@ -48,7 +50,7 @@ mod workloads;
 pub(crate) mod tests;
 
 pub use allocators::allocators;
-pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
+pub use compare::{ComparisonSubject, comparison, comparison_json};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
 pub use machine::{doctor, price_warning, prices, warnings};
@@ -56,8 +58,8 @@ pub use matrix::{matrix, provisional};
 pub use metrics::metrics;
 pub use page::{PageRun, page, section::Section};
 pub use real_programs::programs;
+pub use run::terminal;
 pub use screen::{Screen, plain_lines};
-pub use terminal::terminal;
 pub use text::{count, json, plain, short};
 pub use workloads::workloads;
 

@@ -1,6 +1,6 @@
 //! The columns of a case whose operations are counted.
 
-use super::sheet::{Spare, TableColumns, cpu_ratio, user_ratio, verdict};
+use super::sheet::{SheetOf, over_baseline, verdict};
 use super::{factor, text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow, Verdict};
 use crate::metric::{FigureMode, FigureRole, Judged, Metric, Unit, figures_of, key_in};
@@ -11,7 +11,7 @@ const OTHER_LOAD: f64 = 0.25;
 /// The figures of a row that have columns, with the titles of these.
 fn shown(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
     let cells = row.cells.iter();
-    cells.filter_map(|cell| Some((cell.metric.column()?.0, cell)))
+    cells.filter_map(|cell| Some((cell.metric.column()?, cell)))
 }
 
 /// Those that rows are judged by, beside their time.
@@ -72,7 +72,7 @@ pub fn other_load(case: &Table) -> Option<String> {
     })
 }
 
-pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
+pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     if case.paced {
         return held(table);
     }
@@ -85,38 +85,28 @@ pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
     };
     let time = units::time(smallest(|row| row.time().spread.median));
     let rate = units::rate(smallest(|row| row.rate().median));
-    table.column(time.name, |row| time.digits(row.time().spread.median));
-    table
-        .column(rate.name, |row| rate.digits(row.rate().median))
-        .spare = Spare::Early;
+    table.add(time.name, |row| row.time().spread.median / time.size);
+    table.add(rate.name, |row| row.rate().median / rate.size);
     if table.rows.iter().any(|row| row.time().ratio.is_some()) {
         table.judged(&case.baseline);
         factor::columns(table, case);
         if !case.took_turns {
-            table.column("CPU", cpu_ratio);
-            table
-                .words("by CPU", |row| verdict(row.verdict("cpu_ns_per_op")))
-                .spare = Spare::Early;
+            table.add("CPU", |row| over_baseline(row, "cpu_ns_per_op"));
+            table.add("by CPU", |row| verdict(row, "cpu_ns_per_op"));
         }
-        table.column("user", user_ratio).spare = Spare::Early;
+        table.add("user", |row| over_baseline(row, "user_ns_per_op"));
     }
     figures(table);
     held(table);
     if table.rows.iter().any(|row| row.floor_share.is_some()) {
-        let share = |row: &TableRow| row.floor_share.map(units::percent);
-        table
-            .column("floor", |row| share(row).unwrap_or_default())
-            .spare = Spare::Early;
+        let share = |row: &TableRow| Some((row.floor_share?, Unit::Share));
+        table.add("floor", share);
         let parts = |row: &TableRow| {
             let parts = row.parts?;
             let all = [parts.harness_ns, parts.kernel_ns, parts.allocator_ns];
             Some(all.map(|ns| time.digits(ns)).join(" + "))
         };
-        table
-            .column("floor + kernel + rest", |row| {
-                parts(row).unwrap_or_default()
-            })
-            .spare = Spare::Late;
+        table.add("floor + kernel + rest", parts);
     }
 }
 
@@ -126,40 +116,32 @@ pub fn says(figure: &Metric, row: &TableRow) -> bool {
 }
 
 /// The figures that the kernel reports of itself, but for those that are 0 in each row.
-fn figures(table: &mut TableColumns<'_>) {
+fn figures(table: &mut SheetOf<TableRow>) {
     for metric in figures_of(FigureMode::Time) {
-        let Some((title, spare)) = metric.column() else {
+        let Some(title) = metric.column() else {
             continue;
         };
         if !table.rows.iter().any(|row| says(metric, row)) {
             continue;
         }
         let key = metric.key;
-        let value = |row: &TableRow| {
-            row.median(key)
-                .map(|median| units::value(metric.unit, median))
-        };
-        table
-            .column(title, |row| value(row).unwrap_or_else(|| "-".into()))
-            .spare = spare;
+        table.metric(title, key);
         if table.rows.iter().any(|row| row.verdict(key).is_some()) {
-            table
-                .words(&format!("by {title}"), |row| verdict(row.verdict(key)))
-                .spare = Spare::Early;
+            table.add(format!("by {title}"), |row| verdict(row, key));
         }
     }
 }
 
 /// Memory, at its peak and over time.
-fn held(table: &mut TableColumns<'_>) {
+fn held(table: &mut SheetOf<TableRow>) {
     table.memory();
     if table
         .rows
         .iter()
         .any(|row| row.cell("mean_footprint_bytes").is_some())
     {
-        table.metric("mean footprint", "mean_footprint_bytes", units::bytes);
-        table.metric("GiB*s", "gib_seconds", units::digits);
+        table.metric("mean footprint", "mean_footprint_bytes");
+        table.metric("GiB*s", "gib_seconds");
     }
 }
 

@@ -1,7 +1,6 @@
 //! The screen that a text is for.
 
 use super::text::{is_invisible, plain, wrap};
-use comfy_table::{CellAlignment, ContentArrangement, Row, Table, presets};
 use std::borrow::Cow;
 
 /// The properties of the output.
@@ -72,35 +71,6 @@ impl Screen {
     pub fn wrap(&self, text: &str, indent: usize) -> String {
         wrap(&plain(text), self.width, indent)
     }
-
-    /// A table that fits.
-    pub fn table(&self, header: impl Into<Row>) -> Table {
-        let mut table = borderless(header);
-        table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(self.width.min(u16::MAX.into()) as u16);
-        table
-    }
-}
-
-/// A table as wide as its cells: names, columns of numbers, and further words.
-pub fn numbers_table(
-    header: impl Into<Row>,
-    numbers: usize,
-    rows: impl Iterator<Item = impl Into<Row>>,
-) -> String {
-    let mut table = borderless(header);
-    table.add_rows(rows);
-    for column in table.column_iter_mut().skip(1).take(numbers) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt() + "\n"
-}
-
-fn borderless(header: impl Into<Row>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
 }
 
 #[cfg(test)]

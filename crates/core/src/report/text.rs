@@ -56,22 +56,6 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// [`plain`], with every character that Markdown or HTML would interpret escaped by a backslash or
-/// an entity.
-pub fn markdown(text: &str) -> String {
-    let mut out = String::new();
-    for c in plain(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => out.extend(['\\', c]),
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
 /// Breaks at spaces into lines of at most `width` characters, all but the first indented. A longer
 /// word gets its own line.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
@@ -162,11 +146,6 @@ mod tests {
             serde_json::from_str::<Vec<String>>(&document).unwrap(),
             [text]
         );
-    }
-
-    #[test]
-    fn markup_is_text() {
-        assert_eq!(markdown("a|b_<c>\n# `x`"), "a\\|b\\_&lt;c&gt; \\# \\`x\\`");
     }
 
     #[test]

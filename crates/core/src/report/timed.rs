@@ -1,7 +1,10 @@
-//! The tables of a run that timed processes. Strings from outside are not yet escaped.
+//! The tables of a run that timed processes.
 
-use super::sheet::{Column, Numberless, Sheet, TableColumns, heading_of, interval, missing};
-use super::{factor, operations, text, units, user_command, whole};
+use super::document::{Cell, Note, Sheet};
+use super::heading::heading_of;
+use super::sheet::{self, SheetOf, missing};
+use super::units::{self, interval};
+use super::{factor, operations, text, user_command, whole};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
 use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
@@ -47,51 +50,37 @@ fn of_case(case: &Table, analysis: &Analysis) -> Sheet {
     if case.paced {
         floors.clear();
     }
-    Sheet {
-        heading: heading_of(case),
-        floors,
-        numberless: case
-            .rows
-            .iter()
-            .filter_map(|row| numberless(row, case, analysis.planned_blocks))
-            .collect(),
-        columns: if rows.is_empty() {
-            Vec::new()
-        } else {
-            columns(rows, case, analysis)
-        },
-        trust: caveats(case),
-        caution: case.caution.clone(),
-        above: case
-            .command
-            .as_ref()
-            .and_then(user_command::reached_in_part),
-    }
+    let mut table = SheetOf::new(heading_of(case), rows);
+    columns(&mut table, case, analysis);
+    let mut sheet = table.sheet;
+    let command = case.command.as_ref();
+    sheet.above = command.and_then(user_command::reached_in_part);
+    sheet.remark(floors);
+    sheet.remark(caveats(case));
+    sheet.remark(case.caution.clone());
+    let rows = case.rows.iter();
+    let numberless = rows.filter_map(|row| numberless(row, case, analysis.planned_blocks));
+    sheet.notes.extend(numberless);
+    sheet
 }
 
-/// The columns of a case whose rows have numbers.
-fn columns(rows: Vec<&TableRow>, case: &Table, analysis: &Analysis) -> Vec<Column> {
-    let mut table = TableColumns {
-        rows,
-        columns: Vec::new(),
-    };
+/// The columns of the rows with numbers.
+fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis) {
     let of_programs = case.whole_process && case.command.is_none();
-    table.words(if of_programs { "row" } else { "allocator" }, |row| {
-        row.allocator.clone()
+    table.add(if of_programs { "row" } else { "allocator" }, |row| {
+        &row.allocator
     });
     if case.command.is_some() {
-        user_command::columns(&mut table, case);
+        user_command::columns(table, case);
     } else if case.whole_process {
-        whole::columns(&mut table, case);
+        whole::columns(table, case);
     } else {
-        operations::columns(&mut table, case);
+        operations::columns(table, case);
     }
-    let last = table.words("notes", |row| notes(row, case, analysis));
-    last.notes = true;
-    if last.cells.iter().all(String::is_empty) {
-        table.columns.pop();
+    let notes = |row: &TableRow| notes(row, case, analysis);
+    if table.rows.iter().any(|row| !notes(row).is_empty()) {
+        table.add("notes", |row| Cell::text(notes(row)));
     }
-    table.columns
 }
 
 /// A row with a larger share of kernel time in its CPU time has its page faults in the notes: wall time would have the
@@ -168,12 +157,12 @@ fn notes(row: &TableRow, case: &Table, analysis: &Analysis) -> String {
     notes.join(", ")
 }
 
-fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Numberless> {
+fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Note> {
     if row.has_run() {
         return None;
     }
     let failed = row.failed.as_ref();
-    let mut numberless = Numberless::new(&row.allocator, failed, || match row.unusable {
+    let mut note = sheet::numberless(&row.allocator, failed, || match row.unusable {
         0 => missing(planned_blocks),
         _ => format!(
             "missing: {} ended ok with nothing to divide (no operations or no time)",
@@ -183,9 +172,9 @@ fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Numbe
     if let Some((Outcome::Crash { .. }, command)) =
         failed.map(|it| &it.first).zip(case.command.as_ref())
     {
-        numberless.reason += &user_command::why_it_may_crash(command);
+        note.text += &user_command::why_it_may_crash(command);
     }
-    Some(numberless)
+    Some(note)
 }
 
 /// The caveats below a table: the A/A copy of the baseline, the time in malloc, the floor.

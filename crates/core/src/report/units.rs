@@ -1,5 +1,6 @@
 //! Units chosen for the readers of a screen. Files have fixed units and must not use this.
 
+use crate::analyse::Ratio;
 use crate::metric::Unit;
 
 /// A unit and its size.
@@ -53,6 +54,8 @@ pub fn value(unit: Unit, value: f64) -> String {
         Unit::Bytes => bytes(value),
         Unit::Share => percent(value),
         Unit::Times => times(value),
+        // Many clocks count whole ones.
+        Unit::Ns if value < 1e3 && value.fract() == 0.0 => format!("{value:.0} ns"),
         Unit::Ns => duration(value),
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         _ => digits(value),
@@ -115,6 +118,29 @@ pub fn ratio(ratio: f64) -> String {
     } else {
         digits(ratio)
     }
+}
+
+/// Two decimals: `0.98`; fewer for large ratios.
+pub fn short(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 9.995 => format!("{ratio:.2}"),
+        ratio if ratio < 99.5 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.0}"),
+    }
+}
+
+/// `0.704 [0.690, 0.719]`.
+pub fn interval(of: &Ratio) -> String {
+    let estimate = ratio(of.ratio);
+    match of.interval {
+        Some(ends) => format!("{estimate} {}", bounds(ends)),
+        None => format!("{estimate} [n = {}]", of.pairs),
+    }
+}
+
+/// `[0.690, 0.719]`.
+pub fn bounds((low, high): (f64, f64)) -> String {
+    format!("[{}, {}]", ratio(low), ratio(high))
 }
 
 /// A ratio in a sentence or as a factor: `1.42x`.

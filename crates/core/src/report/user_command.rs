@@ -1,8 +1,8 @@
 //! The texts of a run of a user's command: its columns, how much of it an allocator reaches, and a
-//! recommendation. Strings from outside are not yet escaped.
+//! recommendation.
 
 use super::factor;
-use super::sheet::{Spare, TableColumns, cpu_ratio, peak_rss};
+use super::sheet::{SheetOf, over_baseline};
 use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
@@ -43,43 +43,31 @@ pub fn ratio(row: &TableRow) -> f64 {
 }
 
 /// Sorted by the ratios of time.
-pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
+pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     if case.took_turns {
-        table.metric("CPU s", "cpu_ns", seconds);
+        table.add("CPU s", |row| seconds(row, "cpu_ns"));
         table.judged(&case.baseline);
     } else {
-        table.metric("wall s", "wall_ns", seconds);
+        table.add("wall s", |row| seconds(row, "wall_ns"));
         table.judged(&case.baseline);
         factor::columns(table, case);
-        table.metric("CPU s", "cpu_ns", seconds);
-        table
-            .column(&format!("CPU / {}", case.baseline), cpu_ratio)
-            .spare = Spare::Early;
+        table.add("CPU s", |row| seconds(row, "cpu_ns"));
+        table.add(format!("CPU / {}", case.baseline), |row| {
+            over_baseline(row, "cpu_ns_per_op")
+        });
     }
-    table.column("peak RSS", peak_rss);
-    for (title, key) in [
-        ("RSS at end", "end_rss_bytes"),
-        ("at rest", "rest_rss_bytes"),
-    ] {
-        table.metric_of_some(title, key, units::bytes, Spare::Late);
-    }
-    table
-        .metric("peak PSS", "peak_pss_bytes", units::bytes)
-        .spare = Spare::Early;
-    let has_several = |row: &TableRow| row.median("processes") > Some(1.0);
-    if table.rows.iter().any(|row| has_several(row)) {
-        table
-            .metric("largest process", "largest_process_rss_bytes", units::bytes)
-            .spare = Spare::Early;
+    table.metric("peak RSS", "peak_rss_bytes");
+    table.metric_of_some("RSS at end", "end_rss_bytes");
+    table.metric_of_some("at rest", "rest_rss_bytes");
+    table.metric("peak PSS", "peak_pss_bytes");
+    let number = |row: &TableRow| row.median("processes");
+    if table.rows.iter().any(|row| number(row) > Some(1.0)) {
+        table.metric("largest process", "largest_process_rss_bytes");
     }
     // Otherwise the heading has their number.
-    let number = |row: &TableRow| row.median("processes");
-    if table
-        .rows
-        .windows(2)
-        .any(|pair| number(pair[0]) != number(pair[1]))
-    {
-        table.metric("processes", "processes", |number| number.to_string());
+    let mut pairs = table.rows.windows(2);
+    if pairs.any(|pair| number(pair[0]) != number(pair[1])) {
+        table.metric("processes", "processes");
     }
 }
 

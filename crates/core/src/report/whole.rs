@@ -1,38 +1,35 @@
 //! The columns of a case whose rows are whole processes.
 
-use super::sheet::{Spare, TableColumns, cpu_ratio};
-use super::{text, units};
+use super::document::Cell;
+use super::sheet::{SheetOf, over_baseline};
+use super::text;
 use crate::analyse::{Role, Table, TableRow};
 
 /// Sorted by wall time, with the start-up share of a short one beside it.
-pub fn columns(table: &mut TableColumns<'_>, case: &Table) {
-    table.metric("wall s", "wall_ns", seconds);
-    table.metric("CPU s", "cpu_ns", seconds);
+pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
+    table.add("wall s", |row| seconds(row, "wall_ns"));
+    table.add("CPU s", |row| seconds(row, "cpu_ns"));
     let busy = |row: &TableRow| Some(row.median("cpu_ns")? / row.median("wall_ns")?);
-    table
-        .column("CPU / wall", |row| {
-            busy(row).map_or("-".into(), units::digits)
-        })
-        .spare = Spare::Early;
+    table.add("CPU / wall", busy);
     table.judged(&case.baseline);
-    table.column("CPU time", cpu_ratio).spare = Spare::Early;
+    table.add("CPU time", |row| over_baseline(row, "cpu_ns_per_op"));
     table.memory();
-    let short = |row: &TableRow, key| row.median(key).map_or("n/a".into(), units::duration);
-    table.column("longest pause", |row| match row.median("pauses") {
+    let of_some = |row: &TableRow, key| row.cell(key).map_or("n/a".into(), Cell::from);
+    table.add("longest pause", |row| match row.median("pauses") {
         Some(0.0) => "none".into(),
-        _ => short(row, "longest_pause_ns"),
+        _ => of_some(row, "longest_pause_ns"),
     });
     for (title, key) in [
         ("longest step", "longest_step_ns"),
         ("start-up", "startup_ns"),
     ] {
-        table.column(title, |row| short(row, key)).spare = Spare::Early;
+        table.add(title, |row| of_some(row, key));
     }
 }
 
-/// A time in nanoseconds.
-pub fn seconds(ns: f64) -> String {
-    units::digits(ns / 1e9)
+/// A time, for a column of seconds.
+pub fn seconds(row: &TableRow, key: &str) -> Option<f64> {
+    Some(row.median(key)? / 1e9)
 }
 
 /// Whether another allocator could have changed the row.

@@ -1,6 +1,7 @@
 //! The workloads as a page, from the data files alone: `make docs` keeps it.
 
-use super::text::{self, markdown};
+use super::render::escaped;
+use super::text;
 use crate::catalog::parameter::Kind;
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
@@ -86,11 +87,11 @@ fn section(workload: &Workload, origin: &str) -> String {
     let series = workload.series.as_ref();
     let one_thread = workload.one_thread.as_ref();
     let facts = [
-        ("What it does", Some(markdown(&workload.about))),
+        ("What it does", Some(escaped(&workload.about))),
         ("Origin", Some(origin.to_owned())),
-        ("Operation", Some(markdown(&workload.operation))),
-        ("Shows", Some(markdown(&workload.shows))),
-        ("Does not show", Some(markdown(&workload.hides))),
+        ("Operation", Some(escaped(&workload.operation))),
+        ("Shows", Some(escaped(&workload.shows))),
+        ("Does not show", Some(escaped(&workload.hides))),
         ("Rounds of a process", Some(rounds(workload))),
         (
             "Runs",
@@ -102,7 +103,7 @@ fn section(workload: &Workload, origin: &str) -> String {
             "Threads",
             threads.map(|threads| format!("`{threads}`, whatever `-t` says")),
         ),
-        ("One thread", one_thread.map(|says| markdown(says))),
+        ("One thread", one_thread.map(|says| escaped(says))),
         (
             "Memory over time",
             series.map(|every| format!("always, every {every}")),
@@ -113,7 +114,7 @@ fn section(workload: &Workload, origin: &str) -> String {
         out.extend(says.map(|says| format!("- **{what}**: {says}.\n")));
     }
     if let Some(caution) = &workload.caution {
-        out += &format!("- **Below its tables**: {}\n", markdown(caution));
+        out += &format!("- **Below its tables**: {}\n", escaped(caution));
     }
     out += "\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n";
     for (name, parameter) in &workload.parameters {
@@ -123,22 +124,22 @@ fn section(workload: &Workload, origin: &str) -> String {
         };
         let value = |preset| {
             let values = values(workload, preset);
-            markdown(values.get(name).map_or("", String::as_str))
+            escaped(values.get(name).map_or("", String::as_str))
         };
         out += &format!(
             "| `{name}` | {} | {} | {} | {}{choices} |\n",
             value("quick"),
             value("paper"),
             parameter.kind.unit(),
-            markdown(&parameter.about),
+            escaped(&parameter.about),
         );
     }
     if !workload.rows.is_empty() {
         out += "\n| row of its own | program | what it is |\n|---|---|---|\n";
     }
     for row in &workload.rows {
-        let name = markdown(&row.name);
-        let about = markdown(&row.about);
+        let name = escaped(&row.name);
+        let about = escaped(&row.about);
         out += &format!("| {name} | `{}` | {about} |\n", row.program);
     }
     out
@@ -152,7 +153,7 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
         let changed = values(variant, preset)
             .into_iter()
             .filter(|(name, value)| before.get(name) != Some(value))
-            .map(|(name, value)| format!("`{name}` = {}", markdown(&value)));
+            .map(|(name, value)| format!("`{name}` = {}", escaped(&value)));
         let changed = text::join(changed, ", ");
         if !changed.is_empty() {
             changes.push(format!("{preset}: {changed}"));
@@ -162,11 +163,11 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
         changes.push(format!("rounds: {}", rounds(variant)));
     }
     if variant.rows != main.rows {
-        let names = variant.rows.iter().map(|row| markdown(&row.name));
+        let names = variant.rows.iter().map(|row| escaped(&row.name));
         changes.push(format!("rows: {}", text::list(names)));
     }
     let name = &variant.name;
-    let about = markdown(&variant.about);
+    let about = escaped(&variant.about);
     let changes = text::enclosed(" (", &changes.join("; "), ")");
     format!("- **{name}**: {about}{changes}\n")
 }

@@ -11,10 +11,11 @@ use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, wid
 use crate::execute::{Guest, Subject};
 use crate::file::space_of;
 use crate::metric::{self, Metric};
-use crate::report::{self, count, short, units::bytes};
+use crate::report::document::{Block, Cell, Sheet};
+use crate::report::render::terminal;
+use crate::report::{self, Screen, count, short, units::bytes};
 use crate::store::{self, RunFile};
 use anyhow::Result;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
@@ -138,28 +139,25 @@ pub fn run(args: ListArgs) -> Result<Exit> {
 }
 
 fn table(columns: &[&str], entries: &[Value]) -> String {
-    let mut table = Table::new();
-    // A program that reads a pipe needs whole lines.
-    let arrangement = if stdout().is_terminal() {
-        ContentArrangement::Dynamic
-    } else {
-        ContentArrangement::Disabled
+    let row = |entry| {
+        let texts = columns.iter().map(move |column| cell(entry, column));
+        let name = |(place, text)| match place {
+            0 => Cell::from(text),
+            _ => Cell::text(text),
+        };
+        texts.enumerate().map(name)
     };
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(arrangement)
-        .set_width(width_of(stdout()) as u16)
-        .set_header(columns);
-    for entry in entries {
-        table.add_row(columns.iter().map(|column| cell(entry, column)));
-    }
-    if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::ContentWidth);
-    }
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+    let sheet = Sheet::new("", columns, entries.iter().map(row));
+    // A program that reads a pipe needs whole lines.
+    let width = match stdout().is_terminal() {
+        true => width_of(stdout()),
+        false => usize::MAX,
+    };
+    let screen = Screen {
+        width,
+        colour: false,
+    };
+    terminal(&[Block::Sheet(sheet)], screen)
 }
 
 fn of_metric(metric: &Metric) -> Value {

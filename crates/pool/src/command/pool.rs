@@ -11,6 +11,7 @@ use heapmark_core::cmd::compare::{judged, read, twins};
 use heapmark_core::cmd::output::Destination;
 use heapmark_core::cmd::{Exit, find_runs, note, screen, usage};
 use heapmark_core::metric::Metric;
+use heapmark_core::report::render;
 use heapmark_core::store::{Paths, published};
 use std::path::PathBuf;
 
@@ -111,10 +112,10 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
     };
     let baseline = &first.plan.baseline;
     let text = match args.to {
-        Some(PoolFormat::Md) => report::pool_markdown(&pool, args.by, baseline),
+        Some(PoolFormat::Md) => render::markdown(&report::pool(&pool, args.by, baseline)),
         Some(PoolFormat::Json) => report::pool_json(&pool, args.by, baseline),
         Some(PoolFormat::Page) => pool_page(&pool, args.by, &first),
-        None => report::pool(&pool, args.by, baseline, screen()),
+        None => render::terminal(&report::pool(&pool, args.by, baseline), screen()),
     };
     output.put(&text)?;
     Ok(Exit::Done)

@@ -4,12 +4,13 @@ pub mod page;
 
 use crate::judge::{Help, MemoryByCpus, Pool, PooledRow, ways};
 use heapmark_core::analyse::{Ratio, Spread, Verdict, distinct};
-use heapmark_core::metric::Metric;
+use heapmark_core::metric::{Metric, Unit};
 use heapmark_core::plan::{case_name, row_name};
+use heapmark_core::report::document::{Block, Cell, Sheet};
 use heapmark_core::report::machine::machine_name;
-use heapmark_core::report::sheet::{self, Column, Numberless, Sheet};
-use heapmark_core::report::text::count;
-use heapmark_core::report::{Screen, markdown, terminal, text, units};
+use heapmark_core::report::sheet::{SheetOf, numberless};
+use heapmark_core::report::text::{self, count};
+use heapmark_core::report::units::{self, bounds};
 use heapmark_stats::{LEAST_MACHINES, Transfer};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -18,27 +19,12 @@ use std::collections::BTreeSet;
 /// More machines get no columns of their own.
 const MOST_COLUMNS: usize = 6;
 
-/// For a terminal.
-pub fn pool(pool: &Pool, by: &Metric, baseline: &str, screen: Screen) -> String {
+/// The tables, and their notes.
+pub fn pool(pool: &Pool, by: &Metric, baseline: &str) -> Vec<Block> {
     let sheets = [Some(table(pool, by, baseline)), memory(pool)];
-    let sheets = sheets.into_iter().flatten();
-    let tables = sheets.map(|it| terminal::sheet_text(it, screen, &mut Vec::new()));
-    let tables = text::join(tables, "\n");
-    let words = words(pool, by).into_iter();
-    let words = text::join(words.map(|line| screen.wrap(&line, 2)), "\n");
-    format!("{tables}\n{words}\n")
-}
-
-/// For an issue.
-pub fn pool_markdown(pool: &Pool, by: &Metric, baseline: &str) -> String {
-    let mut out = markdown::sheet_text(&table(pool, by, baseline));
-    out += &memory(pool).map_or(String::new(), |it| {
-        format!("\n{}", markdown::sheet_text(&it))
-    });
-    for line in words(pool, by) {
-        out += &format!("\n{}\n", text::markdown(&line));
-    }
-    out
+    let mut blocks: Vec<Block> = sheets.into_iter().flatten().map(Block::Sheet).collect();
+    blocks.push(Block::notes(words(pool, by)));
+    blocks
 }
 
 /// For programs.
@@ -59,65 +45,41 @@ pub fn pool_json(pool: &Pool, by: &Metric, baseline: &str) -> String {
 
 /// A line for each row.
 fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
-    let rows = &pool.rows;
-    let cell = |of: &dyn Fn(&PooledRow) -> String| rows.iter().map(of).collect::<Vec<_>>();
-    let mut columns = vec![
-        Column::words(
-            "workload",
-            cell(&|row| case_name(&row.workload, row.threads)),
-        ),
-        Column::words("allocator", cell(&|row| row.allocator.clone())),
-    ];
+    let machines = count(pool.machines.len(), "machine");
+    let mut table = SheetOf::new(
+        format!("{} / {baseline} on {machines}", by.noun),
+        &pool.rows,
+    );
+    table.sheet.heads = 2;
+    table.add("workload", |row| case_name(&row.workload, row.threads));
+    table.add("allocator", |row| &row.allocator);
     if pool.machines.len() <= MOST_COLUMNS {
         for machine in &pool.machines {
-            let own = |row: &PooledRow| {
+            table.add(format!("on {}", machine.number), |row| {
                 let mut all = row.on.iter();
                 let on = all.find(|on| on.machine == machine.number);
-                on.map_or_else(String::new, |on| units::ratio(on.ratio))
-            };
-            let title = format!("on {}", machine.number);
-            columns.push(Column::numbers(&title, rows.iter().map(own)));
+                on.map(|on| Cell::ratio(on.ratio))
+            });
         }
     }
-    columns.extend([
-        Column::numbers(
-            "mean",
-            cell(&|row| {
-                sheet::interval(&Ratio {
-                    ratio: row.ratio,
-                    interval: row.mean,
-                    pairs: row.on.len(),
-                })
-            }),
-        ),
-        Column::numbers(
-            "next machine",
-            cell(&|row| row.next.map(sheet::bounds).unwrap_or_default()),
-        ),
-    ]);
-    if rows.iter().any(|row| row.next_type.is_some()) {
-        let bounds = |row: &PooledRow| row.next_type.map(sheet::bounds).unwrap_or_default();
-        columns.push(Column::numbers("next type", cell(&bounds)));
+    table.add("mean", |row| Ratio {
+        ratio: row.ratio,
+        interval: row.mean,
+        pairs: row.on.len(),
+    });
+    table.add("next machine", |row| row.next.map(bounds));
+    if pool.rows.iter().any(|row| row.next_type.is_some()) {
+        table.add("next type", |row| row.next_type.map(bounds));
     }
-    columns.push(Column::words("verdict", cell(&|row| row.word.clone())));
-    if rows.is_empty() {
-        columns.clear();
-    }
+    table.add("verdict", |row| &row.word);
+    let mut sheet = table.sheet;
     let rows = pool.left_out.iter().map(|it| (&it.row, &it.why));
     let runs = pool.refused.iter().map(|it| (&it.run, &it.why));
     let left_out = rows
         .chain(runs)
-        .map(|(what, why)| Numberless::new(what, None, || why.clone()));
-    Sheet {
-        heading: format!(
-            "{} / {baseline} on {}",
-            by.noun,
-            count(pool.machines.len(), "machine")
-        ),
-        columns,
-        numberless: left_out.collect(),
-        ..Sheet::default()
-    }
+        .map(|(what, why)| numberless(what, None, || why.clone()));
+    sheet.notes.extend(left_out);
+    sheet
 }
 
 /// Medians that differ by less count as the same.
@@ -136,24 +98,15 @@ fn memory(pool: &Pool) -> Option<Sheet> {
     if counts.is_empty() {
         return None;
     }
-    let mut columns = vec![
-        Column::words(
-            "workload",
-            shown
-                .iter()
-                .map(|row| case_name(&row.workload, row.threads)),
-        ),
-        Column::words("allocator", shown.iter().map(|row| row.allocator.clone())),
-    ];
+    let mut table = SheetOf::new("memory by usable CPUs", shown);
+    table.sheet.heads = 2;
+    table.add("workload", |row| case_name(&row.workload, row.threads));
+    table.add("allocator", |row| &row.allocator);
     for cpus in counts {
-        let own = |row: &&MemoryByCpus| {
+        table.add(count(cpus, "CPU"), |row| {
             let found = row.bytes.iter().find(|(count, _)| *count == cpus);
-            found.map_or_else(String::new, |(_, bytes)| units::bytes(*bytes))
-        };
-        columns.push(Column::numbers(&count(cpus, "CPU"), shown.iter().map(own)));
-    }
-    if shown.is_empty() {
-        columns.clear();
+            found.map(|(_, bytes)| (*bytes, Unit::Bytes))
+        });
     }
     let alike = (!alike.is_empty()).then(|| {
         let rows = count(alike.len(), "row");
@@ -162,12 +115,8 @@ fn memory(pool: &Pool) -> Option<Sheet> {
             units::percent(SAME_MEMORY)
         )
     });
-    Some(Sheet {
-        heading: "memory by usable CPUs".into(),
-        columns,
-        trust: alike.into_iter().collect(),
-        ..Sheet::default()
-    })
+    table.sheet.remark(alike);
+    Some(table.sheet)
 }
 
 /// What the table must not be read without.

@@ -3,19 +3,17 @@
 use crate::judge::{Pool, PooledRow};
 use crate::report::{conclusion, name_of, notes_of};
 use heapmark_core::analyse::distinct;
-use heapmark_core::metric::Metric;
+use heapmark_core::metric::{Metric, Unit};
 use heapmark_core::plan::row_name;
+use heapmark_core::report::document::{Cell, Mark, Sheet, Value};
+use heapmark_core::report::matrix::{heat, way};
 use heapmark_core::report::page::head::{Head, facts};
-use heapmark_core::report::page::matrix::{heat, way};
-use heapmark_core::report::page::section::{
-    ColumnKind, Data, Matrix, MatrixCell, MatrixRow, PageLink, PageTable, Plot, Section, Trace,
-    View,
-};
+use heapmark_core::report::page::section::{Data, PageLink, Plot, Section, Trace, View};
 use heapmark_core::report::page::series_legend::{LegendEntry, in_chart};
 use heapmark_core::report::page::{axes, dot_plot, lay_out};
-use heapmark_core::report::sheet::bounds;
-use heapmark_core::report::text::{count, join, plain};
-use heapmark_core::report::units;
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{count, join};
+use heapmark_core::report::units::{self, bounds};
 use heapmark_core::store::RunFile;
 use heapmark_stats::Transfer;
 use plotly::Scatter;
@@ -35,14 +33,14 @@ struct Pooled<'a> {
 pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
     let it = Pooled { pool, by, first };
     let head = Head {
-        verdict: plain(&conclusion(pool, by, &first.plan.baseline)),
-        says: plain(&format!(
+        verdict: conclusion(pool, by, &first.plan.baseline),
+        says: format!(
             "heapmark {}, suite {}, {} of {}",
             first.heapmark,
             first.suite,
             count(runs(pool), "run"),
             count(pool.machines.len(), "machine")
-        )),
+        ),
         ..Head::default()
     };
     let entries: Vec<LegendEntry> = it
@@ -80,7 +78,7 @@ pub fn link(file: &str, pooled: usize, runs: usize) -> Section {
     Section {
         link: Some(PageLink {
             href: format!("./{escaped}"),
-            words: plain(file),
+            words: file.to_owned(),
         }),
         ..Section::of_views(
             "pooled",
@@ -99,11 +97,11 @@ impl<'a> Pooled<'a> {
     /// `heapmark campaign: suite quick on 5 machines, 2026-01-01`.
     fn title(&self) -> String {
         let date = self.first.started.split('T').next().unwrap_or_default();
-        plain(&format!(
+        format!(
             "heapmark campaign: suite {} on {}, {date}",
             self.first.suite,
             count(self.pool.machines.len(), "machine")
-        ))
+        )
     }
 
     /// In the order of the first run.
@@ -120,47 +118,36 @@ impl<'a> Pooled<'a> {
         let of = |(workload, threads): (&str, u32)| {
             let own = rows().filter(|row| row.workload == workload && row.threads == threads);
             let heading = format!("{workload}, {}", count(threads, "thread"));
-            (plain(&heading), own.collect())
+            (heading, own.collect())
         };
         cases.into_iter().map(of).collect()
     }
 
     fn matrix(&self) -> Section {
-        let names = self.allocators();
-        let rows = self.cases().into_iter().map(|(heading, rows)| {
-            let cell = |name: &&str| match rows.iter().find(|row| row.allocator == **name) {
-                Some(row) => cell(row),
-                None => MatrixCell {
-                    shown: "×".into(),
-                    class: "gap",
-                    words: "not pooled".into(),
-                    ..MatrixCell::default()
-                },
-            };
-            MatrixRow {
-                heading,
-                href: None,
-                in_malloc: None,
-                cells: names.iter().map(cell).collect(),
-            }
-        });
-        let matrix = Matrix {
-            caption: String::new(),
-            rows_are: "case",
-            columns: names.iter().map(|name| plain(name)).collect(),
-            rows: rows.collect(),
-        };
+        let cases = self.cases();
+        let mut table = SheetOf::new("", &cases);
+        table.add("case", |(heading, _)| heading);
+        for name in self.allocators() {
+            table.add(name, |(_, rows)| {
+                match rows.iter().find(|row| row.allocator == name) {
+                    Some(row) => cell(row),
+                    None => Cell {
+                        mark: Mark::Gap,
+                        words: "not pooled".into(),
+                        ..Cell::default()
+                    },
+                }
+            });
+        }
+        table.sheet.is_matrix = true;
         let text = format!(
             "The {} over that of {}, the mean of all machines. In colour: sure to be so on the next machine, too; grey with ~: it is not; \
-             ≠: the machines contradict each other; ×: no ratio that can be pooled.",
+             ≠: the machines contradict each other; -: no ratio that can be pooled.",
             self.by.noun, self.first.plan.baseline
         );
         Section {
-            matrices: vec![matrix]
-                .into_iter()
-                .filter(|it| !it.rows.is_empty())
-                .collect(),
-            ..Section::of_views("matrix", "Every case", &plain(&text), Vec::new())
+            text: vec![text],
+            ..Section::of_tables("matrix", "Every case", [table.sheet])
         }
     }
 
@@ -174,7 +161,7 @@ impl<'a> Pooled<'a> {
                 .filter(|(_, rows)| rows[0].workload == workload);
             let plots = own.map(|(heading, rows)| self.plot(heading, rows, &mut data));
             View {
-                workload: Some(plain(workload)),
+                workload: Some(workload.to_owned()),
                 plots: plots.collect(),
                 data,
             }
@@ -271,29 +258,27 @@ impl<'a> Pooled<'a> {
             let notes = notes_of(row, self.by).into_iter();
             notes.map(move |note| vec![name_of(row), note])
         });
-        let table = PageTable::of_words("", &["row", "what the machines say"], rows);
-        let spreads = self.pool.rows.iter().filter_map(|row| {
-            let it = row.spreads?;
-            let runs = it.runs.map_or_else(|| "-".into(), units::percent);
-            let [machines, blocks] = [it.machines, it.blocks].map(units::percent);
-            Some(vec![name_of(row), machines, runs, blocks])
-        });
-        let columns = ["row", "between machines", "between runs", "between blocks"];
-        let mut spreads = PageTable::of_words("Standard deviations of ratios", &columns, spreads);
-        for column in &mut spreads.columns[1..] {
-            column.kind = ColumnKind::Number;
-        }
+        let table = Sheet::of_text("", &["row", "what the machines say"], rows);
+        let known: Vec<&PooledRow> = self.pool.rows.iter().collect();
+        let spread = |row: &&PooledRow| row.spreads.is_some();
+        let heading = "Standard deviations of ratios";
+        let mut spreads = SheetOf::new(heading, known.iter().copied().filter(spread));
+        let share = |share: Option<f64>| Some((share?, Unit::Share));
+        spreads.add("row", name_of);
+        spreads.add("between machines", |row| share(Some(row.spreads?.machines)));
+        spreads.add("between runs", |row| share(row.spreads?.runs));
+        spreads.add("between blocks", |row| share(Some(row.spreads?.blocks)));
+        let mut spreads = spreads.sheet;
         spreads.folded = true;
-        let types = self.pool.rows.iter().filter_map(|row| {
-            let next = row.next_type.map(bounds)?;
-            Some(vec![name_of(row), row.types.len().to_string(), next])
+        let heading = "Types of machines, each of which counts once";
+        let typed = |row: &&PooledRow| row.next_type.is_some();
+        let mut types = SheetOf::new(heading, known.iter().copied().filter(typed));
+        types.add("row", name_of);
+        types.add("types", |row| row.types.len() as u64);
+        types.add("mean ratio of the next type", |row| {
+            row.next_type.map(bounds)
         });
-        let columns = ["row", "types", "mean ratio of the next type"];
-        let types = PageTable::of_words(
-            "Types of machines, each of which counts once",
-            &columns,
-            types,
-        );
+        let types = types.sheet;
         let memory = self.pool.memory.iter().map(|row| {
             let by_cpus = row.bytes.iter().map(|(cpus, bytes)| {
                 format!("{} with {}", units::bytes(*bytes), count(*cpus, "CPU"))
@@ -301,7 +286,7 @@ impl<'a> Pooled<'a> {
             let name = row_name(&row.workload, row.threads, &row.allocator);
             vec![name, join(by_cpus, ", ")]
         });
-        let mut memory = PageTable::of_words("Memory by usable CPUs", &["row", "median"], memory);
+        let mut memory = Sheet::of_text("Memory by usable CPUs", &["row", "median"], memory);
         memory.folded = true;
         let tables = [table, types, memory, spreads];
         Section::of_tables(
@@ -328,13 +313,13 @@ impl<'a> Pooled<'a> {
         let left_out = self.pool.left_out.iter();
         let left_out = left_out.map(|it| vec![it.row.clone(), it.why.clone()]);
         let mut tables = [
-            PageTable::of_words(
+            Sheet::of_text(
                 "Machines",
                 &["machine", "type", "what it is", "blocks", "runs"],
                 machines,
             ),
-            PageTable::of_words("Refused runs", &["run", "machine", "why"], refused),
-            PageTable::of_words("Rows that are left out", &["row", "why"], left_out),
+            Sheet::of_text("Refused runs", &["run", "machine", "why"], refused),
+            Sheet::of_text("Rows that are left out", &["row", "why"], left_out),
         ];
         for table in &mut tables {
             table.folded = table.rows.len() > MOST_OPEN;
@@ -346,26 +331,24 @@ impl<'a> Pooled<'a> {
 /// Lines of a table that is open at first.
 const MOST_OPEN: usize = 20;
 
-fn cell(row: &PooledRow) -> MatrixCell {
-    let (class, mark) = match row.transfer {
+fn cell(row: &PooledRow) -> Cell {
+    let (mark, sign) = match row.transfer {
         Transfer::Lower | Transfer::Higher => (way(row.ratio), ""),
-        Transfer::Same => ("same", ""),
-        Transfer::DiffersByMachine => ("unclear", "≠"),
-        _ => ("unclear", "~"),
+        Transfer::Same => (Mark::Same, ""),
+        Transfer::DiffersByMachine => (Mark::Unclear, "≠"),
+        _ => (Mark::Unclear, "~"),
     };
-    let is_strong = matches!(row.transfer, Transfer::Lower | Transfer::Higher);
     let next = row.next.map(|it| format!("; next machine {}", bounds(it)));
-    MatrixCell {
-        shown: format!("{mark}{}", units::digits(row.ratio)),
-        class,
-        heat: if is_strong { heat(row.ratio) } else { 0 },
-        words: plain(&format!(
+    Cell {
+        sign,
+        mark,
+        heat: heat(mark, row.ratio),
+        words: format!(
             "{}: mean of {}{}",
             row.word,
             count(row.on.len(), "machine"),
             next.unwrap_or_default()
-        )),
-        compared: true,
-        ..MatrixCell::default()
+        ),
+        ..Value::Short(row.ratio).into()
     }
 }

@@ -31,9 +31,6 @@ pub struct Figure {
     pub about: String,
     /// The title of its column; without one it is only in exports.
     pub column: Option<String>,
-    /// What a narrow page does with the column.
-    #[serde(default)]
-    pub narrow: Spare,
     /// Its line below the tables, which may explain several columns.
     pub legend: Option<String>,
     /// What else is done with it.
@@ -109,19 +106,6 @@ pub enum FigureMode {
     Time,
     /// One that measures memory.
     Memory,
-}
-
-/// What happens to a column on a narrow page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Spare {
-    /// It stays.
-    #[default]
-    Stays,
-    /// It is left out if the others do not fit even with their headings in several lines.
-    Late,
-    /// It is left out first.
-    Early,
 }
 
 /// What a section of a report does with a figure, beside its column.

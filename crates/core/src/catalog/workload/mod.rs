@@ -8,7 +8,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-pub use figure::{Better, Figure, FigureMode, FigureRole, MemoryShape, Spare, Unit};
+pub use figure::{Better, Figure, FigureMode, FigureRole, MemoryShape, Unit};
 pub use file::parse;
 
 use super::formula;

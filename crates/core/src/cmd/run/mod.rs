@@ -29,7 +29,7 @@ use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::observe::{Groups, Prices};
 use crate::plan::{Counter, LimitKind, Mode, Override, Plan};
-use crate::report::{self, Format, units};
+use crate::report::{self, Format, render, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Paths, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
@@ -376,9 +376,12 @@ fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
         export::write(&Output::stdout(), Format::Json, &run)?;
     } else {
         let analysis = analyse(&run.head, &run.records);
-        let matrix = report::matrix(&run.head, &analysis, dir, screen())
-            .or_else(|| report::programs(&run.head, &analysis, dir, screen()));
-        let tables = matrix.unwrap_or_else(|| report::terminal(&analysis, screen()));
+        let matrix = report::matrix(&run.head, &analysis, dir)
+            .or_else(|| report::programs(&run.head, &analysis, dir));
+        let tables = match matrix {
+            Some(blocks) => render::terminal(&blocks, screen()),
+            None => report::terminal(&analysis, screen()),
+        };
         print(format!("\n{tables}"))?;
     }
     let html = beside(dir, &run)?;

@@ -5,7 +5,7 @@ use crate::analyse::{Standing, analyse, standings};
 use crate::cmd::long::styled;
 use crate::cmd::{is_quiet, note, say, screen_of};
 use crate::plan::Plan;
-use crate::report;
+use crate::report::{self, render};
 use crate::session::Progress;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{Next, Shift, Stop, half_width};
@@ -241,7 +241,8 @@ impl Progress for TerminalProgress {
         }
         let of = number_of_blocks(&head.plan);
         let screen = screen_of(std::io::stderr());
-        if let Some(table) = report::provisional(&analyse(head, records), done, &of, screen) {
+        if let Some(table) = report::provisional(&analyse(head, records), done, &of) {
+            let table = render::terminal(&[table], screen);
             self.bar
                 .suspend(|| drop(writeln!(std::io::stderr(), "\n{table}")));
         }

@@ -6,7 +6,7 @@ use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::Table;
 use crate::metric::FigureRole;
-use crate::report::text::{count, plain};
+use crate::report::text::count;
 use crate::report::units;
 use plotly::common::Mode;
 use serde_json::json;
@@ -46,7 +46,7 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
     let mut times = Vec::new();
     let mut traces = Vec::new();
     for (place, row) in orders.iter().enumerate() {
-        let order = plain(&row.case.workload);
+        let order = row.case.workload.clone();
         let points = batches(row);
         for (batch, pair_ns) in &points {
             views::add_row(
@@ -73,11 +73,7 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
     }
     let threads = count(orders[0].case.threads, "thread");
     Plot::new(
-        format!(
-            "{}{}, {threads}",
-            plain(subject.name),
-            legend.suffix(subject.run)
-        ),
+        format!("{}{}, {threads}", subject.name, legend.suffix(subject.run)),
         traces,
         axes::counts("blocks of a batch", &Vec::from_iter(sizes)),
         axes::values("time of a pair", &times, units::duration),

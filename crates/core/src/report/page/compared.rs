@@ -2,12 +2,10 @@
 
 use super::section::Section;
 use super::series_legend::SeriesLegend;
-use super::text_sections;
 use crate::analyse::THRESHOLD;
 use crate::analyse::compare::{Side, between};
 use crate::metric::WALL;
 use crate::report::compare::{self, ComparisonSubject};
-use crate::report::text::plain;
 
 /// Empty if there are not two runs that timed whole processes or operations.
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -31,14 +29,12 @@ pub fn section(legend: &SeriesLegend) -> Section {
         by: WALL,
         threshold: THRESHOLD,
     };
-    let words = compare::words(subject, &found);
-    let table = text_sections::table(compare::table(subject, &found), "");
     Section {
         id: "compare".into(),
         heading: "The second run beside the first".into(),
-        text: words.iter().map(|line| plain(line)).collect(),
+        text: compare::words(subject, &found),
         // If no row can be compared, its notes say why.
-        tables: vec![table],
+        tables: vec![compare::table(subject, &found)],
         ..Section::default()
     }
 }

@@ -38,7 +38,7 @@ fn of_cases<'a>(cases: &[Placed<'a>], data: &mut Data) -> Vec<Dot<'a>> {
         let Some(ratio) = row.time().ratio.filter(|_| row.role != Role::Floor) else {
             continue;
         };
-        let word = sheet::verdict(row.time().verdict);
+        let word = sheet::verdict(row, "ns_per_op").to_string();
         let (low, high) = ratio.interval.unzip();
         views::add_row(
             data,
@@ -52,12 +52,11 @@ fn of_cases<'a>(cases: &[Placed<'a>], data: &mut Data) -> Vec<Dot<'a>> {
                 "verdict": word,
             }),
         );
-        let bound = in_chart(sheet::bound(row));
         dots.push(Dot {
             subject,
             value: ratio.ratio,
             interval: ratio.interval,
-            words: format!("{bound}{} {word}", sheet::ratio(row, Some(&ratio))),
+            words: format!("{} {word}", in_chart(&sheet::time_ratio(row).to_string())),
         });
     }
     dots

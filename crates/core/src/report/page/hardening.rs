@@ -3,11 +3,9 @@
 use super::axes;
 use super::section::{Data, Entry, Plot, Section, View};
 use super::series_legend::{SeriesLegend, in_chart};
-use super::text_sections::table;
 use super::views;
 use crate::analyse::HardeningCost;
 use crate::report::hardening::{self, MEANING};
-use crate::report::text::plain;
 use crate::report::units;
 use plotly::common::{ErrorData, ErrorType, Mode};
 use plotly::layout::{Shape, ShapeLayer, ShapeType};
@@ -26,7 +24,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
             let (low, high) = one.interval.unzip();
             view.data.row(json!({
                 "run": run + 1,
-                "allocator": plain(one.allocator),
+                "allocator": one.allocator,
                 "detected": one.detected,
                 "misuses": one.misuses,
                 "time_ratio": one.time,
@@ -39,8 +37,9 @@ pub fn section(legend: &SeriesLegend) -> Section {
         view.plots.extend(of_times(legend, run, base, &costs));
         view.plots.extend(of_memory(legend, run, base, &costs));
         let sheet = hardening::sheet(&told.analysis).map(|mut sheet| {
-            sheet.caution = None;
-            table(sheet, &legend.suffix(run))
+            sheet.notes.clear();
+            sheet.heading += &legend.suffix(run);
+            sheet
         });
         tables.extend(sheet);
     }
@@ -144,7 +143,7 @@ fn plot(
         .y1(1.0)
         .layer(ShapeLayer::Below);
     let over = format!("{what} / {}", in_chart(baseline));
-    let title = format!("{what} / {}{}", plain(baseline), legend.suffix(run));
+    let title = format!("{what} / {baseline}{}", legend.suffix(run));
     let plot = Plot::new(
         title,
         traces,

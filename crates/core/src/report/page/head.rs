@@ -3,7 +3,7 @@
 use super::ranking::{self, RankingBlock};
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, distinct};
-use crate::report::text::{count, join, plain};
+use crate::report::text::{count, join};
 use crate::report::{conclusion, machine, units, user_command};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
             label: legend.caption(run),
             verdict: conclusion(&told.analysis),
             badges: badges(&told.analysis),
-            machine: plain(&join(facts(&told.run.head.machine), ", ")),
-            says: plain(&conclusion::head(told.run.head, &told.analysis)),
+            machine: join(facts(&told.run.head.machine), ", "),
+            says: conclusion::head(told.run.head, &told.analysis),
             ranking: ranking::block(legend, run),
         })
         .collect()
@@ -64,7 +64,7 @@ pub fn title(legend: &SeriesLegend) -> String {
             .map(|cpu| format!(" on {cpu}"));
         let date = head.started.split('T').next().unwrap_or_default();
         let what = what(told);
-        plain(&format!("{what}{}, {date}", cpu.unwrap_or_default()))
+        format!("{what}{}, {date}", cpu.unwrap_or_default())
     }));
     format!("heapmark: {}", join(runs, " and "))
 }

@@ -1,12 +1,12 @@
 //! What each allocator holds for what is live, where a run measures that beside its times.
 
-use super::matrix::{heat, of_runs, way};
-use super::section::{Matrix, MatrixCell, MatrixRow, Section};
+use super::matrix::of_runs;
+use super::section::Section;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, MemoryShape, distinct};
 use crate::report::conclusion::{kernel_of, shape_number};
-use crate::report::matrix::names;
-use crate::report::text::plain;
+use crate::report::document::{Cell, Mark, Sheet};
+use crate::report::matrix::{heat, names, way};
 use crate::report::units;
 
 /// ln of the largest ratio that is no difference.
@@ -23,26 +23,20 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-fn matrix(analysis: &Analysis, caption: String) -> Option<Matrix> {
+fn matrix(analysis: &Analysis, caption: String) -> Option<Sheet> {
     if analysis.held.is_empty() {
         return None;
     }
     let others = analysis.held.iter().map(|held| held.allocator.as_str());
     let names = distinct(names(analysis, &analysis.cases).into_iter().chain(others));
-    let rows = MemoryShape::ALL.map(|shape| MatrixRow {
-        heading: heading(shape),
-        href: None,
-        in_malloc: None,
-        cells: names
-            .iter()
-            .map(|name| cell(analysis, name, shape))
-            .collect(),
-    });
-    Some(Matrix {
-        caption,
-        rows_are: "case",
-        columns: names.iter().map(|name| plain(name)).collect(),
-        rows: rows.into(),
+    let row = |shape| {
+        let cells = names.iter().map(move |name| cell(analysis, name, shape));
+        [Cell::from(heading(shape))].into_iter().chain(cells)
+    };
+    let columns = [&["case"], &names[..]].concat();
+    Some(Sheet {
+        is_matrix: true,
+        ..Sheet::new(caption, &columns, MemoryShape::ALL.map(row))
     })
 }
 
@@ -56,29 +50,27 @@ fn heading(shape: MemoryShape) -> String {
     format!("{}: {what}", kernel_of(shape))
 }
 
-fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {
+fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> Cell {
     let of = |name: &str| {
         let held = analysis.held_by(name)?;
         Some((held.of(shape)?, held.burden(shape)?))
     };
     let Some((number, burden)) = of(name) else {
-        return MatrixCell {
-            shown: "\u{d7}".into(),
-            class: "gap",
+        return Cell {
+            mark: Mark::Gap,
             words: "no number".into(),
-            ..MatrixCell::default()
+            ..Cell::default()
         };
     };
     let baseline = &analysis.baseline;
     let base = of(baseline);
     let ratio = base.map(|(_, base)| burden / base);
-    let class = match ratio {
-        _ if name == baseline => "baseline",
-        None => "unclear",
-        Some(ratio) if ratio.ln().abs() < SAME => "same",
+    let mark = match ratio {
+        _ if name == baseline => Mark::Baseline,
+        None => Mark::Unclear,
+        Some(ratio) if ratio.ln().abs() < SAME => Mark::Same,
         Some(ratio) => way(ratio),
     };
-    let is_strong = matches!(class, "faster" | "slower");
     let words = match (base, shape) {
         _ if name == baseline => "baseline".to_owned(),
         (None, _) => "no baseline".to_owned(),
@@ -88,12 +80,10 @@ fn cell(analysis: &Analysis, name: &str, shape: MemoryShape) -> MatrixCell {
         }
         (Some((_, base)), _) => format!("{name} {}", units::times(burden / base)),
     };
-    MatrixCell {
-        shown: shape_number(shape, number),
-        class,
-        heat: ratio.filter(|_| is_strong).map_or(0, heat),
-        words: plain(&words),
-        compared: true,
-        ..MatrixCell::default()
+    Cell {
+        mark,
+        heat: heat(mark, ratio.unwrap_or(1.0)),
+        words,
+        ..shape_number(shape, number).into()
     }
 }

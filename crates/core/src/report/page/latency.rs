@@ -5,7 +5,6 @@ use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::report::latency::{self, PERCENTILES};
-use crate::report::text::plain;
 use crate::report::units;
 use plotly::common::Mode;
 use serde_json::json;
@@ -16,7 +15,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
         let mut plots = Vec::new();
         for name in views::distinct(names) {
-            let title = format!("{heading}: {}", plain(name));
+            let title = format!("{heading}: {name}");
             plots.push(plot(legend, cases, title, name, data));
         }
         plots
@@ -43,7 +42,7 @@ fn plot(
         let Some(longest) = row.of_function(function, "max_ns") else {
             continue;
         };
-        let mut numbers = json!({"function": plain(function), "timed_calls": longest.n});
+        let mut numbers = json!({"function": function, "timed_calls": longest.n});
         let label = legend.label(subject);
         let mut points = Vec::new();
         for (_, place, key) in PERCENTILES {

@@ -1,22 +1,19 @@
 //! All cases and all allocators of a run in one table: of times, and of memory.
 
-use super::section::{InMalloc, Matrix, MatrixCell, MatrixRow, Section};
+use super::section::Section;
 use super::series_legend::SeriesLegend;
-use super::views::heading;
-use crate::analyse::{Analysis, CommandFacts, Ratio, Role, Table, TableRow, Verdict};
+use crate::analyse::{Analysis, CommandFacts, Table};
 use crate::metric::WALL;
-use crate::report::matrix::names;
-use crate::report::real_programs::{bars, in_malloc};
-use crate::report::text::plain;
-use crate::report::{sheet, units};
-
-/// The ratio, up or down, of the strongest colour.
-const STRONGEST: f64 = 8.0;
+use crate::report::document::{Sheet, Value};
+use crate::report::heading::heading_of;
+use crate::report::matrix::{cell, names};
+use crate::report::real_programs::in_malloc;
+use crate::report::sheet::SheetOf;
 
 pub fn of_times(legend: &SeriesLegend) -> Section {
     let text = "Time over the baseline's: blue is faster, orange slower, the strongest colour is eight times. Grey with ~ is no \
-         difference that this run can tell, with … too few blocks to tell yet, × a failure or a gap; \u{2264} and \u{2265} are bounds, where the harness takes \
-         more than half of the time; hatched: the A/A copy differs, so nothing is claimed.";
+         difference that this run can tell, with … too few blocks to tell yet, - a gap; <= and >= are bounds, where the harness takes \
+         more than half of the time; hatched, with ?: the A/A copy differs, so nothing is claimed.";
     let order = match has_overall(legend) {
         true => " The fastest allocator over all cases stands first.",
         false => "",
@@ -69,132 +66,46 @@ pub fn of_runs(
     id: &'static str,
     heading: &str,
     text: &str,
-    matrix: impl Fn(&Analysis, String) -> Option<Matrix>,
+    matrix: impl Fn(&Analysis, String) -> Option<Sheet>,
 ) -> Section {
     let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
         let caption = legend.caption(run).unwrap_or_default();
         matrix(&told.analysis, caption)
     });
     Section {
-        matrices: matrices.collect(),
+        tables: matrices.collect(),
         ..Section::of_views(id, heading, text, Vec::new())
     }
 }
 
 /// `None` for a single case, which has the ranking, and if there is nothing to compare.
-fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Matrix> {
+fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Sheet> {
     let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
-        true => case.times_operations() || case.command.as_ref().is_some_and(|it| it.real),
+        true => case.times_operations() || program(case).is_some(),
         false => has_memory(case),
     });
     let cases: Vec<&Table> = cases.collect();
     let names = names(analysis, cases.iter().copied());
-    let bars = bars(cases.iter().map(|case| program(case)?.malloc_share));
-    let rows: Vec<MatrixRow> = cases
-        .iter()
-        .zip(bars)
-        .map(|(case, length)| MatrixRow {
-            heading: match program(case) {
-                // Its command line is above its table.
-                Some(_) => plain(&case.workload),
-                None => heading(case),
-            },
-            href: None,
-            in_malloc: program(case).map(|facts| InMalloc {
-                shown: in_malloc(facts).unwrap_or("-".into()),
-                width: 100.0 * length.unwrap_or_default(),
-            }),
-            cells: names.iter().map(|name| cell(case, name, by)).collect(),
-        })
-        .collect();
-    let any = rows
-        .iter()
-        .flat_map(|row| &row.cells)
-        .filter(|cell| cell.compared)
-        .count()
-        > 0;
-    (any && rows.len() > 1).then(|| Matrix {
-        caption,
-        rows_are: "case",
-        columns: names.iter().map(|name| plain(name)).collect(),
-        rows,
-    })
+    let mut table = SheetOf::new(caption, cases.iter().copied());
+    table.add("case", |case| match program(case) {
+        // Its command line is above its table.
+        Some(_) => case.workload.clone(),
+        None => heading_of(case),
+    });
+    if cases.iter().any(|case| program(case).is_some()) {
+        let all: Vec<&CommandFacts> = cases.iter().filter_map(|case| program(case)).collect();
+        table.add("in malloc", |case| Some(in_malloc(program(case)?, &all)));
+    }
+    for name in names {
+        table.add(name, |case| cell(case, name, by));
+    }
+    table.sheet.is_matrix = true;
+    let mut cells = table.sheet.rows.iter().flatten();
+    let any = cells.any(|cell| matches!(cell.value, Value::Short(_)));
+    (any && cases.len() > 1).then_some(table.sheet)
 }
 
 /// What is known of a real program.
 fn program(case: &Table) -> Option<&CommandFacts> {
     case.command.as_ref().filter(|command| command.real)
-}
-
-fn cell(case: &Table, name: &str, by: &str) -> MatrixCell {
-    let gap = |words: String| MatrixCell {
-        shown: "×".into(),
-        class: "gap",
-        words: plain(&words),
-        ..MatrixCell::default()
-    };
-    let Some(row) = case.row(name) else {
-        return gap("not measured".into());
-    };
-    match (&row.failed, row.ratio(by)) {
-        (Some(failed), _) => gap(failed.summary()),
-        (None, Some(ratio)) => of_ratio(row, ratio, by),
-        (None, None) if row.has_run() => gap("nothing to compare".into()),
-        (None, None) => gap("missing".into()),
-    }
-}
-
-fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> MatrixCell {
-    if row.role == Role::Baseline {
-        return MatrixCell {
-            shown: "1".into(),
-            class: "baseline",
-            words: "baseline".into(),
-            ..MatrixCell::default()
-        };
-    }
-    let verdict = row.verdict(by);
-    let is_bound = by == WALL.key && row.ratio_is_bound;
-    let bound = match ratio.ratio {
-        _ if !is_bound => "",
-        ..1.0 => "\u{2264}",
-        _ => "\u{2265}",
-    };
-    let digits = units::digits(ratio.ratio);
-    let differs = ratio
-        .interval
-        .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
-    let (class, mark) = match verdict {
-        Some(Verdict::AaCopyDiffers) => ("withheld", ""),
-        Some(Verdict::Same) => ("same", ""),
-        Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), bound),
-        // A row that is not judged has its interval.
-        None if differs => (way(ratio.ratio), bound),
-        Some(Verdict::TooFew { .. }) => ("unclear", "…"),
-        Some(Verdict::Unclear { .. }) | None => ("unclear", "~"),
-    };
-    let is_strong = matches!(class, "faster" | "slower");
-    let word = match (verdict, row.cell(by)) {
-        (Some(verdict), Some(cell)) => verdict.word_of(cell.metric),
-        _ => "",
-    };
-    let words = format!("{} {word}", sheet::ratio(row, Some(&ratio)));
-    MatrixCell {
-        shown: format!("{mark}{digits}"),
-        class,
-        heat: if is_strong { heat(ratio.ratio) } else { 0 },
-        words: words.trim_end().to_owned(),
-        compared: true,
-        ..MatrixCell::default()
-    }
-}
-
-/// The strength of a ratio's colour.
-pub fn heat(ratio: f64) -> u32 {
-    let share = (ratio.ln().abs() / STRONGEST.ln()).min(1.0);
-    (share * 100.0) as u32
-}
-
-pub fn way(ratio: f64) -> &'static str {
-    if ratio < 1.0 { "faster" } else { "slower" }
 }

@@ -7,7 +7,6 @@ use super::series_legend::SeriesLegend;
 use super::shapes;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::TableRow;
-use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
 use plotly::Scatter;
@@ -61,7 +60,7 @@ fn of_cases(
 fn peaks(series: &Series) -> Value {
     let most = |value: fn(&Point) -> Option<u64>| series.points.iter().filter_map(value).max();
     json!({
-        "process": plain(&series.cell),
+        "process": series.cell,
         "points": series.points.len(),
         "peak_rss_bytes": most(|point| Some(point.rss_bytes)),
         "peak_total_dynamic_bytes": most(|point| point.total_dynamic_bytes),

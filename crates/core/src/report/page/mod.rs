@@ -46,13 +46,15 @@ mod tests;
 
 pub use page_run::PageRun;
 
+use super::document::{Alignment, Sheet};
 use super::text::plain;
 use crate::analyse::analyse;
 use head::Head;
 use minijinja::value::Serde;
-use minijinja::{Environment, context};
+use minijinja::{Environment, context, escape_formatter};
 use packed::packed;
 use section::Section;
+use serde::Serialize;
 use serde_json::{Value, json};
 use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 
@@ -94,7 +96,12 @@ pub fn lay_out(
         style => include_str!("page.css"),
         script => include_str!("page.js"),
     };
-    Environment::new()
+    let mut environment = Environment::new();
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if !value.is_safe() => escape_formatter(out, state, &plain(text).into()),
+        _ => escape_formatter(out, state, value),
+    });
+    environment
         .render_named_str("page.html", include_str!("page.html"), laid_out)
         .expect("our own template has no fault, and every value is there")
 }
@@ -143,11 +150,32 @@ fn laid_out(section: &Section) -> minijinja::Value {
         heading => &section.heading,
         text => &section.text,
         link => Serde(&section.link),
-        matrices => Serde(&section.matrices),
         parts => Serde(&section.parts),
-        tables => Serde(&section.tables),
+        tables => Serde(section.tables.iter().map(LaidOut::new).collect::<Vec<_>>()),
         legend => &section.legend,
         charts => !section.views.is_empty(),
+    }
+}
+
+/// A table as the template reads it.
+#[derive(Serialize)]
+struct LaidOut<'a> {
+    #[serde(flatten)]
+    sheet: &'a Sheet,
+    kinds: Vec<Alignment>,
+    /// Whether each row is a card on a phone.
+    cards: bool,
+}
+
+impl LaidOut<'_> {
+    fn new(sheet: &Sheet) -> LaidOut<'_> {
+        let columns = 0..sheet.columns.len();
+        let kinds: Vec<Alignment> = columns.map(|column| sheet.alignment(column)).collect();
+        LaidOut {
+            sheet,
+            cards: kinds.contains(&Alignment::Text) && !kinds.contains(&Alignment::Number),
+            kinds,
+        }
     }
 }
 
@@ -160,7 +188,19 @@ fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> Str
         .collect();
     let entries: Vec<Value> = entries
         .iter()
-        .map(|entry| json!({ "name": plain(&entry.name), "companion": entry.companion }))
+        .map(|entry| json!({ "name": entry.name, "companion": entry.companion }))
         .collect();
-    json!({ "entries": entries, "runs": runs, "charts": charts }).to_string()
+    let mut data = json!({ "entries": entries, "runs": runs, "charts": charts });
+    make_harmless(&mut data);
+    data.to_string()
+}
+
+/// Removes from all strings what [`plain`] removes.
+fn make_harmless(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = plain(text),
+        Value::Array(values) => values.iter_mut().for_each(make_harmless),
+        Value::Object(values) => values.values_mut().for_each(make_harmless),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

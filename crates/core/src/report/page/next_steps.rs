@@ -1,16 +1,17 @@
 //! Commands for what a reader may want to do next.
 
-use super::section::{PageTable, Section};
+use super::section::Section;
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, Verdict, distinct};
 use crate::plan::Case;
+use crate::report::document::Sheet;
 use crate::report::text::join;
 use crate::store::RunFile;
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let steps = legend.runs.iter().flat_map(steps);
     let rows = distinct(steps.map(|(aim, command)| vec![aim.to_owned(), command]));
-    let table = PageTable::of_words("", &["to", "type"], rows);
+    let table = Sheet::of_text("", &["to", "type"], rows);
     Section::of_tables("next", "What next", [table])
 }
 

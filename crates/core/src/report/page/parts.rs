@@ -5,7 +5,6 @@ use super::section::{PartsBar, PartsChart, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, PlacedRow};
 use crate::analyse::{Table, TableRow};
-use crate::report::text::plain;
 use crate::report::units::{self, PrintedUnit};
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -35,7 +34,7 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed]) -> Option<PartsChart> {
     let unit = units::time(total_ns(rows.first()?));
     let most_ns = total_ns(rows.last()?);
     Some(PartsChart {
-        workload: plain(&cases[0].1.workload),
+        workload: cases[0].1.workload.clone(),
         heading: views::heading(cases[0].1),
         unit: unit.name,
         bars: rows
@@ -44,7 +43,7 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed]) -> Option<PartsChart> {
                 let parts_ns = parts_ns(placed.row)?;
                 Some(PartsBar {
                     entry: legend.entry(placed.subject.name),
-                    name: plain(placed.subject.name) + &legend.suffix(placed.subject.run),
+                    name: placed.subject.name.to_owned() + &legend.suffix(placed.subject.run),
                     total: unit.digits(total_ns(placed)),
                     widths: parts_ns.map(|ns| (ns / most_ns * 1e4).round() / 100.0),
                     words: words(placed.row, unit)?,

@@ -5,8 +5,8 @@ use super::axes;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, Conclusion, Overall, Role, Table, TableRow, Verdict};
 use crate::report::known_faults;
-use crate::report::text::{count, plain};
-use crate::report::{sheet, units};
+use crate::report::text::count;
+use crate::report::{heading, sheet, units};
 use crate::store::RunFile;
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let (caption, mut rows) = match analysis.overall.as_slice() {
         [] => {
             let case = analysis.only_case()?;
-            let heading = sheet::heading_of(case);
+            let heading = heading::heading_of(case);
             let caption = format!("{heading}: time / {}", case.baseline);
             (caption, of_case(case))
         }
@@ -91,13 +91,12 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         let findings = analysis.failed_by(&row.name);
         if let Some(failed) = known_faults::failed(&row.name, findings) {
             row.fails = known_faults::fails(findings);
-            row.failed = plain(&failed);
+            row.failed = failed;
         }
-        row.name = plain(&row.name);
     }
     Some(RankingBlock {
-        caption: plain(&caption),
-        baseline: plain(&analysis.baseline),
+        caption,
+        baseline: analysis.baseline.clone(),
         scale,
         memory: if analysis.held.is_empty() {
             "memory"
@@ -116,8 +115,8 @@ fn version(head: &RunFile, name: &str) -> String {
         .chain(&head.rows)
         .find(|info| info.name == name)
         .map_or_else(String::new, |info| match info.released() {
-            none if none.is_empty() => plain(&info.version),
-            release => plain(&release),
+            none if none.is_empty() => info.version.clone(),
+            release => release,
         })
 }
 
@@ -167,7 +166,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
     let ratio = time.ratio.filter(|_| !row.role.is_companion())?;
     let verdict = match row.role {
         Role::Baseline => "baseline".into(),
-        _ => sheet::verdict(time.verdict),
+        _ => sheet::verdict(row, "ns_per_op").to_string(),
     };
     let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
     let is_clear = matches!(

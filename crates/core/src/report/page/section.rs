@@ -1,6 +1,7 @@
-//! The parts of a page. Strings are not yet escaped; the template does that.
+//! The parts of a page. Strings from outside are as they came, but for those of charts: `lay_out` escapes
+//! the others.
 
-use crate::report::text::plain;
+use crate::report::document::Sheet;
 use plotly::Layout;
 use plotly::layout::Axis;
 use serde::Serialize;
@@ -19,12 +20,10 @@ pub struct Section {
     pub link: Option<PageLink>,
     /// Its charts.
     pub views: Vec<View>,
-    /// Its matrices, one for each run.
-    pub matrices: Vec<Matrix>,
     /// Its stacked bars, one chart for each case.
     pub parts: Vec<PartsChart>,
     /// Its tables.
-    pub tables: Vec<PageTable>,
+    pub tables: Vec<Sheet>,
     /// The meaning of their columns.
     pub legend: Vec<String>,
 }
@@ -81,51 +80,6 @@ pub struct Data {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Cases against allocators, or allocators against groups of checks.
-#[derive(Serialize)]
-pub struct Matrix {
-    pub caption: String,
-    /// What the rows are, in a word.
-    pub rows_are: &'static str,
-    pub columns: Vec<String>,
-    pub rows: Vec<MatrixRow>,
-}
-
-/// A case, or an allocator.
-#[derive(Serialize)]
-pub struct MatrixRow {
-    pub heading: String,
-    /// The id of what the page says more of it.
-    pub href: Option<String>,
-    /// Of a real program.
-    pub in_malloc: Option<InMalloc>,
-    pub cells: Vec<MatrixCell>,
-}
-
-/// The share of a program's CPU time in malloc and free, and the length of its bar in percent of
-/// the longest one.
-#[derive(Serialize)]
-pub struct InMalloc {
-    pub shown: String,
-    pub width: f64,
-}
-
-/// An allocator in a case.
-#[derive(Default, Serialize)]
-pub struct MatrixCell {
-    pub shown: String,
-    pub class: &'static str,
-    /// Strength of its colour, in percent.
-    pub heat: u32,
-    /// Its tooltip.
-    pub words: String,
-    /// The id of what the page says more of it.
-    pub href: Option<String>,
-    /// Whether it compares an allocator with another one.
-    #[serde(skip)]
-    pub compared: bool,
-}
-
 /// Stacked bars of a case, the fastest allocator first.
 #[derive(Serialize)]
 pub struct PartsChart {
@@ -149,42 +103,6 @@ pub struct PartsBar {
     pub words: String,
 }
 
-/// A table for readers.
-#[derive(Default, Serialize)]
-pub struct PageTable {
-    pub caption: String,
-    pub columns: Vec<PageColumn>,
-    pub rows: Vec<Vec<String>>,
-    /// Targets of links: an entry for each row, or none at all.
-    pub ids: Vec<Option<String>>,
-    /// Lines below it.
-    pub notes: Vec<String>,
-    /// Whether it is closed until it is asked for.
-    pub folded: bool,
-}
-
-/// The head of a column.
-#[derive(Clone, Default, Serialize)]
-pub struct PageColumn {
-    pub title: String,
-    pub kind: ColumnKind,
-}
-
-/// What the cells of a column contain: how they are aligned and broken.
-#[derive(Clone, Copy, Default, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ColumnKind {
-    /// Sentences.
-    #[default]
-    Text,
-    /// Names and intervals, never broken.
-    Word,
-    /// Right-aligned.
-    Number,
-    /// The first word decides the colour.
-    Verdict,
-}
-
 impl Section {
     /// Charts below a paragraph.
     pub fn of_views(id: &str, heading: &str, text: &str, views: Vec<View>) -> Section {
@@ -198,11 +116,7 @@ impl Section {
     }
 
     /// Those of the tables that have rows.
-    pub fn of_tables(
-        id: &str,
-        heading: &str,
-        tables: impl IntoIterator<Item = PageTable>,
-    ) -> Section {
+    pub fn of_tables(id: &str, heading: &str, tables: impl IntoIterator<Item = Sheet>) -> Section {
         let filled = tables.into_iter().filter(|table| !table.rows.is_empty());
         Section {
             id: id.into(),
@@ -216,7 +130,6 @@ impl Section {
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
             && self.tables.is_empty()
-            && self.matrices.is_empty()
             && self.parts.is_empty()
             && self.link.is_none()
     }
@@ -246,30 +159,5 @@ impl Data {
             assert_eq!(self.columns, columns, "all rows have the same columns");
         }
         self.rows.push(cells);
-    }
-}
-
-impl PageTable {
-    /// A table of words.
-    pub fn of_words(
-        caption: &str,
-        columns: &[&str],
-        rows: impl IntoIterator<Item = Vec<String>>,
-    ) -> PageTable {
-        PageTable {
-            caption: plain(caption),
-            columns: columns
-                .iter()
-                .map(|title| PageColumn {
-                    title: title.to_string(),
-                    kind: ColumnKind::Text,
-                })
-                .collect(),
-            rows: rows
-                .into_iter()
-                .map(|row| row.iter().map(|cell| plain(cell)).collect())
-                .collect(),
-            ..PageTable::default()
-        }
     }
 }

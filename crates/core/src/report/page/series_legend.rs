@@ -71,7 +71,7 @@ impl<'a> SeriesLegend<'a> {
 
     /// The title of a run: `2: heapmark-results/2026-01-01-2`, or only its name if it is alone.
     pub fn title(&self, run: usize) -> String {
-        let name = plain(&self.runs[run].run.name);
+        let name = self.runs[run].run.name.clone();
         if self.runs.len() > 1 {
             format!("{}: {name}", run + 1)
         } else {

@@ -8,7 +8,6 @@ use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::{Role, Table, TableRow};
 use crate::metric::{self, FigureRole, MemoryShape};
-use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
 use plotly::Scatter;
@@ -47,7 +46,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
                 };
                 let highest = curve.points().map(|(_, heap, _)| heap);
                 let mut numbers = json!({
-                        "process": plain(&curve.series.cell),
+                        "process": curve.series.cell,
                         "points": curve.series.points.len(),
                         "most_live_bytes": curve.most_live as u64,
                         "highest_ratio": highest.fold(0.0, f64::max),
@@ -67,7 +66,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     metric::figures()
         .filter(|metric| metric.role() == Some(FigureRole::Line))
-        .filter_map(|metric| Some((metric.column()?.0, metric.key)))
+        .filter_map(|metric| Some((metric.column()?, metric.key)))
 }
 
 /// Whether its memory is drawn between lines.

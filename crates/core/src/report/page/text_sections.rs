@@ -1,14 +1,14 @@
 //! The text and table sections of one run: its reliability, all its tables, its failures, and how
 //! and where it was measured.
 
-use super::section::{ColumnKind, PageColumn, PageTable, Section};
+use super::section::Section;
 use super::series_legend::{LegendRun, SeriesLegend};
 use super::views::distinct;
 use crate::observe::preflight::ItemState;
+use crate::report::document::{Mark, Sheet};
 use crate::report::known_faults;
-use crate::report::sheet::{self, Sheet};
-use crate::report::sheets;
-use crate::report::text::{count, join, plain, short};
+use crate::report::run::sheets;
+use crate::report::text::{count, join, short};
 use crate::report::{conclusion, legend::legend as lines, machine};
 use crate::store::AllocatorInfo;
 use std::collections::BTreeMap;
@@ -18,14 +18,14 @@ fn of_each_run(
     legend: &SeriesLegend,
     columns: &[&str],
     rows: impl Fn(&LegendRun) -> Vec<Vec<String>>,
-) -> Vec<PageTable> {
+) -> Vec<Sheet> {
     legend
         .runs
         .iter()
         .enumerate()
         .map(|(run, told)| {
             let caption = legend.caption(run).unwrap_or_default();
-            PageTable::of_words(&caption, columns, rows(told))
+            Sheet::of_text(caption, columns, rows(told))
         })
         .collect()
 }
@@ -52,14 +52,13 @@ pub fn trust(legend: &SeriesLegend) -> Section {
             let records = count(told.analysis.unplanned, "record");
             line("ignored", format!("{records} of no planned row"));
         }
-        for sheet in sheets::all(&told.analysis) {
-            let lines: Vec<String> = sheet
-                .above
+        for sheet in sheets(&told.analysis) {
+            let notes = sheet
+                .notes
                 .into_iter()
-                .chain(sheet.trust)
-                .chain(sheet.floors)
-                .chain(sheet.caution)
-                .collect();
+                .filter(|note| note.mark == Mark::None);
+            let lines = sheet.above.into_iter().chain(notes.map(|note| note.text));
+            let lines: Vec<String> = lines.collect();
             if !lines.is_empty() {
                 line(&sheet.heading, lines.join("; "));
             }
@@ -90,8 +89,9 @@ pub fn results(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
         let suffix = legend.suffix(run);
-        for sheet in sheets::all(&told.analysis) {
-            tables.push(table(sheet, &suffix));
+        for mut sheet in sheets(&told.analysis) {
+            sheet.heading += &suffix;
+            tables.push(sheet);
         }
     }
     // Few readers want each of many tables.
@@ -102,49 +102,8 @@ pub fn results(legend: &SeriesLegend) -> Section {
         id: "tables".into(),
         heading: "Tables".into(),
         tables,
-        legend: distinct(explained.map(|line| plain(&line))),
+        legend: distinct(explained),
         ..Section::default()
-    }
-}
-
-/// A table of the terminal.
-pub fn table(sheet: Sheet, suffix: &str) -> PageTable {
-    let column = |column: &sheet::Column| PageColumn {
-        title: plain(&column.title),
-        kind: match column.title.as_str() {
-            _ if column.number => ColumnKind::Number,
-            _ if column.notes => ColumnKind::Text,
-            "verdict" => ColumnKind::Verdict,
-            _ => ColumnKind::Word,
-        },
-    };
-    let height = sheet.columns.first().map_or(0, |column| column.cells.len());
-    let row = |place: usize| {
-        sheet
-            .columns
-            .iter()
-            .map(|column| &column.cells[place])
-            .map(|cell| plain(cell))
-            .collect()
-    };
-    let numberless = sheet
-        .numberless
-        .iter()
-        .map(|row| format!("{}: {}", row.allocator, row.reason));
-    let lines = sheet
-        .above
-        .iter()
-        .chain(&sheet.floors)
-        .chain(&sheet.trust)
-        .chain(&sheet.caution)
-        .cloned()
-        .chain(numberless);
-    PageTable {
-        caption: plain(&format!("{}{suffix}", sheet.heading)),
-        columns: sheet.columns.iter().map(column).collect(),
-        rows: (0..height).map(row).collect(),
-        notes: lines.map(|line| plain(&line)).collect(),
-        ..PageTable::default()
     }
 }
 
@@ -217,18 +176,18 @@ const MACHINE: [(&str, &str); 10] = [
 ];
 
 /// What most readers look for in a machine.
-pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> PageTable {
+pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> Sheet {
     let named = MACHINE
         .iter()
         .filter_map(|(key, name)| Some(vec![name.to_string(), machine.get(*key)?.clone()]));
-    PageTable::of_words(caption, &["item", "found"], named)
+    Sheet::of_text(caption, &["item", "found"], named)
 }
 
 /// Which libraries they were.
 pub fn allocators_table<'a>(
     caption: &str,
     infos: impl Iterator<Item = &'a AllocatorInfo>,
-) -> PageTable {
+) -> Sheet {
     let rows = infos.map(|info| {
         vec![
             info.name.clone(),
@@ -240,11 +199,15 @@ pub fn allocators_table<'a>(
         ]
     });
     let columns = ["name", "release", "version", "from", "build-id", "SHA-256"];
-    PageTable::of_words(caption, &columns, rows)
+    Sheet::of_text(caption, &columns, rows)
 }
 
-/// The last tables of a run's method that are closed at first: prices, allocators.
-const FOLDED: usize = 2;
+fn folded(sheet: Sheet) -> Sheet {
+    Sheet {
+        folded: true,
+        ..sheet
+    }
+}
 
 /// The machine, its preflight, the allocators, and how it was measured.
 pub fn method(legend: &SeriesLegend) -> Section {
@@ -252,9 +215,9 @@ pub fn method(legend: &SeriesLegend) -> Section {
     for (run, told) in legend.runs.iter().enumerate() {
         let head = told.run.head;
         let suffix = legend.suffix(run);
-        let mut add = |table: PageTable| {
-            tables.push(PageTable {
-                caption: plain(&format!("{}{suffix}", table.caption)),
+        let mut add = |table: Sheet| {
+            tables.push(Sheet {
+                heading: format!("{}{suffix}", table.heading),
                 ..table
             });
         };
@@ -278,26 +241,13 @@ pub fn method(legend: &SeriesLegend) -> Section {
                     })
             });
         let columns = ["item", "state", "found", "means"];
-        add(PageTable::of_words("Set up", &columns, distinct(told_of)));
-        let rows = head
-            .preflights
-            .prices
-            .iter()
-            .flat_map(|it| &it.prices)
-            .map(|price| {
-                let mut cells = machine::price_cells(price).to_vec();
-                cells.push(price.means.clone());
-                cells
-            });
-        let columns = [&machine::PRICE_COLUMNS[..], &["means"]].concat();
-        add(PageTable::of_words("Prices", &columns, rows));
-        let infos = head.allocators.iter().chain(&head.rows);
-        add(allocators_table("Allocators and programs", infos));
+        add(Sheet::of_text("Set up", &columns, distinct(told_of)));
         // The head of the page has the versions; the rest is for few.
-        let opened = tables.len() - FOLDED;
-        tables[opened..]
-            .iter_mut()
-            .for_each(|table| table.folded = true);
+        for prices in &head.preflights.prices {
+            add(folded(machine::price_table(prices)));
+        }
+        let infos = head.allocators.iter().chain(&head.rows);
+        add(folded(allocators_table("Allocators and programs", infos)));
         let known = |key: &str| MACHINE.iter().any(|(known, _)| *known == key);
         let further = head
             .machine
@@ -305,10 +255,7 @@ pub fn method(legend: &SeriesLegend) -> Section {
             .filter(|(key, _)| !known(key))
             .map(|(key, value)| vec![key.replace('_', " "), value.clone()]);
         let caption = format!("More about the machine{suffix}");
-        tables.push(PageTable {
-            folded: true,
-            ..PageTable::of_words(&caption, &["item", "found"], further)
-        });
+        tables.push(folded(Sheet::of_text(caption, &["item", "found"], further)));
     }
     Section::of_tables("method", "Machine and method", tables)
 }

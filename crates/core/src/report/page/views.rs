@@ -4,8 +4,7 @@
 use super::section::{Data, Entry, Plot, View};
 pub use crate::analyse::distinct;
 use crate::analyse::{Table, TableRow};
-use crate::report::sheet::heading_of;
-use crate::report::text::plain;
+pub use crate::report::heading::heading_of as heading;
 use plotly::Scatter;
 use plotly::common::{HoverInfo, Mode};
 use serde::Serialize;
@@ -57,9 +56,9 @@ pub fn ranked<'a>(cases: &[Placed<'a>]) -> Vec<PlacedRow<'a>> {
 pub fn add_row(data: &mut Data, subject: Entry, case: &Table, numbers: Value) {
     let mut row = json!({
         "run": subject.run + 1,
-        "workload": plain(&case.workload),
+        "workload": case.workload,
         "threads": case.threads,
-        "allocator": plain(subject.name),
+        "allocator": subject.name,
     });
     let numbers = numbers.as_object().expect("numbers name their columns");
     for (column, number) in numbers {
@@ -109,7 +108,7 @@ pub fn by_workload<'a, P: IntoIterator<Item = Plot>>(
 ) -> Vec<View> {
     let mut views = Vec::new();
     for cases in grouped(cases, |(_, case)| case.workload.to_owned()) {
-        let workload = plain(&cases[0].1.workload);
+        let workload = cases[0].1.workload.clone();
         let mut data = Data::default();
         let mut plots = Vec::from_iter(draw(&cases, &workload, &mut data));
         plots.retain(|plot| !plot.traces.is_empty());
@@ -122,11 +121,6 @@ pub fn by_workload<'a, P: IntoIterator<Item = Plot>>(
         }
     }
     views
-}
-
-/// `larson, 2 threads`.
-pub fn heading(case: &Table) -> String {
-    plain(&heading_of(case))
 }
 
 /// Groups those with the same key, in the order in which the keys first occur.

@@ -7,7 +7,6 @@ use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::analyse::Table;
-use crate::report::text::plain;
 use crate::report::{units, whole};
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
 use plotly::{Bar, Scatter};
@@ -58,9 +57,9 @@ fn plots(legend: &SeriesLegend, cases: &[Placed], heading: &str, data: &mut Data
         let peak_rss_bytes = median("peak_rss_bytes");
         data.row(json!({
             "run": subject.run + 1,
-            "workload": plain(&placed.case.workload),
+            "workload": placed.case.workload,
             "threads": placed.case.threads,
-            "row": plain(subject.name),
+            "row": subject.name,
             "wall_ns": wall_ns,
             "cpu_ns": cpu_ns,
             "peak_rss_bytes": peak_rss_bytes,

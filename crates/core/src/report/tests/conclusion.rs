@@ -129,7 +129,7 @@ fn the_overall_table_has_the_cases_that_have_no_verdict() {
         width: 200,
         colour: false,
     };
-    let heading = "Overall: time / glibc, geometric mean over 4 cases [95 %";
+    let heading = "Overall: time / glibc, geometric mean over 4 cases\n";
     assert!(on(screen, &lab).contains(heading), "{}", on(WIDE, &lab));
     assert_eq!(
         on(screen, &lab).matches("nothing is claimed here").count(),

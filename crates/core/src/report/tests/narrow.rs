@@ -1,108 +1,95 @@
 //! Tables that are wider than the terminal.
 
+use crate::metric::Unit;
+use crate::report::document::{Block, Cell, Sheet};
+use crate::report::render::terminal;
 use crate::report::screen::Screen;
-use crate::report::sheet::{Column, Sheet, Spare};
-use crate::report::terminal::sheet_text;
 
-/// A table of four columns at this width, and the columns that were left out.
-fn at(width: usize, name: &str) -> (String, Vec<String>) {
-    let numbers = |title: &str, cell: &str| Column::numbers(title, [cell.to_owned()]);
-    let columns = vec![
-        Column::words("allocator", [name.to_owned()]),
-        numbers("at peak RSS", "1.64x"),
-        Column {
-            spare: Spare::Late,
-            ..numbers("idle 0 s", "16.1 MiB")
-        },
-        numbers("sparse pages", "0.4 %").spare(),
+/// A table of four columns, and one of notes, at this width.
+fn at(width: usize, name: &str) -> String {
+    let columns = [
+        "allocator",
+        "at peak RSS",
+        "idle 0 s",
+        "sparse pages",
+        "notes",
     ];
-    let (sheet, mut dropped) = (
-        Sheet {
-            heading: "memory".into(),
-            columns,
-            ..Sheet::default()
-        },
-        Vec::new(),
-    );
-    (
-        sheet_text(
-            sheet,
-            Screen {
-                width,
-                colour: false,
-            },
-            &mut dropped,
-        ),
-        dropped,
+    let mib = f64::from(1 << 20);
+    let row = |name: &str, note: &str| {
+        [
+            name.into(),
+            (1.64, Unit::Times).into(),
+            (16.1 * mib, Unit::Bytes).into(),
+            (0.004, Unit::Share).into(),
+            Cell::text(note),
+        ]
+    };
+    let rows = [
+        row(name, ""),
+        row("glibc", "stalled in 1 of 10, purge 13 %"),
+    ];
+    let screen = Screen {
+        width,
+        colour: false,
+    };
+    terminal(
+        &[Block::Sheet(Sheet::new("memory", &columns, rows))],
+        screen,
     )
 }
 
 #[test]
-fn a_narrow_table_drops_what_it_can_do_without_then_breaks_headings_between_words_and_never_a_cell()
-{
-    let name = "mimalloc3, whose name takes forty-nine characters";
-    assert_eq!(name.len(), "mimalloc3".len() + 40);
-    let (whole, none) = at(88, name);
-    assert!(
-        whole.contains("  at peak RSS  idle 0 s  sparse pages") && none.is_empty(),
-        "{whole}"
-    );
-    let (dropped, early) = at(87, name);
-    assert!(dropped.contains("  at peak RSS  idle 0 s\n"), "{dropped}");
-    assert_eq!(early, ["sparse pages"]);
-    let (broken, early) = at(70, name);
-    assert!(
-        broken.contains("characters    1.64x  16.1 MiB\n") && broken.contains("at peak"),
-        "{broken}"
-    );
-    assert_eq!(early, ["sparse pages"]);
-    let (narrow, all) = at(64, name);
-    assert!(
-        narrow.contains("characters  ") && narrow.contains("1.64x\n"),
-        "{narrow}"
-    );
-    assert_eq!(all, ["sparse pages", "idle 0 s"]);
-}
-
-#[test]
-fn what_room_there_is_goes_to_the_headings_that_are_broken_most() {
-    let numbers = |title: &str| Column::numbers(title, ["1.00x".to_owned()]);
-    let columns = vec![
-        Column::words("allocator", ["glibc".repeat(9) + "1.23"]),
-        numbers("at peak demand"),
-        numbers("at peak RSS"),
-    ];
-    let sheet = Sheet {
-        heading: "memory".into(),
-        columns,
-        ..Sheet::default()
-    };
-    let text = sheet_text(
-        sheet,
-        Screen {
-            width: 72,
-            colour: false,
-        },
-        &mut Vec::new(),
+fn titles_break_between_words_then_columns_follow_below_and_nothing_is_lost() {
+    let whole = at(85, "mimalloc3");
+    assert_eq!(
+        whole,
+        "\
+memory
+  allocator  at peak RSS  idle 0 s  sparse pages  notes
+  mimalloc3        1.64x  16.1 MiB         0.4 %
+  glibc            1.64x  16.1 MiB         0.4 %  stalled in 1 of 10, purge 13 %
+"
     );
     assert_eq!(
-        text.lines().count(),
-        4,
-        "the heading, two lines of titles, a row: {text}"
+        at(67, "mimalloc3"),
+        "\
+memory
+                 at
+               peak              sparse
+  allocator     RSS  idle 0 s     pages  notes
+  mimalloc3   1.64x  16.1 MiB     0.4 %
+  glibc       1.64x  16.1 MiB     0.4 %  stalled in 1 of 10, purge
+                                         13 %
+"
     );
+    for width in [60, 64, 70, 100] {
+        let text = at(width, "mimalloc3, whose name takes forty characters");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{text}"
+        );
+        for word in ["1.64x", "16.1 MiB", "0.4 %", "stalled in 1 of", "sparse"] {
+            assert!(text.contains(word), "{width}: {word} is missing in {text}");
+        }
+    }
 }
 
 #[test]
 fn a_table_that_is_too_wide_for_a_phone_becomes_cards_with_all_numbers() {
-    let (table, none) = at(48, "mimalloc3");
-    assert!(
-        table.contains("allocator  at peak RSS  idle 0 s"),
-        "{table}"
-    );
-    let (cards, all) = at(47, "mimalloc3");
-    assert_eq!((none.len(), all.len()), (0, 0));
     assert_eq!(
-        cards,
-        "memory\n  mimalloc3\n    at peak RSS   1.64x\n    idle 0 s      16.1 MiB\n    sparse pages  0.4 %\n"
+        at(40, "mimalloc3"),
+        "\
+memory
+  mimalloc3
+    at peak RSS   1.64x
+    idle 0 s      16.1 MiB
+    sparse pages  0.4 %
+  glibc
+    at peak RSS   1.64x
+    idle 0 s      16.1 MiB
+    sparse pages  0.4 %
+    notes         stalled in 1 of 10,
+                  purge 13 %
+"
     );
 }

@@ -413,13 +413,17 @@ fn a_real_program_without_numbers_under_the_baseline_is_not_one_that_needs_no_al
         lab = lab.told(&format!("{program}@2/check/glibc"), &facts);
     }
     let analysis = analyse(&lab.run, &lab.records);
-    let text = programs(&lab.run, &analysis, Path::new("runs/1"), WIDE).unwrap();
+    let blocks = programs(&lab.run, &analysis, Path::new("runs/1")).unwrap();
+    let text = render::terminal(&blocks, WIDE);
     for says in [
         "No numbers under glibc, and so in no mean: redis.",
         "Mean: geometric, over 2 programs.",
     ] {
         assert!(text.contains(says), "{says} is missing in\n{text}");
     }
-    let line = text.lines().find(|line| line.starts_with("redis")).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("  redis"))
+        .unwrap();
     assert!(line.contains("fail"), "{line}");
 }

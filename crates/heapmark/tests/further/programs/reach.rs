@@ -221,7 +221,7 @@ fn memory_that_is_not_mallocs_is_said_above_the_table_and_few_calls_are_counted(
         &crate::support::home::record(&records, "check", "glibc")["measurement"]["figures"];
     assert_eq!(figures["malloc_calls"], 2.0, "{figures}");
     let place_of = |words: &str| end.stdout.find(words).unwrap();
-    assert!(place_of("No row's") < place_of("wall s"), "{}", end.stdout);
+    assert!(place_of("No row's") < place_of("verdict"), "{}", end.stdout);
     // The same bytes from malloc.
     let source = MAPS.replace(
         "= mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)",

@@ -127,7 +127,7 @@ fn each_allocator_is_timed_beside_itself_without_huge_pages() {
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     for words in [
         "churn-thp-machine, 1 thread, huge pages: machine",
-        "machine / never [95",
+        "machine / never",
     ] {
         assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
     }

@@ -364,7 +364,7 @@ fn the_answer_is_there_provisionally_as_soon_as_there_are_intervals_and_only_on_
     let said = on_terminal("8", &[], "seen");
     let heading = "Provisional, after 6 of 8 blocks";
     let (_, table) = said.split_once(heading).expect(&said);
-    assert_eq!(table.matches("\nglibc-arena1 ").count(), 1, "{said}");
+    assert_eq!(table.matches("\n  glibc-arena1 ").count(), 1, "{said}");
     assert!(!table.contains(heading), "twice: {said}");
     // It is nowhere in the run, which ends as one that nothing was said of.
     assert!(

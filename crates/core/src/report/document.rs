@@ -1,0 +1,373 @@
+//! What a report contains: blocks of text and tables of values with their units. A document has no
+//! width, no colour and no escapes: only the renderers know these. Strings from outside are as they came.
+
+use super::units;
+use crate::analyse::{Ratio, TableCell, Verdict};
+use crate::metric::{Metric, Unit};
+use serde::{Serialize, Serializer};
+use std::fmt::{self, Display, Formatter};
+
+/// A part of a document.
+pub enum Block {
+    /// A paragraph.
+    Text(Note),
+    /// Lines that belong together.
+    Notes(Notes),
+    /// A table.
+    Sheet(Sheet),
+}
+
+/// Lines below a heading, or without one.
+#[derive(Default)]
+pub struct Notes {
+    /// Empty if there is none.
+    pub heading: Note,
+    /// One sentence each, or a few.
+    pub lines: Vec<Note>,
+}
+
+/// Text and its importance.
+#[derive(Clone, Default, Serialize)]
+pub struct Note {
+    /// Plain words.
+    pub text: String,
+    /// What a colour may repeat.
+    pub mark: Mark,
+}
+
+/// What a cell or a note says in a word; colours only repeat it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// Nothing.
+    #[default]
+    None,
+    /// It is what the document says above all.
+    Strong,
+    /// It calls for doubt.
+    Doubt,
+    /// Less than what it is compared with.
+    Faster,
+    /// More than that.
+    Slower,
+    /// No difference that matters.
+    Same,
+    /// No difference that is known.
+    Unclear,
+    /// Nothing is claimed.
+    Withheld,
+    /// What the others are compared with.
+    Baseline,
+    /// There is no number, and nothing has failed.
+    Gap,
+    /// Something has failed.
+    Failed,
+}
+
+/// A table, and what must be read with it.
+#[derive(Default, Serialize)]
+pub struct Sheet {
+    /// `larson, 2 threads (oversubscribed)`.
+    pub heading: String,
+    /// What must be known before the first number is read.
+    pub above: Option<String>,
+    /// A title for each column. A screen breaks titles at their line breaks, if they have any.
+    pub columns: Vec<String>,
+    /// The first cell of each names what the others are of.
+    pub rows: Vec<Vec<Cell>>,
+    /// Below it.
+    pub notes: Vec<Note>,
+    /// Whether a page shows it only if it is asked for.
+    pub folded: bool,
+    /// Whether a page shows its cells as coloured fields.
+    pub is_matrix: bool,
+    /// How many of the first columns say what a row is of; 0 is one.
+    pub heads: usize,
+}
+
+/// A value, and what a reader is told of it.
+#[derive(Clone, Default, Serialize)]
+pub struct Cell {
+    /// Before the value: `<= `, `~`.
+    pub sign: &'static str,
+    /// What is shown.
+    pub value: Value,
+    /// The word for it.
+    pub mark: Mark,
+    /// Strength of its colour on a page, in percent.
+    pub heat: u32,
+    /// What a page says of it if it is pointed at.
+    pub words: String,
+    /// The id of what a page says more of it.
+    pub href: Option<String>,
+    /// Its own id on a page.
+    pub id: Option<String>,
+    /// The length of a bar, over the longest of its column.
+    pub bar: Option<f64>,
+}
+
+/// What is in a cell.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// Not known.
+    #[default]
+    Nothing,
+    /// A name, a verdict: never broken.
+    Word(String),
+    /// Sentences.
+    Text(String),
+    /// A number with its unit.
+    Number(f64, Unit),
+    /// A number in the unit of its column's title.
+    Digits(f64),
+    /// One number over another.
+    Ratio(f64),
+    /// The same beside many others, in two decimals.
+    Short(f64),
+    /// The same with its interval.
+    Interval(Ratio),
+}
+
+/// How a column is aligned and broken.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Alignment {
+    /// Left, between words.
+    Text,
+    /// Left, never.
+    Word,
+    /// Right, never.
+    Number,
+}
+
+impl Block {
+    /// A paragraph.
+    pub fn text(text: impl Into<String>) -> Block {
+        Block::Text(text.into().into())
+    }
+
+    /// Lines without a heading.
+    pub fn notes(lines: impl IntoIterator<Item: Into<Note>>) -> Block {
+        Block::lines("", Mark::None, lines)
+    }
+
+    /// Lines below a heading.
+    pub fn lines(
+        heading: impl Into<String>,
+        mark: Mark,
+        lines: impl IntoIterator<Item: Into<Note>>,
+    ) -> Block {
+        Block::Notes(Notes {
+            heading: Note::marked(heading, mark),
+            lines: lines.into_iter().map(Into::into).collect(),
+        })
+    }
+
+    /// Whether it shows nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Block::Text(note) => note.text.is_empty(),
+            Block::Notes(notes) => notes.lines.is_empty(),
+            Block::Sheet(sheet) => sheet.rows.is_empty() && sheet.notes.is_empty(),
+        }
+    }
+}
+
+impl Note {
+    /// Text with a mark.
+    pub fn marked(text: impl Into<String>, mark: Mark) -> Note {
+        Note {
+            text: text.into(),
+            mark,
+        }
+    }
+}
+
+impl Sheet {
+    /// A table of these columns.
+    pub fn new<R: IntoIterator<Item: Into<Cell>>>(
+        heading: impl Into<String>,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = R>,
+    ) -> Sheet {
+        let row = |cells: R| cells.into_iter().map(Into::into).collect();
+        Sheet {
+            heading: heading.into(),
+            columns: columns.iter().map(|title| title.to_string()).collect(),
+            rows: rows.into_iter().map(row).collect(),
+            ..Sheet::default()
+        }
+    }
+
+    /// A table of sentences.
+    pub fn of_text(
+        heading: impl Into<String>,
+        columns: &[&str],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Sheet {
+        let cells = |row: Vec<String>| row.into_iter().map(Cell::text);
+        Sheet::new(heading, columns, rows.into_iter().map(cells))
+    }
+
+    /// Adds lines below it.
+    pub fn remark(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.notes.extend(lines.into_iter().map(Note::from));
+    }
+
+    /// As the first cell with a value asks for.
+    pub fn alignment(&self, column: usize) -> Alignment {
+        let alignment = |row: &Vec<Cell>| match &row.get(column)?.value {
+            Value::Text(_) => Some(Alignment::Text),
+            Value::Number(..) | Value::Digits(_) | Value::Ratio(_) | Value::Short(_) => {
+                Some(Alignment::Number)
+            }
+            Value::Interval(_) => Some(Alignment::Word),
+            Value::Word(_) | Value::Nothing => None,
+        };
+        if self.is_matrix && column > 0 {
+            return Alignment::Number;
+        }
+        let mut rows = self.rows.iter();
+        rows.find_map(alignment).unwrap_or(Alignment::Word)
+    }
+}
+
+impl Cell {
+    /// Sentences.
+    pub fn text(text: impl Into<String>) -> Cell {
+        Value::Text(text.into()).into()
+    }
+
+    /// A number over another.
+    pub fn ratio(ratio: f64) -> Cell {
+        Value::Ratio(ratio).into()
+    }
+
+    /// The verdict on a value; nothing for a row that is not judged.
+    pub fn verdict(verdict: Option<Verdict>, by: &Metric) -> Cell {
+        let Some(verdict) = verdict else {
+            return "".into();
+        };
+        let word = match verdict {
+            Verdict::Unclear {
+                blocks_more: Some(more),
+            } => format!("unclear (+{more})"),
+            Verdict::TooFew {
+                blocks_more: Some(more),
+            } => format!("too few (+{more})"),
+            verdict => verdict.word_of(by).to_owned(),
+        };
+        Cell {
+            mark: Mark::of(verdict),
+            ..word.into()
+        }
+    }
+}
+
+impl Mark {
+    /// That of a verdict.
+    pub fn of(verdict: Verdict) -> Mark {
+        match verdict {
+            Verdict::Faster => Mark::Faster,
+            Verdict::Slower => Mark::Slower,
+            Verdict::Same | Verdict::Small => Mark::Same,
+            Verdict::TooFew { .. } | Verdict::Unclear { .. } => Mark::Unclear,
+            Verdict::AaCopyDiffers => Mark::Withheld,
+        }
+    }
+}
+
+impl Display for Cell {
+    fn fmt(&self, out: &mut Formatter) -> fmt::Result {
+        write!(out, "{}{}", self.sign, self.value)
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, out: &mut Formatter) -> fmt::Result {
+        out.write_str(&match self {
+            Value::Nothing => "-".into(),
+            Value::Word(text) | Value::Text(text) => text.into(),
+            Value::Number(number, unit) => units::value(*unit, *number),
+            Value::Digits(number) => units::digits(*number),
+            Value::Ratio(ratio) => units::ratio(*ratio),
+            Value::Short(ratio) => units::short(*ratio),
+            Value::Interval(ratio) => units::interval(ratio),
+        })
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Note {
+        Note::marked(text, Mark::None)
+    }
+}
+
+impl From<Value> for Cell {
+    fn from(value: Value) -> Cell {
+        Cell {
+            value,
+            ..Cell::default()
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(word: String) -> Cell {
+        Value::Word(word).into()
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(word: &str) -> Cell {
+        word.to_owned().into()
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(word: &String) -> Cell {
+        word.clone().into()
+    }
+}
+
+impl From<(f64, Unit)> for Cell {
+    fn from((number, unit): (f64, Unit)) -> Cell {
+        Value::Number(number, unit).into()
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(count: u64) -> Cell {
+        (count as f64, Unit::Count).into()
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Cell {
+        Value::Digits(number).into()
+    }
+}
+
+impl From<Ratio> for Cell {
+    fn from(ratio: Ratio) -> Cell {
+        Value::Interval(ratio).into()
+    }
+}
+
+impl From<&TableCell> for Cell {
+    fn from(cell: &TableCell) -> Cell {
+        (cell.spread.median, cell.metric.unit).into()
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(known: Option<T>) -> Cell {
+        known.map_or_else(Cell::default, Into::into)
+    }
+}

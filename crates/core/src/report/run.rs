@@ -1,0 +1,85 @@
+//! All tables of a run of any kind as a document, for a terminal and as Markdown.
+
+use super::document::{Block, Mark, Note, Sheet};
+use super::machine::{lines_of_prices, machine_line};
+use super::render;
+use super::screen::Screen;
+use super::text::enclosed;
+use super::{conclusion, count, footprint, hardening, latency, legend, limit, sheet, timed};
+use crate::analyse::{Analysis, Conclusion, Failure};
+use crate::execute::last_useful_line;
+use crate::store::RunFile;
+
+/// All tables, the processes that did not end `ok`, the legend and the verdict.
+pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
+    let mut blocks = body(analysis);
+    blocks.push(answer(&conclusion::conclusion(analysis), analysis));
+    render::terminal(&blocks, screen)
+}
+
+/// The verdict first, then where it was measured, and the same.
+pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
+    let verdict = Note::marked(conclusion::conclusion(analysis), Mark::Strong);
+    let mut blocks = vec![
+        Block::Text(verdict),
+        Block::text(conclusion::head(run, analysis)),
+    ];
+    blocks.extend(body(analysis));
+    let machine = run.machine.iter();
+    let facts = machine.map(|(key, value)| format!("{key}: {value}"));
+    blocks.push(Block::lines("Machine", Mark::None, facts));
+    render::markdown(&blocks)
+}
+
+/// The tables, in their order.
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    timed::sheets(analysis)
+        .into_iter()
+        .chain(latency::sheets(analysis))
+        .chain(count::sheets(analysis))
+        .chain(footprint::sheets(analysis))
+        .chain(limit::sheets(analysis))
+        .collect()
+}
+
+fn body(analysis: &Analysis) -> Vec<Block> {
+    let mut sheets = sheets(analysis);
+    sheets.extend(hardening::sheet(analysis));
+    sheets.push(sheet::overall(analysis));
+    let mut blocks: Vec<Block> = sheets.into_iter().map(Block::Sheet).collect();
+    blocks.extend(conclusion::interference(analysis).map(Block::text));
+    blocks.push(failures(analysis));
+    let lines = legend::legend(analysis)
+        .into_iter()
+        .chain(conclusion::unplanned(analysis))
+        .chain(machine_line(analysis))
+        .chain(lines_of_prices(analysis));
+    blocks.push(Block::lines("Legend", Mark::None, lines));
+    blocks
+}
+
+/// The sentences that a run ends with.
+pub fn answer(sentences: &str, analysis: &Analysis) -> Block {
+    let mark = match analysis.conclusion {
+        Conclusion::Fastest(_) => Mark::Strong,
+        _ => Mark::Doubt,
+    };
+    Block::Text(Note::marked(sentences, mark))
+}
+
+/// The processes that did not end `ok`, if there are any.
+pub fn failures(analysis: &Analysis) -> Block {
+    let lines = analysis.failures.iter().map(line);
+    Block::lines("Not ok", Mark::Failed, lines)
+}
+
+fn line(failure: &Failure) -> String {
+    let more = match failure.cells.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let cell = failure.cells.first().map_or("", |cell| cell);
+    let stderr = last_useful_line(&failure.stderr).unwrap_or_default();
+    let stderr = enclosed(" (stderr: ", stderr, ")");
+    format!("{cell}{more}: {}{stderr}", failure.outcome)
+}
