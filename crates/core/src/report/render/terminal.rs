@@ -66,7 +66,7 @@ const CARDS_BELOW: usize = 60;
 const LEAST_TEXT: usize = 16;
 
 /// A column of a table.
-struct Measured {
+struct TextColumn {
     title: String,
     alignment: Alignment,
     cells: Vec<String>,
@@ -82,7 +82,7 @@ struct Measured {
 /// narrow screen each row is a card.
 struct Layout<'a> {
     sheet: &'a Sheet,
-    columns: Vec<Measured>,
+    columns: Vec<TextColumn>,
     /// Before the first column.
     indent: usize,
     screen: Screen,
@@ -100,8 +100,8 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-impl Measured {
-    fn new(sheet: &Sheet, place: usize) -> Measured {
+impl TextColumn {
+    fn new(sheet: &Sheet, place: usize) -> TextColumn {
         let title = join(sheet.columns[place].split('\n').map(plain), "\n");
         let separator = if title.contains('\n') { '\n' } else { ' ' };
         let alignment = sheet.alignment(place);
@@ -111,7 +111,7 @@ impl Measured {
             Alignment::Text => widest_cell.min(LEAST_TEXT),
             Alignment::Word | Alignment::Number => widest_cell,
         };
-        Measured {
+        TextColumn {
             whole: widest_cell.max(widest(title.lines())),
             least: least_cell.max(widest(title.split(separator))),
             title,
@@ -162,7 +162,7 @@ fn bar(share: f64) -> String {
 }
 
 /// The width of each: what room is left goes to the columns that are broken most.
-fn widths(columns: &[&Measured], left: usize) -> Vec<usize> {
+fn widths(columns: &[&TextColumn], left: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = columns.iter().map(|column| column.least).collect();
     for _ in 0..left {
         let missing = |place: &usize| columns[*place].whole - widths[*place];
@@ -177,7 +177,7 @@ fn widths(columns: &[&Measured], left: usize) -> Vec<usize> {
 
 impl Layout<'_> {
     fn new(sheet: &Sheet, indent: usize, screen: Screen) -> Layout<'_> {
-        let columns = (0..sheet.columns.len()).map(|place| Measured::new(sheet, place));
+        let columns = (0..sheet.columns.len()).map(|place| TextColumn::new(sheet, place));
         Layout {
             sheet,
             columns: columns.collect(),
@@ -216,7 +216,7 @@ impl Layout<'_> {
 
     /// Columns side by side. Rows that have nothing in them are left out.
     fn band(&self, places: &[usize], gap: usize) -> Vec<String> {
-        let columns: Vec<&Measured> = places.iter().map(|place| &self.columns[*place]).collect();
+        let columns: Vec<&TextColumn> = places.iter().map(|place| &self.columns[*place]).collect();
         let left = self.screen.width.saturating_sub(self.needs(places, gap));
         let widths = widths(&columns, left);
         let row = |cells: Vec<Vec<String>>, marks: &[Mark]| -> Vec<String> {
