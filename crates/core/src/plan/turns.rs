@@ -25,9 +25,9 @@ pub struct Asked {
     pub lengths_ms: Vec<u32>,
 }
 
-/// The lengths that are used unless others are asked for. A process finds its data taken out of the caches when its turn begins,
-/// which is less than 1 % of such turns.
-pub const LENGTHS_MS: [u32; 2] = [20, 80];
+/// The lengths that are used unless others are asked for: longer turns are noisier, and in shorter ones the caches that are cold
+/// when a turn begins weigh more.
+pub const LENGTHS_MS: [u32; 2] = [10, 40];
 /// A duet of a command ends once both sides together have used so much CPU time.
 pub const ENOUGH_MS: u32 = 1500;
 /// The kernel gives slices of at most 0.1 s.

@@ -67,8 +67,8 @@ pub struct Comparison {
     #[arg(long, value_name = "P", value_parser = age, conflicts_with = "turns", help_heading = "What is measured")]
     pub age: Option<u8>,
     /// Who lets an allocator and the baseline take turns on one CPU, where one thread works at a time: `stop`, heapmark, or
-    /// `slices`, the scheduler (Linux 6.12 and newer), whose turns end whenever something else runs there; `stop=10,40`: turns of
-    /// these milliseconds [default: stop=20,80]
+    /// `slices`, the scheduler (Linux 6.12 and newer), whose turns end whenever something else runs there; `stop=20,80`: turns of
+    /// these milliseconds [default: stop=10,40]
     #[arg(long, value_name = "BY", help_heading = "What is measured")]
     pub turns: Option<AskedTurns>,
     /// Let each process run alone, and compare wall times: for what waits, and to see what taking turns changes
