@@ -5,7 +5,7 @@ use super::JudgedCase;
 use super::group::Group;
 use super::memory::Memory;
 use super::ratio::Ratio;
-use heapmark_stats::{above_floor, geometric_mean};
+use heapmark_stats::geometric_mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Candidate {
     /// Its name.
     pub name: String,
-    /// Per case: ln ns/op without a high floor by block, relative to the baseline's process of the same slot; 0 for the
+    /// Per case: ln ns/op by block, relative to the baseline's process of the same slot; 0 for the
     /// baseline itself.
     pub logs: Vec<BTreeMap<u32, f64>>,
     /// Per case.
@@ -53,16 +53,14 @@ impl Candidate {
 }
 
 fn logs(group: &Group, baseline: Option<&Group>, judged: &JudgedCase) -> BTreeMap<u32, f64> {
-    let (clock, floor_ns) = (judged.clock, judged.floor_ns);
+    let clock = judged.clock;
     if let Some(baseline) = baseline.filter(|baseline| !baseline.processes.is_empty()) {
-        return group.log_times(baseline, clock, floor_ns);
+        return group.log_times(baseline, clock);
     }
     group
         .processes
         .iter()
-        .filter_map(|((block, _), (_, process))| {
-            Some((*block, above_floor(clock.of(process)?, floor_ns).ln()))
-        })
+        .filter_map(|((block, _), (_, process))| Some((*block, clock.of(process)?.ln())))
         .collect()
 }
 

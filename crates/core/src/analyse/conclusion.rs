@@ -103,12 +103,6 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
             .for_each(|table| *table = table.by(Clock::Wall));
     }
     let clock = tables.first().map_or(Clock::Wall, |table| table.clock);
-    // With a single case the sentence must agree with the table, whose ratios include the floor.
-    if let [only] = &mut tables[..]
-        && !only.case.floor_is_high
-    {
-        only.floor_ns = 0.0;
-    }
     // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
     // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();

@@ -12,7 +12,7 @@ use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use heapmark_stats::{above_floor, median};
+use heapmark_stats::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.
@@ -261,15 +261,13 @@ impl<'a> Group<'a> {
         both.collect()
     }
 
-    /// ln of its time over the other's, both without this floor, by block: a candidate runs once in a
-    /// block, so its block identifies the pair.
-    pub fn log_times(&self, other: &Group, clock: Clock, floor_ns: f64) -> BTreeMap<u32, f64> {
-        self.log_ratios(other, |process| {
-            Some(above_floor(clock.of(process)?, floor_ns))
-        })
-        .into_iter()
-        .map(|((block, _), log)| (block, log))
-        .collect()
+    /// ln of its time over the other's, by block: a candidate runs once in a block, so its block
+    /// identifies the pair.
+    pub fn log_times(&self, other: &Group, clock: Clock) -> BTreeMap<u32, f64> {
+        self.log_ratios(other, |process| clock.of(process))
+            .into_iter()
+            .map(|((block, _), log)| (block, log))
+            .collect()
     }
 
     /// The median of a value over the processes that have it.
@@ -347,7 +345,7 @@ impl<'a> CaseGroups<'a> {
             .map(|(_, row)| row)
     }
 
-    /// The harness's own time, if it was measured. A mean over cases takes it out of all times.
+    /// The harness's own time, if it was measured.
     pub fn floor_ns(&self, clock: Clock) -> Option<f64> {
         let floor = self.fastest(Role::Floor)?;
         floor.median_of(|_, process| clock.of(process))

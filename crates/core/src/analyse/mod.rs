@@ -464,8 +464,6 @@ struct JudgedCase<'a> {
     table: &'a CaseGroups<'a>,
     /// The times that are compared.
     clock: Clock,
-    /// What a mean over cases takes out of them.
-    floor_ns: f64,
 }
 
 impl<'a> JudgedCase<'a> {
@@ -474,17 +472,12 @@ impl<'a> JudgedCase<'a> {
             case,
             table,
             clock: Clock::Wall,
-            floor_ns: table.floor_ns(Clock::Wall).unwrap_or_default(),
         }
     }
 
     /// The same, to be compared by this clock.
     fn by(&self, clock: Clock) -> JudgedCase<'a> {
-        JudgedCase {
-            clock,
-            floor_ns: self.table.floor_ns(clock).unwrap_or_default(),
-            ..*self
-        }
+        JudgedCase { clock, ..*self }
     }
 }
 

@@ -2,9 +2,9 @@
 //! averaged across workloads.
 
 use super::memory::{Memory, MemoryRatio};
+use super::ratio::Ratio;
 use super::role::Role;
 use super::table::TableRow;
-use super::times::TimeParts;
 use super::{JudgedCase, Verdict};
 use crate::store::RunFile;
 use heapmark_stats::{above_floor, geometric_mean, mean, mean_shift};
@@ -24,6 +24,8 @@ pub struct Overall {
     /// Where the ratio of another run on the same machine lies with 95 %: that, and what runs differ by
     /// beyond it. `None` without an interval.
     pub run_to_run: Option<(f64, f64)>,
+    /// The same of malloc and free alone, the harness left out in each block; `None` if it was not measured in each case.
+    pub alone: Option<Ratio>,
     /// Cases that are included.
     pub cases: usize,
     /// Cases among them in which it is faster than the baseline.
@@ -74,8 +76,12 @@ pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
 }
 
 fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) -> Option<Overall> {
-    let logs = tables.iter().map(|judged| by_block(name, judged));
-    let shift = mean_shift(&logs.collect::<Option<Vec<_>>>()?, run.plan.seed)?;
+    let over_cases = |of_case: fn(&str, &JudgedCase) -> Option<BTreeMap<u32, f64>>| {
+        let logs = tables.iter().map(|judged| of_case(name, judged));
+        mean_shift(&logs.collect::<Option<Vec<_>>>()?, run.plan.seed)
+    };
+    let shift = over_cases(by_block)?;
+    let alone = over_cases(alone_by_block).filter(|_| role == Role::Candidate);
     let rows_of = |name: &str| -> Option<Vec<&TableRow>> {
         let rows = tables.iter().map(|judged| judged.case.row(name));
         rows.map(|row| row.filter(|row| row.has_run())).collect()
@@ -90,10 +96,9 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
             .count()
     };
     let base = rows_of(&run.plan.baseline);
-    let user = base
+    let user = own
         .iter()
-        .flat_map(|base| own.iter().zip(base))
-        .map(|(own, base)| user_ratio(own, base));
+        .map(|row| Some(row.ratio("user_ns_per_op")?.ratio));
     let kernel = own
         .iter()
         .map(|row| Some(row.parts?.kernel_ns / row.time().spread.median));
@@ -107,6 +112,11 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         ratio,
         interval,
         run_to_run: interval.map(|interval| run_to_run(ratio, interval)),
+        alone: alone.map(|shift| Ratio {
+            ratio: shift.estimate.exp(),
+            interval: shift.interval.map(|it| (it.low.exp(), it.high.exp())),
+            pairs: shift.blocks,
+        }),
         cases: shift.cells,
         faster: with(Verdict::Faster),
         slower: with(Verdict::Slower),
@@ -117,25 +127,27 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
     })
 }
 
-/// A time without the kernel's over the baseline's; both without the floor, if there is one.
-fn user_ratio(own: &TableRow, base: &TableRow) -> Option<f64> {
-    let Some((ours, theirs)) = own.parts.zip(base.parts) else {
-        return Some(own.ratio("user_ns_per_op")?.ratio);
-    };
-    let rest = |parts: TimeParts, row: &TableRow| {
-        let ns = row.time().spread.median - parts.kernel_ns;
-        above_floor(ns, parts.harness_ns)
-    };
-    Some(rest(ours, own) / rest(theirs, base))
-}
-
-/// ln of its time over the baseline's, both without the floor, by block; `None` if there is none.
+/// ln of its time over the baseline's, by block; `None` if there is none.
 fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
-    let logs = judged
-        .table
-        .named(name)?
-        .log_times(baseline, judged.clock, judged.floor_ns);
+    let logs = judged.table.named(name)?.log_times(baseline, judged.clock);
+    (!logs.is_empty()).then_some(logs)
+}
+
+/// The same without the harness, as the null allocator showed it in that block: so its noise is in the interval.
+fn alone_by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
+    let baseline = judged.table.named(&judged.case.baseline)?;
+    let floor = judged.table.fastest(Role::Floor)?;
+    let floors = floor.log_times(baseline, judged.clock);
+    let without = |(block, log): (u32, f64)| {
+        let floor = floors.get(&block)?.exp();
+        let alone = above_floor(log.exp(), floor) / above_floor(1.0, floor);
+        Some((block, alone.ln()))
+    };
+    let logs: BTreeMap<u32, f64> = by_block(name, judged)?
+        .into_iter()
+        .filter_map(without)
+        .collect();
     (!logs.is_empty()).then_some(logs)
 }
 

@@ -1,6 +1,5 @@
 //! The verdict as sentences that a reader can act on.
 
-use super::sheet::{Floors, floors};
 use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
 use super::user_command;
@@ -11,7 +10,7 @@ use crate::analyse::{
 use crate::metric::{self, FigureRole};
 use crate::report::known_faults;
 use crate::store::RunFile;
-use heapmark_stats::{LEAST_BLOCKS, geometric_mean};
+use heapmark_stats::LEAST_BLOCKS;
 use std::collections::BTreeMap;
 
 /// Allocators whose memory differs by less are called as small as each other.
@@ -282,52 +281,7 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
         count(ranking.blocks, "block"),
         join(claims.iter().flatten(), ", "),
         memory_claim(analysis, ranking)
-    ) + &without_harness(analysis, ranking)
-}
-
-/// ` These are times of malloc and free alone, ...: as measured, mimalloc2 takes 0.376x the time of
-/// glibc.`, if the ratios leave out the time of the harness.
-fn without_harness(analysis: &Analysis, ranking: &Ranking) -> String {
-    let which = match floors(analysis) {
-        Floors::None => return String::new(),
-        Floors::OfAll => "",
-        Floors::OfSome => ", in the cases where its time is known",
-    };
-    let single = analysis.only_case();
-    // The ratio of a single case is the table's unless the harness takes more than half of a time.
-    if ranking.cases == 1 && single.is_none_or(|case| !case.floor_is_high) {
-        return String::new();
-    }
-    let measured = as_measured(analysis, ranking)
-        .map(|(ratio, other)| {
-            format!(
-                ": as measured, {} takes {}x the {} of {other}",
-                ranking.leader,
-                units::ratio(ratio),
-                ranking.by.noun()
-            )
-        })
-        .unwrap_or_default();
-    format!(
-        " These are {}s of malloc and free alone, the loop around them left out{which}{measured}.",
-        ranking.by.noun()
     )
-}
-
-/// The leader over the baseline, or over the next if it is the baseline, with the harness: the
-/// geometric mean of the cases' own ratios. `None` if these are not the cases of the ranking.
-fn as_measured<'a>(analysis: &Analysis, ranking: &'a Ranking) -> Option<(f64, &'a str)> {
-    let contest = ranking.against_baseline().or(ranking.tests.first())?;
-    let cases = analysis.cases.iter();
-    let cases = cases.filter(|case| case.counts() && case.factor.is_none());
-    let ratios = cases.map(|case| {
-        let ratio = |name: &str| Some(case.row(name)?.ratio(ranking.by.metric())?.ratio);
-        Some(ratio(&ranking.leader)? / ratio(&contest.against)?)
-    });
-    let ratios: Vec<f64> = ratios.collect::<Option<_>>()?;
-    let all = ratios.len() == ranking.cases && analysis.later_rounds.is_none();
-    let mean = geometric_mean(&ratios).filter(|_| all)?;
-    Some((mean, &contest.against))
 }
 
 /// The costs that a leader's numbers leave out.
@@ -414,10 +368,7 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
             memory_claim(analysis, ranking)
         );
     }
-    match doubts().any(|doubt| doubt == Some(Doubt::FewBlocks)) {
-        true => sentence,
-        false => sentence + &without_harness(analysis, ranking),
-    }
+    sentence
 }
 
 /// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.

@@ -187,6 +187,8 @@ mod tests {
     #[test]
     fn golden_tables_of_a_run_that_timed_calls() {
         let golden = "\
+No verdict: this run timed single calls, and none of its times is one of throughput.
+
 larson, 2 threads: malloc
   allocator      timed    p50    p90     p99   p99.9  p99.99      max
   rpmalloc      100000  25 ns  25 ns   25 ns  130 ns  130 ns   130 ns
@@ -212,8 +214,6 @@ Legend
     after: since just before the workload began.
   A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null),
     whose calls do nothing.
-
-No verdict: this run timed single calls, and none of its times is one of throughput.
 ";
         let lab = lab();
         let text = terminal(

@@ -1,12 +1,12 @@
-//! The first answer of a run of several cases: one matrix of allocators against workloads, what it
-//! comes to over all cases, and what to do next. The full tables are in `terminal`.
+//! The first screen of a run of several cases: its answer, one matrix of allocators against workloads, and what
+//! to do next. The full tables are in `run`.
 
 use super::conclusion::{self, kernel_of};
-use super::document::{Block, Cell, Mark, Sheet, Value};
+use super::document::{Block, Cell, Mark, Note, Sheet, Value};
 use super::legend::failed_checks_in_brief;
 use super::machine::{machine_line, machine_name};
 use super::run::{answer, failures};
-use super::sheet::{Floors, SheetOf, bound, floors};
+use super::sheet::SheetOf;
 use super::text::{count, list};
 use super::{factor, operations, units};
 use crate::analyse::{
@@ -26,10 +26,7 @@ const STRONGEST: f64 = 8.0;
 /// The matrix of a run, its sentences and what to do next; `None` if it has no two cases that could
 /// be put side by side: then its tables are short enough. `place` is the run's directory.
 pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<Block>> {
-    let sheet = Sheet {
-        heading: head(run, analysis),
-        ..table(analysis)?
-    };
+    let sheet = table(analysis)?;
     let mut remarks = legend(analysis);
     remarks.extend(cautions(analysis));
     remarks.extend(analysis.cases.iter().filter_map(factor::line));
@@ -44,10 +41,11 @@ pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<Bl
         format!("All numbers: heapmark show {}", place.display()),
     ];
     Some(vec![
+        Block::Text(Note::marked(head(run, analysis), Mark::Strong)),
+        answer(&sentences, analysis),
         Block::Sheet(sheet),
         Block::notes(remarks),
         failures(analysis),
-        answer(&sentences, analysis),
         Block::notes(next),
     ])
 }
@@ -202,16 +200,12 @@ fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> Cell {
     let differs = ratio
         .interval
         .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
-    let bound = match by == WALL.key {
-        true => bound(row).trim_end(),
-        false => "",
-    };
     let (mark, sign) = match verdict {
         Some(Verdict::AaCopyDiffers) => (Mark::Withheld, "?"),
         Some(Verdict::Same) => (Mark::Same, ""),
-        Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), bound),
+        Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), ""),
         // A row that is not judged has its interval.
-        None if differs => (way(ratio.ratio), bound),
+        None if differs => (way(ratio.ratio), ""),
         Some(Verdict::TooFew { .. }) => (Mark::Unclear, "…"),
         Some(Verdict::Unclear { .. }) | None => (Mark::Unclear, "~"),
     };
@@ -276,14 +270,9 @@ fn legend(analysis: &Analysis) -> Vec<String> {
     let base = &analysis.baseline;
     let mut cells = format!("Time over {base}'s, below 1 is faster");
     marks(analysis).for_each(|words| cells += &format!("; {words}"));
-    let harness = match floors(analysis) {
-        Floors::OfAll => "the harness left out",
-        Floors::OfSome => "the harness left out where its time is known",
-        Floors::None => "the harness included",
-    };
-    let mut all = format!(
-        "all: geometric mean, {harness}; next run: how far that of this machine may be from it"
-    );
+    let mut all =
+        "all: their geometric mean; next run: how far that of this machine may be from it"
+            .to_owned();
     if analysis.held.is_empty() {
         all += &format!("; mem: memory over {base}'s");
     }

@@ -30,7 +30,11 @@ pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<
         programs.into_iter().partition(|(case, _)| case.counts());
     let all: Vec<MeasuredProgram> = [&counted[..], &without].concat();
     let base = &analysis.baseline;
-    let mut blocks = vec![Block::Text(Note::marked(head(run, analysis), Mark::Strong))];
+    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
+    let mut blocks = vec![
+        Block::Text(Note::marked(head(run, analysis), Mark::Strong)),
+        answer(&sentences, analysis),
+    ];
     for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
         let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
         blocks.push(Block::Sheet(Sheet {
@@ -61,12 +65,10 @@ pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<
     });
     remarks.extend(cautions);
     remarks.extend(trust(analysis));
-    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
     let next = format!("All numbers: heapmark show {}", place.display());
     blocks.extend([
         Block::notes(remarks),
         failures(analysis),
-        answer(&sentences, analysis),
         Block::notes([next]),
     ]);
     Some(blocks)

@@ -10,10 +10,10 @@ use crate::analyse::{Analysis, Conclusion, Failure};
 use crate::execute::last_useful_line;
 use crate::store::RunFile;
 
-/// All tables, the processes that did not end `ok`, the legend and the verdict.
+/// The verdict, all tables, the processes that did not end `ok`, and the legend.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
-    let mut blocks = body(analysis);
-    blocks.push(answer(&conclusion::conclusion(analysis), analysis));
+    let mut blocks = vec![answer(&conclusion::conclusion(analysis), analysis)];
+    blocks.extend(body(analysis));
     render::terminal(&blocks, screen)
 }
 
@@ -58,7 +58,7 @@ fn body(analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-/// The sentences that a run ends with.
+/// The sentences that answer.
 pub fn answer(sentences: &str, analysis: &Analysis) -> Block {
     let mark = match analysis.conclusion {
         Conclusion::Fastest(_) => Mark::Strong,

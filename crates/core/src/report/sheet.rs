@@ -3,7 +3,7 @@
 use super::document::{Cell, Mark, Note, Sheet};
 use super::text;
 use super::units::{self, bounds};
-use crate::analyse::{Analysis, Failed, Overall, Role, Table, TableRow};
+use crate::analyse::{Analysis, Failed, Overall, Role, TableRow};
 use crate::metric::Unit;
 
 /// A table under construction: a row for each of these.
@@ -118,36 +118,11 @@ pub fn numberless(
     Note::marked(format!("{allocator}: {reason}"), mark)
 }
 
-/// For which cases the harness's own time is known, so that means leave it out.
-pub enum Floors {
-    OfAll,
-    OfSome,
-    None,
-}
-
-/// Looks at the cases that means are taken over.
-pub fn floors(analysis: &Analysis) -> Floors {
-    let is_floor = |row: &TableRow| row.role == Role::Floor && row.has_run();
-    let cases = analysis.cases.iter();
-    let mut counting = cases.filter(|case| case.counts() && case.factor.is_none());
-    let has_floor = |case: &Table| case.rows.iter().any(is_floor);
-    match (counting.clone().any(has_floor), counting.all(has_floor)) {
-        (true, true) => Floors::OfAll,
-        (true, false) => Floors::OfSome,
-        _ => Floors::None,
-    }
-}
-
-/// `Overall: time / glibc, floor left out, geometric mean over 6 cases`.
+/// `Overall: time / glibc, geometric mean over 6 cases`.
 pub fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let floor = match floors(analysis) {
-        Floors::OfAll => ", floor left out",
-        Floors::OfSome => ", floor left out where it is known",
-        Floors::None => "",
-    };
     format!(
-        "Overall: time / {}{floor}, geometric mean over {}",
+        "Overall: time / {}, geometric mean over {}",
         analysis.baseline,
         text::count(cases.unwrap_or_default(), "case")
     )
@@ -165,6 +140,9 @@ pub fn overall(analysis: &Analysis) -> Sheet {
         }
     });
     table.add("next run [95 %]", |one| one.run_to_run.map(bounds));
+    if analysis.overall.iter().any(|one| one.alone.is_some()) {
+        table.add("malloc alone [95 %]", |one| one.alone);
+    }
     table.add("user time", |one| one.user_ratio.map(Cell::ratio));
     table.add("memory", |one| Some((one.memory?.ratio, Unit::Times)));
     table.add("kernel", |one| Some((one.kernel_share?, Unit::Share)));

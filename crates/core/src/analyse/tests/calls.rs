@@ -139,7 +139,8 @@ fn a_case_whose_copy_differs_keeps_its_place_in_what_is_said_over_all() {
 }
 
 #[test]
-fn a_floor_of_more_than_half_of_the_fastest_makes_ratios_bounds_and_is_taken_out_of_the_mean() {
+fn a_floor_of_more_than_half_of_the_fastest_makes_ratios_bounds_and_the_sentence_says_what_was_measured()
+ {
     let build = |floor| with_tier(lab(floor, 12), "null", "floor");
     let low = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 4.0)]));
     assert_eq!(called(&low, "half"), Verdict::Faster);
@@ -156,9 +157,8 @@ fn a_floor_of_more_than_half_of_the_fastest_makes_ratios_bounds_and_is_taken_out
     let Conclusion::Fastest(ranking) = &high.conclusion else {
         panic!("{:?}", high.conclusion)
     };
-    // (10 - 6) / (20 - 6)
-    let taken_out = ranking.against_baseline().unwrap().ratio.unwrap().ratio;
-    assert!((taken_out - 4.0 / 14.0).abs() < 0.02, "{taken_out}");
+    let said = ranking.against_baseline().unwrap().ratio.unwrap().ratio;
+    assert!((said - ratio).abs() < 1e-9, "{said}");
 }
 
 #[test]
@@ -365,7 +365,37 @@ fn all_cases_together_have_memory_user_time_and_verdicts_too() {
     assert_eq!((half.faster, half.slower, half.cases), (1, 1, 2));
     assert_eq!((glibc.faster, glibc.slower), (0, 0));
     assert!(glibc.ratio == 1.0 && glibc.interval.is_none());
+    // (10 - 1) / (20 - 1) and (30 - 1) / (20 - 1)
+    let alone = half.alone.unwrap();
+    let expected = (9.0f64 * 29.0).sqrt() / 19.0;
+    assert!((alone.ratio / expected - 1.0).abs() < 0.02, "{alone:?}");
+    assert!(half.ratio > alone.ratio && glibc.alone.is_none());
     let user = half.user_ratio.unwrap();
     assert!((user / half.ratio - 1.0).abs() < 0.2, "{user}");
     assert!(half.memory.is_some() && half.kernel_share.is_some_and(|share| share > 0.0));
+}
+
+#[test]
+fn the_noise_of_the_floor_is_in_what_malloc_alone_takes_and_not_in_what_was_measured() {
+    let with = |scatter: f64| {
+        let lab = FakeRun::new(&["glibc", "half", "null"], &["w0", "w1"], 12).fill(
+            |workload, name, block| {
+                let ns = match name {
+                    "null" => 5.0 * (1.0 + scatter * [-1.0, 1.0][block as usize % 2]),
+                    "half" => 10.0,
+                    _ => 20.0,
+                };
+                ns * noise(&format!("{workload}{name}"), block)
+            },
+        );
+        run(&with_tier(lab, "null", "floor")).overall
+    };
+    let half_width = |interval: Option<(f64, f64)>| {
+        let (low, high) = interval.unwrap();
+        (high / low).ln() / 2.0
+    };
+    let [quiet, noisy] = [0.0, 0.3].map(|scatter| with(scatter)[0].clone());
+    let of = |one: &Overall| half_width(one.alone.unwrap().interval);
+    assert!(of(&noisy) > 2.0 * of(&quiet), "{noisy:?} {quiet:?}");
+    assert_eq!(noisy.interval, quiet.interval);
 }

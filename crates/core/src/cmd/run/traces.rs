@@ -100,14 +100,18 @@ fn unpacked(word: &Path) -> Result<Vec<PathBuf>> {
     for name in &trace_pack::matching(pattern) {
         files.extend(build::trace_of_pack(name)?);
     }
-    if files.is_empty() {
-        let names = trace_pack::names();
-        let meant = did_you_mean(pattern, names.iter().map(String::as_str));
-        refuse!(
-            "{pattern}: no such file, and no trace that heapmark carries{meant}: see heapmark list traces"
-        );
+    if !files.is_empty() {
+        return Ok(files);
     }
-    Ok(files)
+    // A file that is missing is a fault of it, as for the commands of `heapmark trace`.
+    if pattern.contains('/') || pattern.ends_with(".trace") {
+        return own();
+    }
+    let names = trace_pack::names();
+    let meant = did_you_mean(pattern, names.iter().map(String::as_str));
+    refuse!(
+        "{pattern}: no such file, and no trace that heapmark carries{meant}: see heapmark list traces"
+    );
 }
 
 /// The file's name, restricted to the characters of cell and file names.

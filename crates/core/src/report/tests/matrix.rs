@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::fake_run::noise;
-use crate::analyse::{Conclusion, Held, Overall, Role, Table, Verdict};
+use crate::analyse::{Conclusion, Held, Overall, Verdict};
 use std::path::Path;
 
 fn matrix_on(screen: Screen, lab: &FakeRun) -> Option<String> {
@@ -55,25 +55,25 @@ fn on_a_machine(lab: &mut FakeRun) {
 fn golden_matrix_at_100_columns() {
     let golden = "\
 heapmark 0.1.0, suite quick, 12 blocks on AMD EPYC (2 CPUs), Linux 6.1.0
-              all               perl  larson
-                3  next         hash  server    tiny
-            cases   run   mem  2 thr   2 thr   2 thr
-  rpmalloc  0.309  ±11%  1.00   0.60    0.60  <=0.50
-  glibc         1     -     1      1       1       1
-  jemalloc  1.015  ±11%  1.00   1.00    1.05   ~0.99
-  hoard         -     -     -   12.5    12.5    fail
 
-Time over glibc's, below 1 is faster; ~ not told apart from glibc. all: geometric mean, the harness
-  left out; next run: how far that of this machine may be from it; mem: memory over glibc's.
+rpmalloc is the fastest here, over 3 cases and 12 blocks: it takes 0.564x the time of glibc (95 %
+interval 0.563-0.566); its memory overhead is 1.00x glibc's. Left out: hoard (not ok in 1 of 3
+cases).
+
+            all               perl  larson
+              3  next         hash  server   tiny
+          cases   run   mem  2 thr   2 thr  2 thr
+rpmalloc  0.564  ±11%  1.00   0.60    0.60   0.50
+glibc         1     -     1      1       1      1
+jemalloc  1.016  ±11%  1.00   1.00    1.05  ~0.99
+hoard         -     -     -   12.5    12.5   fail
+
+Time over glibc's, below 1 is faster; ~ not told apart from glibc. all: their geometric mean; next
+  run: how far that of this machine may be from it; mem: memory over glibc's.
 A/A: a copy of glibc takes 1.000 to 1.000 of glibc's time in these cases.
 
 Not ok
   tiny@2/b03/hoard: crash: SIGSEGV in phase run (stderr: last words)
-
-rpmalloc is the fastest here, over 3 cases and 12 blocks: it takes 0.309x the time of glibc (95 %
-interval 0.304-0.315); its memory overhead is 1.00x glibc's. These are times of malloc and free
-alone, the loop around them left out: as measured, rpmalloc takes 0.564x the time of glibc. Left
-out: hoard (not ok in 1 of 3 cases).
 
 Next: heapmark try -- COMMAND tells the same of your own program.
 All numbers: heapmark show runs/1
@@ -100,7 +100,7 @@ fn cases_that_do_not_fit_follow_below_and_none_is_lost() {
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
-        for word in ["hash", "server", "tiny", "<=0.50", "~", "fail", "12.5"] {
+        for word in ["hash", "server", "tiny", "0.50", "~", "fail", "12.5"] {
             assert!(text.contains(word), "{width}: {word} is missing in\n{text}");
         }
     }
@@ -316,20 +316,4 @@ fn a_case_in_which_the_copy_differs_has_a_mark_of_its_own() {
     }
     let flat = flat(&analysis);
     assert!(flat.contains("?0.60") && flat.contains(legend), "{flat}");
-}
-
-#[test]
-fn a_mean_leaves_out_the_harness_only_where_a_floor_tells_its_time() {
-    let lab = several();
-    let mut analysis = analyse(&lab.run, &lab.records);
-    let says = |analysis: &Analysis, words: &str| {
-        let text = shown(&lab, analysis);
-        assert!(text.replace("\n  ", " ").contains(words), "{text}");
-    };
-    says(&analysis, "geometric mean, the harness left out;");
-    let without = |case: &mut Table| case.rows.retain(|row| row.role != Role::Floor);
-    without(&mut analysis.cases[0]);
-    says(&analysis, "the harness left out where its time is known");
-    analysis.cases.iter_mut().for_each(without);
-    says(&analysis, "geometric mean, the harness included");
 }

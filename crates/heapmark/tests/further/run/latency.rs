@@ -394,7 +394,7 @@ fn such_a_run_is_planned_resumed_and_looked_at_like_any_other() {
     let page = place.run(&["export", "run", "--to", "md"]).stdout;
     assert!(
         page.contains(&format!(
-            "- {allocator}: **the counts of 1 process are missing**"
+            "- **{allocator}: the counts of 1 process are missing**"
         )),
         "{page}"
     );

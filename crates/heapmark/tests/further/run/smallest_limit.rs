@@ -211,9 +211,12 @@ fn what_some_processes_need_more_is_said_and_does_not_decide() {
     assert!(outcomes.contains(&"oom"), "{outcomes:?}");
     assert_eq!(outcomes.iter().filter(|word| **word == "ok").count(), 5);
     let said = format!("ok 5 of {} times at", outcomes.len());
-    assert!(end.stdout.contains(&said), "{said}: {}", end.stdout);
+    // A narrow table breaks the lines of its cells.
+    let words: Vec<&str> = end.stdout.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(text.contains(&said), "{said}: {}", end.stdout);
     // A range stands in one row.
-    assert_eq!(end.stdout.matches(" MiB to").count(), 1, "{}", end.stdout);
+    assert_eq!(text.matches(" MiB to").count(), 1, "{}", end.stdout);
     let cells = keeper["cells"].as_array().unwrap();
     let failed = |cell: &Value| cell["metric"] == "failed_up_to_bytes";
     assert!(!cells.iter().any(failed), "{keeper}");
