@@ -56,6 +56,8 @@ const LEAST_TURNS: u32 = 3;
 
 /// A turn that is given takes at most this many times its length, if its side waits or others use the CPU.
 const MOST_STRETCHED: u32 = 5;
+/// The shortest slice that the scheduler grants.
+const GIVER_SLICE_NS: u64 = 100_000;
 /// Less of a turn is not worth a wait.
 const NO_TIME: Duration = Duration::from_micros(500);
 
@@ -132,6 +134,8 @@ impl Duet {
         if self.turn.by == Turns::Slices {
             return;
         }
+        // As much as can be asked for to be woken in time, where others use all CPUs: a late turn of one is a long turn of the other.
+        heapmark_guest::launch::set_slice(GIVER_SLICE_NS);
         let has_both = |state: &State| state.sides.iter().all(|side| side.launcher.is_some());
         let mut state = held(&self.state);
         while !has_both(&state) && !state.is_over {
