@@ -13,6 +13,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Bytes of a command's words that are kept from its first on, and from its last one back.
 const FIRST_BYTES: usize = 1 << 20;
@@ -129,11 +131,23 @@ fn gather(
     Ok(String::from_utf8_lossy(&first).into_owned())
 }
 
+/// How often, and how long after each other, a program that is still open for writing is tried.
+const MOST_TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// Starts a launcher in its own process group; it ends with heapmark.
 pub fn spawn_launcher(command: &mut Command) -> Result<Child> {
-    ending_with_heapmark(command.process_group(0))
-        .spawn()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))
+    let command = ending_with_heapmark(command.process_group(0));
+    let mut spawned = command.spawn();
+    for _ in 0..MOST_TRIES {
+        // A process that another thread started while the launcher was written has it open until it executes.
+        match &spawned {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => sleep(PAUSE),
+            _ => break,
+        }
+        spawned = command.spawn();
+    }
+    spawned.with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
 /// The process that this command becomes is killed together with heapmark.
@@ -178,5 +192,24 @@ mod tests {
         assert!(told.contains(&words));
         let full = gather(&much[..], |_| Err(io::Error::other("planted")));
         assert_eq!(full.unwrap_err().to_string(), "planted");
+    }
+
+    #[test]
+    fn a_launcher_that_is_still_open_for_writing_starts_once_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let launcher = folder.path().join("launcher");
+        std::fs::copy("/bin/true", &launcher).unwrap();
+        let open = File::options().append(true).open(&launcher).unwrap();
+        let mut busy = Command::new(&launcher);
+        assert_eq!(
+            busy.spawn().unwrap_err().kind(),
+            ErrorKind::ExecutableFileBusy
+        );
+        let closing = std::thread::spawn(move || {
+            sleep(10 * PAUSE);
+            drop(open);
+        });
+        assert!(spawn_launcher(&mut busy).unwrap().wait().unwrap().success());
+        closing.join().unwrap();
     }
 }
