@@ -345,19 +345,14 @@ impl<'a> CaseGroups<'a> {
             .map(|(_, row)| row)
     }
 
-    /// The harness's own time, if it was measured.
-    pub fn floor_ns(&self, clock: Clock) -> Option<f64> {
-        let floor = self.fastest(Role::Floor)?;
-        floor.median_of(|_, process| clock.of(process))
-    }
-
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub fn floor_is_high(&self) -> bool {
+        let median_ns = |role| self.fastest(role)?.median_ns_per_op();
         let fastest_ns = [Role::Baseline, Role::Candidate]
             .into_iter()
-            .filter_map(|role| self.fastest(role)?.median_ns_per_op())
+            .filter_map(median_ns)
             .min_by(f64::total_cmp);
-        self.floor_ns(Clock::Wall)
+        median_ns(Role::Floor)
             .zip(fastest_ns)
             .is_some_and(|(floor_ns, fastest_ns)| floor_ns > fastest_ns / 2.0)
     }

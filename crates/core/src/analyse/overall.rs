@@ -2,7 +2,7 @@
 //! averaged across workloads.
 
 use super::memory::{Memory, MemoryRatio};
-use super::ratio::Ratio;
+use super::ratio::{Ratio, ends};
 use super::role::Role;
 use super::table::TableRow;
 use super::{JudgedCase, Verdict};
@@ -103,10 +103,7 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         .iter()
         .map(|row| Some(row.parts?.kernel_ns / row.time().spread.median));
     let ratio = shift.estimate.exp();
-    let interval = shift
-        .interval
-        .filter(|_| role == Role::Candidate)
-        .map(|it| (it.low.exp(), it.high.exp()));
+    let interval = shift.interval.filter(|_| role == Role::Candidate).map(ends);
     Some(Overall {
         allocator: name.to_owned(),
         ratio,
@@ -114,7 +111,7 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         run_to_run: interval.map(|interval| run_to_run(ratio, interval)),
         alone: alone.map(|shift| Ratio {
             ratio: shift.estimate.exp(),
-            interval: shift.interval.map(|it| (it.low.exp(), it.high.exp())),
+            interval: shift.interval.map(ends),
             pairs: shift.blocks,
         }),
         cases: shift.cells,

@@ -3,7 +3,7 @@
 
 use super::group::Group;
 use crate::metric::Process;
-use heapmark_stats::{Shift, shift};
+use heapmark_stats::{Interval, Shift, shift};
 use serde::Serialize;
 
 /// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes
@@ -18,6 +18,11 @@ pub struct Ratio {
     pub pairs: usize,
 }
 
+/// An interval of log ratios as one of ratios.
+pub(super) fn ends(logs: Interval) -> (f64, f64) {
+    (logs.low.exp(), logs.high.exp())
+}
+
 impl Ratio {
     /// From log ratios, one per block. `None` if there are none.
     pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
@@ -28,7 +33,7 @@ impl Ratio {
     pub(super) fn of_shift(shift: Shift) -> Ratio {
         Ratio {
             ratio: shift.estimate.exp(),
-            interval: shift.interval.map(|it| (it.low.exp(), it.high.exp())),
+            interval: shift.interval.map(ends),
             pairs: shift.n,
         }
     }

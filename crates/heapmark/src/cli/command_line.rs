@@ -63,7 +63,7 @@ pub fn run() -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match read {
         Ok(cli) => cli,
-        Err(error) => return flags::told(&error, &definition()).into(),
+        Err(error) => return flags::told(&error, &line).into(),
     };
     if let Err(error) = refuse_few_files() {
         return Exit::of_error(&error).into();
