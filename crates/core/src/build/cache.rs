@@ -184,19 +184,22 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
         .with_path("cannot write", path)
 }
 
+/// Waits until no other heapmark, or thread of this one, changes a folder of the cache, and makes it.
+/// The lock is released when the value is dropped.
+pub fn lock(folder: &Path) -> io::Result<File> {
+    make(folder)?;
+    let file = lock_file(&folder.join(".lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
 /// Changes a file of the cache, from what it was; another heapmark that changes one beside it waits.
 pub fn change(
     path: &Path,
     changed: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>>,
 ) -> Result<()> {
     let folder = path.parent().unwrap_or(path);
-    let lock = || -> io::Result<File> {
-        make(folder)?;
-        let file = lock_file(&folder.join(".lock"))?;
-        file.lock()?;
-        Ok(file)
-    };
-    let _lock = lock().with_path("cannot write into", folder)?;
+    let _lock = lock(folder).with_path("cannot write into", folder)?;
     let content = changed(std::fs::read(path))?;
     file::replace(path, &content, PUBLIC).with_path("cannot write", path)
 }

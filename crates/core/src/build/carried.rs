@@ -3,7 +3,7 @@
 //! one copied file is all of heapmark, and no compiler is needed.
 
 use super::cache::{self, preloadable};
-use crate::file::{self, WithPath, weakness};
+use crate::file::{self, WithPath, folder_of, weakness};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::ffi::OsString;
@@ -108,15 +108,12 @@ impl Carried {
     fn unpacked(&self, root: &Path) -> Result<PathBuf> {
         let path = root.join("carried").join(self.hash).join(self.file);
         if !self.is_whole(&path) {
-            let folder = path.parent().unwrap_or(root);
-            cache::make(folder)
-                .and_then(|()| file::replace(&path, self.content, 0o777))
-                .with_context(|| {
-                    format!(
-                        "cannot unpack {} (HEAPMARK_CACHE names another place)",
-                        path.display()
-                    )
-                })?;
+            self.unpack(&path).with_context(|| {
+                format!(
+                    "cannot unpack {} (HEAPMARK_CACHE names another place)",
+                    path.display()
+                )
+            })?;
         }
         cache::trusted(&path)?;
         // The kernel would only say that it is not permitted.
@@ -127,6 +124,16 @@ impl Carried {
             );
         }
         Ok(path)
+    }
+
+    /// Once, whoever else wants it: a launcher that was started from this path starts what lies there,
+    /// and nobody can start what another thread still has open for writing.
+    fn unpack(&self, path: &Path) -> std::io::Result<()> {
+        let _alone = cache::lock(folder_of(path))?;
+        match self.is_whole(path) {
+            true => Ok(()),
+            false => file::replace(path, self.content, 0o777),
+        }
     }
 
     /// Whether what was unpacked is still what was carried.
@@ -155,4 +162,27 @@ fn named(variable: &str, path: OsString) -> Result<PathBuf> {
         );
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Barrier;
+
+    #[test]
+    fn what_many_threads_unpack_at_a_time_is_written_once() {
+        let root = tempfile::tempdir().unwrap();
+        let start = Barrier::new(8);
+        let unpacked = || {
+            start.wait();
+            let path = WITNESS.unpacked(root.path()).unwrap();
+            path.metadata().unwrap().ino()
+        };
+        let files: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(unpacked)).collect();
+            threads.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        assert!(files.iter().all(|file| *file == files[0]), "{files:?}");
+    }
 }
