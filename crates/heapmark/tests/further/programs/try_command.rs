@@ -357,8 +357,11 @@ fn no_timed_process_waits_for_a_reader_of_its_output() {
         end.stderr
     );
     let lines = |name: &str| fs::read_to_string(place.at(name)).unwrap().lines().count();
-    // The reference and the check of each allocator; the counted and the traced one, and two samples of each allocator.
-    assert_eq!((lines("read"), lines("unread")), (1 + 2, 2 + 2 * 2));
+    // The reference and the check of each allocator.
+    assert_eq!(lines("read"), 1 + 2);
+    // The counted and the traced one, and two samples of each allocator; a side of a duet starts another process if
+    // the first one has not worked for as long.
+    assert!(lines("unread") >= 2 + 2 * 2, "{}", lines("unread"));
 }
 
 #[test]
