@@ -60,7 +60,7 @@ def main():
     run = sys.argv[1] if len(sys.argv) > 1 else "latest"
     PICTURES.mkdir(parents=True, exist_ok=True)
     columns = os.environ | {"COLUMNS": "100"}
-    shown = subprocess.run([HEAPMARK, "show", run, "--matrix"], check=True, stdout=subprocess.PIPE, text=True, env=columns)
+    shown = subprocess.run([HEAPMARK, "show", run], check=True, stdout=subprocess.PIPE, text=True, env=columns)
     lines = shown.stdout.strip("\n").split("\n")
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.html"

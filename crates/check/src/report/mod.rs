@@ -51,10 +51,49 @@ pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
     if !wrong.is_empty() {
         blocks.extend(hardening::hardening(file, &wrong));
     }
+    blocks.push(Block::lines("In short", Mark::Strong, sentences(file)));
     blocks.push(Block::text(
         "Again: heapmark check -a ALLOCATOR --only CHECK. As a C program that needs no heapmark: heapmark check --program CHECK",
     ));
     blocks
+}
+
+/// Checks that a sentence names of an allocator.
+const MOST_NAMED: usize = 3;
+
+/// A sentence for each allocator that does not pass all, and one for all others.
+fn sentences(file: &CheckFile) -> Vec<Note> {
+    let judged = worst_first(file)
+        .into_iter()
+        .filter(|one| applying(one).next().is_some());
+    let (worst, passing): (Vec<_>, Vec<_>) = judged.partition(|one| failing(one).next().is_some());
+    let of_one = |one: &CheckedAllocator| {
+        let named = |it: &CheckResult| match it.verdict {
+            CheckVerdict::Fail => it.check.clone(),
+            other => format!("{} ({other})", it.check),
+        };
+        let all: Vec<String> = failing(one).map(named).collect();
+        let more = all.len().saturating_sub(MOST_NAMED);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let text = format!(
+            "{} does not pass {} of {}: {}.",
+            one.info.name,
+            all.len(),
+            count(applying(one).count(), "check"),
+            list(all.iter().take(MOST_NAMED).cloned().chain(more))
+        );
+        Note::marked(text, Mark::Failed)
+    };
+    let mut notes: Vec<Note> = worst.into_iter().map(of_one).collect();
+    if !passing.is_empty() {
+        let names = list(passing.iter().map(|one| &one.info.name));
+        let verb = if passing.len() == 1 { "passes" } else { "pass" };
+        notes.push(Note::marked(
+            format!("{names} {verb} all checks that apply."),
+            Mark::Same,
+        ));
+    }
+    notes
 }
 
 /// A check with what is said of it.
@@ -309,6 +348,11 @@ mod tests {
         assert!(line("wrong").ends_with("1/2"), "{text}");
         assert!(line("unproven").ends_with(" -"), "{text}");
         assert!(text.find("wrong") < text.find("unproven"), "{text}");
+        let sentence = "wrong does not pass 1 of 2 checks: too-big.";
+        assert!(
+            text.contains(sentence) && !text.contains("unproven pass"),
+            "{text}"
+        );
         assert!(
             text.contains("unproven: error: lib.so was not loaded"),
             "{text}"

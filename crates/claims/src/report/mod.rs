@@ -8,7 +8,7 @@ use crate::document::Measure;
 use crate::judge::{JudgedClaim, JudgedPart, Number, Said, Verdict};
 use heapmark_core::report::document::{Block, Cell, Sheet};
 use heapmark_core::report::sheet::SheetOf;
-use heapmark_core::report::text::{count, enclosed, json, list};
+use heapmark_core::report::text::{count, cut, enclosed, json, list};
 use heapmark_core::report::units::{self, PrintedUnit};
 
 pub use reproduction::reproduction;
@@ -16,20 +16,45 @@ pub use reproduction::reproduction;
 /// Comparisons that a reason lists; the others are in the JSON.
 const MOST_PARTS: usize = 3;
 
-/// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
-/// that counts the verdicts.
+/// One line per claim that can be judged, or all claims with their reasons if `whole` documents are
+/// shown; and a line that counts the verdicts.
 pub fn claims(all: &[JudgedClaim], whole: bool) -> Vec<Block> {
     let mut shown: Vec<&JudgedClaim> = all.iter().collect();
     shown.retain(|judged| whole || judged.verdict != Verdict::NotTestable);
     let left_out = (shown.len() < all.len()).then(|| LEFT_OUT.to_owned());
-    let lines = [summary(all)].into_iter().chain(left_out);
-    vec![Block::Sheet(table(shown)), Block::notes(lines)]
+    let mut lines = vec![summary(all)];
+    let sheet = match whole {
+        true => table(shown),
+        false => {
+            lines.push(REASONS.to_owned());
+            in_lines(shown).sheet
+        }
+    };
+    lines.extend(left_out);
+    vec![Block::Sheet(sheet), Block::notes(lines)]
 }
 
 /// The formats with the claims that a table does not show.
 pub const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
-/// A row for each of these.
+/// Where the numbers behind verdicts are.
+const REASONS: &str = "Reasons and numbers: --document NAME (bt, mm, rp, za, ll) or --to md.";
+
+/// Letters of a claim in a line.
+const MOST_LETTERS: usize = 68;
+
+/// A line for each of these.
+fn in_lines(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
+    let mut table = SheetOf::new("", shown);
+    table.add("id", |judged| &judged.id);
+    table.add("verdict", |judged| judged.verdict.word());
+    table.add("claim", |judged| {
+        Cell::text(cut(&judged.says, MOST_LETTERS))
+    });
+    table
+}
+
+/// A row for each of these, with its reason.
 pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
     let mut table = SheetOf::new("", shown);
     table.add("id", |judged| &judged.id);

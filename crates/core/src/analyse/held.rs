@@ -9,7 +9,7 @@ use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
 /// The metric of a replay.
-const PEAK: &str = "peak_over_peak";
+pub const PEAK: &str = "peak_over_peak";
 
 /// An allocator in them. Each number is `None` if some process that it needs did not end `ok`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Held {
 }
 
 /// Below this many times the baseline's, nothing is called bad: a change makes it no worse.
-const BAD: f64 = 1.5;
+pub const BAD: f64 = 1.5;
 /// Shares that are returned differ by more than this if they differ at all.
 const LEAST_SHARE: f64 = 0.05;
 

@@ -7,7 +7,7 @@ use super::role::Role;
 use super::table::TableRow;
 use super::{JudgedCase, Verdict};
 use crate::store::RunFile;
-use heapmark_stats::{above_floor, geometric_mean, mean, mean_shift};
+use heapmark_stats::{LEAST_MACHINES, above_floor, geometric_mean, machines, mean, mean_shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ pub struct Overall {
     /// Where the ratio of another run on the same machine lies with 95 %: that, and what runs differ by
     /// beyond it. `None` without an interval.
     pub run_to_run: Option<(f64, f64)>,
+    /// Where the ratio of another case of this kind lies with 95 %, by how far these are apart; `None` with
+    /// fewer than three.
+    pub next_case: Option<(f64, f64)>,
     /// The same of malloc and free alone, the harness left out in each block; `None` if it was not measured in each case.
     pub alone: Option<Ratio>,
     /// Cases that are included.
@@ -108,6 +111,7 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         allocator: name.to_owned(),
         ratio,
         interval,
+        next_case: next_case(&own).filter(|_| role == Role::Candidate),
         run_to_run: interval.map(|interval| run_to_run(ratio, interval)),
         alone: alone.map(|shift| Ratio {
             ratio: shift.estimate.exp(),
@@ -122,6 +126,13 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
             .and_then(|base| MemoryRatio::new(&memory_of(&own), &memory_of(base))),
         kernel_share: (kernel.collect::<Option<Vec<f64>>>()).and_then(|shares| mean(&shares)),
     })
+}
+
+/// What another case may have if these are a sample of its kind.
+fn next_case(own: &[&TableRow]) -> Option<(f64, f64)> {
+    let logs = own.iter().map(|row| Some(row.time().ratio?.ratio.ln()));
+    let all = machines(&logs.collect::<Option<Vec<f64>>>()?)?;
+    (all.machines >= LEAST_MACHINES).then(|| ends(all.next))
 }
 
 /// ln of its time over the baseline's, by block; `None` if there is none.

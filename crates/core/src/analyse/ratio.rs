@@ -5,6 +5,7 @@ use super::group::Group;
 use crate::metric::Process;
 use heapmark_stats::{Interval, Shift, shift};
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes
 /// less.
@@ -35,6 +36,15 @@ impl Ratio {
             ratio: shift.estimate.exp(),
             interval: shift.interval.map(ends),
             pairs: shift.n,
+        }
+    }
+
+    /// The side of 1 on which the whole interval lies, if it does.
+    pub fn side(&self) -> Option<Ordering> {
+        match self.interval? {
+            (_, high) if high < 1.0 => Some(Ordering::Less),
+            (low, _) if low > 1.0 => Some(Ordering::Greater),
+            _ => None,
         }
     }
 

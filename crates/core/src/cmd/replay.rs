@@ -19,6 +19,10 @@ pub struct ReplayArgs {
     /// How much of each block to write to [default: recorded]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(choices("touch")), help_heading = "How it is played")]
     touch: Option<String>,
+    /// After each call, read so many of the blocks that are live, one after the other, so that where the
+    /// allocator put them counts, too; for programs of one thread [default: 0]
+    #[arg(long, value_name = "N", help_heading = "How it is played")]
+    reads: Option<u64>,
     /// How many events a thread may be ahead of another in recorded order [default: 1000000]
     #[arg(long, value_name = "N", help_heading = "How it is played")]
     skew: Option<u64>,
@@ -52,6 +56,7 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     let values = [
         ("mode", args.mode),
         ("touch", args.touch),
+        ("reads", args.reads.map(|reads| reads.to_string())),
         ("skew", args.skew.map(|skew| skew.to_string())),
         ("pace", args.pace.map(|pace| pace.to_string())),
         ("packing", args.packing.then(|| "yes".into())),

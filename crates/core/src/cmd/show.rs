@@ -1,20 +1,22 @@
 //! `heapmark show`: what a stored run printed, once more.
 
+use super::page;
 use super::{Exit, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::report::{self, render};
 use crate::store::{self, Paths};
 use anyhow::Result;
+use std::path::Path;
 
-/// Print a stored run again: its tables, what did not end `ok`, and its verdict
+/// Print a stored run again: its answer, its table, and what did not end `ok`
 #[derive(clap::Args)]
 pub struct ShowArgs {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// Print the matrix of all cases instead of all tables, as `heapmark run` does
-    #[arg(long, overrides_with = "matrix")]
-    matrix: bool,
+    /// Print all tables with their notes, not only the first screen
+    #[arg(long, overrides_with = "full")]
+    full: bool,
 }
 
 /// Runs the command.
@@ -23,15 +25,28 @@ pub fn run(args: ShowArgs) -> Result<Exit> {
     let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
     let analysis = analyse(&run.head, &run.records);
-    let text = match args.matrix {
-        false => report::terminal(&analysis, screen()),
-        true => match report::matrix(&run.head, &analysis, &dir) {
-            Some(blocks) => render::terminal(&blocks, screen()),
-            None => {
-                refuse!("--matrix: this run has no cases that fit into one: leave it out");
-            }
-        },
+    let text = match args.full {
+        true => report::terminal(&analysis, screen()),
+        false => {
+            let blocks = report::first_screen(&run.head, &analysis);
+            render::terminal(&blocks, screen()) + &what_next(&dir)
+        }
     };
     print(text)?;
     Ok(Exit::Done)
+}
+
+/// Where the page of a run lies, and what to type for more.
+pub fn what_next(dir: &Path) -> String {
+    let is_latest = store::find("latest").is_ok_and(|latest| latest == dir);
+    let own = match is_latest {
+        true => String::new(),
+        false => format!(" {}", dir.display()),
+    };
+    let page = dir.join(page::FILE);
+    let page = match page.is_file() {
+        true => page.display().to_string(),
+        false => format!("heapmark report{own}"),
+    };
+    format!("Report: {page}   All numbers: heapmark show --full{own}\n")
 }

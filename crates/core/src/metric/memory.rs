@@ -50,6 +50,13 @@ pub const METRICS: &[Metric] = &[
     )
     .judged_by_range(),
     described(
+        "peak_heap_bytes",
+        "highest resident heap",
+        Bytes,
+        "the highest resident heap: growth of the resident set since the workload began",
+        Value::Memory(|it| Some(most_heap_bytes(it) as f64)),
+    ),
+    described(
         "peak_over_peak",
         "peak over peak",
         Times,

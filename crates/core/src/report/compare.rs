@@ -111,7 +111,7 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     }
     table.add("verdict", |row| match row.verdict {
         None => "the runs themselves".into(),
-        verdict => Cell::verdict(verdict, subject.by),
+        verdict => Cell::verdict(verdict, subject.by, Some(row.ratio)),
     });
     let mut sheet = table.sheet;
     let left_out = comparison.left_out.iter();

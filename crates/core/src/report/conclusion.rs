@@ -2,21 +2,15 @@
 
 use super::text::{count, enclosed, join, list, short};
 use super::units::{self, times};
-use super::user_command;
+use super::{memory_answer, names, user_command};
 use crate::analyse::{
-    Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, MemoryShape, PairwiseTest, Purge,
-    Ranking, Ratio, Table, TableRow, Withheld, distinct, held,
+    Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, PairwiseTest, Purge, Ranking,
+    Ratio, Table, TableRow, Withheld,
 };
-use crate::metric::{self, FigureRole};
 use crate::report::known_faults;
 use crate::store::RunFile;
 use heapmark_stats::LEAST_BLOCKS;
 use std::collections::BTreeMap;
-
-/// Allocators whose memory differs by less are called as small as each other.
-const AS_SMALL: f64 = 1.03;
-/// Allocators that are named as being as small as another one.
-const MOST_NAMED: usize = 3;
 
 /// The conclusion of the run, and the allocators that it cannot include.
 pub fn conclusion(analysis: &Analysis) -> String {
@@ -28,15 +22,11 @@ pub fn conclusion(analysis: &Analysis) -> String {
             judged(analysis, &later.conclusion, &later.left_out) + &without(&later.left_out);
         sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
-    let of_memory = if analysis.held.is_empty() {
-        String::new()
-    } else {
-        smallest(analysis)
-    };
     noise(analysis)
         + &sentence
+        + &user_command::least_memory(analysis)
         + &user_command::share(analysis)
-        + &of_memory
+        + &names::others(analysis)
         + &huge_pages(analysis)
 }
 
@@ -81,9 +71,7 @@ fn huge_pages(analysis: &Analysis) -> String {
         format!("All but {}", names(&without))
     };
     let setting = enclosed(" (THP ", &analysis.transparent_huge_pages, ")");
-    format!(
-        " {these} had huge pages here{setting}: with another setting, time and memory may differ."
-    )
+    format!(" {these} had huge pages here{setting}.")
 }
 
 fn without(left_out: &[LeftOut]) -> String {
@@ -103,7 +91,9 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::NotAsked if !analysis.counts.is_empty() => {
             "this run counted, and timed nothing."
         }
-        Conclusion::NotAsked if !analysis.footprints.is_empty() => return at_peak(analysis),
+        Conclusion::NotAsked if !analysis.footprints.is_empty() => {
+            return memory_answer::sentence(analysis);
+        }
         Conclusion::NotAsked if analysis.limit.is_some() => {
             "this run looked for the smallest limits on memory."
         }
@@ -141,38 +131,6 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         }
     };
     format!("No verdict: {why}")
-}
-
-/// `This run sampled memory, and timed nothing. At the peak glibc holds least: ...`
-fn at_peak(analysis: &Analysis) -> String {
-    const TOLD: &str = "This run sampled memory, and timed nothing.";
-    let (peaks, cases) = held::peaks(&analysis.footprints);
-    let [(_, least), _, ..] = peaks[..] else {
-        return format!("{TOLD} Its tables are the answer.");
-    };
-    let (small, others): (Vec<_>, Vec<_>) = peaks
-        .iter()
-        .partition(|(_, held)| *held <= least * AS_SMALL);
-    let own = list(small.iter().map(|(name, _)| name));
-    let verb = match small.len() {
-        1 => "holds least",
-        _ => "hold least, within 3 % of each other",
-    };
-    let others = join(
-        others
-            .iter()
-            .map(|(name, held)| format!("{name} {}", times(*held))),
-        ", ",
-    );
-    let mean = match cases {
-        1 => String::new(),
-        cases => format!(", the mean of {}", count(cases, "case")),
-    };
-    format!(
-        "{TOLD} At the peak {own} {verb}: {} what is live{mean}{}.",
-        times(least),
-        enclosed(" (", &others, ")")
-    )
 }
 
 /// What was run, and when.
@@ -261,27 +219,31 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     } else {
         ""
     };
-    let next = ranking.tests.first().filter(|next| !next.baseline);
-    let next = next.and_then(|next| {
-        let against = analysis.named(&next.against);
-        takes(
-            &PairwiseTest {
-                against,
-                ..next.clone()
-            },
-            ranking.by,
-            "the next, ",
-        )
-    });
-    let claims = [against_baseline(analysis, ranking), next];
+    let time = against_baseline(analysis, ranking)
+        .or_else(|| the_next(analysis, ranking))
+        .map_or_else(String::new, |time| format!(": {time}"));
     let leader = analysis.named(leader);
     format!(
-        "{leader}{role} is the fastest here, over {} and {}: it takes {}{}.",
+        "{leader}{role} is the fastest here, over {}{time}{}.{}",
         count(ranking.cases, "case"),
-        count(ranking.blocks, "block"),
-        join(claims.iter().flatten(), ", "),
-        memory_claim(analysis, ranking)
+        memory_claim(analysis, ranking),
+        another_program(analysis, &ranking.leader)
     )
+}
+
+/// ` In another program: 0.70 to 1.04.`, after real programs: the next one is no run of these.
+fn another_program(analysis: &Analysis, leader: &str) -> String {
+    let several = analysis.real_programs().len() > 1;
+    let mut overall = analysis.overall.iter().filter(|_| several);
+    let own = overall.find(|one| one.allocator == leader);
+    let next = own.and_then(|one| one.next_case);
+    next.map_or_else(String::new, |(low, high)| {
+        format!(
+            " In another program: {} to {}.",
+            units::short(low),
+            units::short(high)
+        )
+    })
 }
 
 /// The costs that a leader's numbers leave out.
@@ -349,14 +311,13 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
             format!(". {more}; or choose among them by memory.")
         };
         format!(
-            "Unclear: {} cannot be told apart with {blocks}{}{advice}",
+            "Unclear: {} are not told apart by {blocks}{advice}",
             list(
                 [leader]
                     .into_iter()
                     .chain(others)
                     .map(|name| analysis.named(name))
-            ),
-            closest(ranking)
+            )
         )
     };
     if let Some(contest) = ranking.against_baseline()
@@ -371,73 +332,59 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     sentence
 }
 
-/// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
-fn closest(ranking: &Ranking) -> String {
-    ranking
-        .rivals()
-        .find_map(|contest| {
-            let ratio = contest.ratio?;
-            let interval = ratio
-                .interval
-                .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"))
-                .unwrap_or_default();
-            Some(format!(
-                " ({} takes {:.3}x the {} of {}{interval})",
-                ranking.leader,
-                ratio.ratio,
-                ranking.by.noun(),
-                contest.against
-            ))
-        })
-        .unwrap_or_default()
-}
-
 /// The leader's time over the baseline's, the number of the table of all cases if there is one; that
 /// has wall times.
 fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
-    let contest = ranking.against_baseline()?;
-    let Some(overall) = analysis.overall.iter().find(|one| {
-        one.allocator == ranking.leader
-            && one.cases == ranking.cases
-            && ranking.by == Clock::Wall
-            && analysis.later_rounds.is_none()
-    }) else {
-        return takes(contest, ranking.by, "");
-    };
-    let ratio = contest.ratio.map(|ratio| Ratio {
-        ratio: overall.ratio,
-        interval: overall.interval,
-        ..ratio
-    });
-    takes(
-        &PairwiseTest {
-            ratio,
-            ..contest.clone()
-        },
-        ranking.by,
-        "",
-    )
+    let ratio = ranking.against_baseline()?.ratio?;
+    let ratio = shown(analysis, ranking, &ranking.leader, ratio)?;
+    Some(of_time(&ratio, analysis, ranking.by))
 }
 
-/// `0.704x the time of glibc (95 % interval 0.690-0.719)`.
-fn takes(contest: &PairwiseTest, by: Clock, introduction: &str) -> Option<String> {
-    let ratio = contest.ratio?;
-    let interval = ratio
-        .interval
-        .map(|(low, high)| {
-            format!(
-                " (95 % interval {}-{})",
-                units::ratio(low),
-                units::ratio(high)
-            )
-        })
-        .unwrap_or_default();
+/// What a leader that is the baseline itself is ahead of: `the next, hoard, takes 1.26 times its time
+/// [1.20, 1.30]`.
+fn the_next(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
+    let next = ranking.tests.first()?;
+    let ratio = next.ratio?;
+    let inverse = Ratio {
+        ratio: 1.0 / ratio.ratio,
+        interval: ratio.interval.map(|(low, high)| (1.0 / high, 1.0 / low)),
+        ..ratio
+    };
+    let ratio = shown(analysis, ranking, &next.against, inverse)?;
+    let time = of_time(&ratio, analysis, ranking.by);
     Some(format!(
-        "{}x the {} of {introduction}{}{interval}",
-        units::ratio(ratio.ratio),
-        by.noun(),
-        contest.against
+        "the next, {}, takes {time}",
+        analysis.named(&next.against)
     ))
+}
+
+/// What a table shows of an allocator: its row over all cases, which has wall times, or the ratio of the
+/// only case; nothing if there is no such row.
+fn shown(analysis: &Analysis, ranking: &Ranking, allocator: &str, only: Ratio) -> Option<Ratio> {
+    if ranking.cases == 1 {
+        return Some(only);
+    }
+    let is_same = ranking.by == Clock::Wall && analysis.later_rounds.is_none();
+    let mut overall = analysis.overall.iter().filter(|_| is_same);
+    let one = overall.find(|one| one.allocator == allocator && one.cases == ranking.cases)?;
+    Some(Ratio {
+        ratio: one.ratio,
+        interval: one.interval,
+        pairs: ranking.blocks,
+    })
+}
+
+/// In the digits of the first table.
+fn of_time(ratio: &Ratio, analysis: &Analysis, by: Clock) -> String {
+    let digits = match analysis.overall.is_empty() {
+        true => units::ratio,
+        false => units::short,
+    };
+    units::over(
+        ratio,
+        &format!("{}'s {}", analysis.baseline, by.noun()),
+        digits,
+    )
 }
 
 /// `; its peak RSS is 1.12x glibc's`, if it can be compared.
@@ -447,7 +394,7 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
         let base = peak(&analysis.baseline).filter(|_| ranking.leader != analysis.baseline);
         let base = base.map(|base| format!("{} {base}", analysis.baseline));
         let base = enclosed(" (", &base.unwrap_or_default(), ")");
-        return format!("; at the peak it holds {own} what is live{base}");
+        return format!("; it holds {own} what is live at the peak{base}");
     }
     let Some(memory) = ranking.memory else {
         return String::new();
@@ -466,128 +413,4 @@ fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
         times(memory.ratio),
         analysis.baseline
     )
-}
-
-/// ` The smallest is glibc: ...`: the allocator with the least memory over all cases and its price; of
-/// several that are as small, the fastest. Nothing if the leader is among them, whose memory is said
-/// already. And what the leader is bad at.
-pub fn smallest(analysis: &Analysis) -> String {
-    let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
-        return String::new();
-    };
-    let leader = &ranking.leader;
-    let known: Vec<(f64, String)> = if analysis.held.is_empty() {
-        analysis
-            .overall
-            .iter()
-            .filter_map(|one| Some((one.memory?.ratio, one.allocator.clone())))
-            .collect()
-    } else {
-        analysis
-            .held
-            .iter()
-            .filter_map(|held| Some((held.peak?, held.allocator.clone())))
-            .collect()
-    };
-    smallest_of(analysis, ranking, known) + &weakness(analysis, leader)
-}
-
-/// The sentence on the smallest of these, each with its memory.
-fn smallest_of(analysis: &Analysis, ranking: &Ranking, known: Vec<(f64, String)>) -> String {
-    let least = known
-        .iter()
-        .map(|(memory, _)| *memory)
-        .min_by(f64::total_cmp);
-    let as_small = |memory: f64| least.is_some_and(|least| memory <= least * AS_SMALL);
-    let mut small = known;
-    small.retain(|(memory, _)| as_small(*memory));
-    let overall = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
-    // Another one takes the baseline's place only if it is certainly faster, by more than 1 %.
-    let time = |name: &str| match overall(name) {
-        Some(one) if one.interval.is_some_and(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
-        Some(one) => one.ratio,
-        None => f64::INFINITY,
-    };
-    small.sort_by(|(_, a), (_, b)| {
-        let is_other = |name: &str| name != analysis.baseline;
-        let order = time(a).total_cmp(&time(b));
-        order.then(is_other(a).cmp(&is_other(b)))
-    });
-    if small.iter().any(|(_, name)| *name == ranking.leader) {
-        return String::new();
-    }
-    let Some(((memory, name), others)) = small.split_first() else {
-        return String::new();
-    };
-    let base = &analysis.baseline;
-    // The table of all cases has wall times.
-    let price = overall(name)
-        .filter(|_| name != base && ranking.by == Clock::Wall)
-        .map(|one| format!("at {}x {base}'s time", units::ratio(one.ratio)));
-    let memory = match analysis.held.is_empty() {
-        true if name == base => "the baseline".to_owned(),
-        true => format!("{} {base}'s memory", times(*memory)),
-        false => format!("{} what is live at the peak", times(*memory)),
-    };
-    let rest = join([Some(memory), price].iter().flatten(), ", ");
-    if others.is_empty() {
-        format!(" The smallest is {}: {rest}.", analysis.named(name))
-    } else {
-        let more = others.len().saturating_sub(MOST_NAMED);
-        let named = others
-            .iter()
-            .take(MOST_NAMED)
-            .map(|(_, name)| name.clone())
-            .chain((more > 0).then(|| count(more, "other")));
-        format!(
-            " {} is as small as any (within 3 %: {}): {rest}.",
-            analysis.named(name),
-            list(named)
-        )
-    }
-}
-
-/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
-fn weakness(analysis: &Analysis, leader: &str) -> String {
-    let Some((shape, best)) = held::weakness(&analysis.held, leader, &analysis.baseline) else {
-        return String::new();
-    };
-    let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));
-    let own = number(leader).unwrap_or_default();
-    let kernel = kernel_of(shape);
-    let what = match shape {
-        MemoryShape::Peak => format!("memory at the peak: it holds {own} what is live"),
-        MemoryShape::Pool => {
-            format!("{kernel}, a pool of threads: it holds {own} one request's memory")
-        }
-        MemoryShape::FanIn => {
-            format!("{kernel}, a thread that only frees: it holds {own} what can be live")
-        }
-        MemoryShape::Returned => {
-            format!("{kernel}: a sleeping process returns {own} of a burst")
-        }
-    };
-    let others = distinct([&analysis.baseline, &best.allocator])
-        .into_iter()
-        .filter(|name| *name != leader)
-        .filter_map(|name| Some(format!("{name} {}", number(name)?)));
-    format!(
-        " {leader} is bad at {what}{}.",
-        enclosed(" (", &join(others, ", "), ")")
-    )
-}
-
-/// What shows a shape: replays, or the kernel with that figure.
-pub fn kernel_of(shape: MemoryShape) -> &'static str {
-    metric::with_role(FigureRole::Held(shape))
-        .and_then(|metric| metric.figure)
-        .map_or("replays", |figure| &figure.workload)
-}
-
-/// The number of a shape in words.
-pub fn shape_number(shape: MemoryShape, number: f64) -> String {
-    match shape {
-        MemoryShape::Returned => units::percent(number),
-        _ => times(number),
-    }
 }

@@ -5,6 +5,7 @@ use super::units;
 use crate::analyse::{Ratio, TableCell, Verdict};
 use crate::metric::{Metric, Unit};
 use serde::{Serialize, Serializer};
+use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 
 /// A part of a document.
@@ -83,6 +84,9 @@ pub struct Sheet {
     pub is_matrix: bool,
     /// How many of the first columns say what a row is of; 0 is one.
     pub heads: usize,
+    /// Places of columns that a screen leaves out if it has no room for all, the first of these first.
+    #[serde(skip)]
+    pub spare: Vec<usize>,
 }
 
 /// A value, and what a reader is told of it.
@@ -243,20 +247,26 @@ impl Cell {
         Value::Ratio(ratio).into()
     }
 
-    /// The verdict on a value; nothing for a row that is not judged.
-    pub fn verdict(verdict: Option<Verdict>, by: &Metric) -> Cell {
+    /// The verdict on a value and its ratio; nothing for a row that is not judged. One that is unclear
+    /// among so many rows, and whose own interval excludes 1, says so: `faster? (+14)`.
+    pub fn verdict(verdict: Option<Verdict>, by: &Metric, ratio: Option<Ratio>) -> Cell {
         let Some(verdict) = verdict else {
             return "".into();
         };
-        let word = match verdict {
-            Verdict::Unclear {
-                blocks_more: Some(more),
-            } => format!("unclear (+{more})"),
-            Verdict::TooFew {
-                blocks_more: Some(more),
-            } => format!("too few (+{more})"),
-            verdict => verdict.word_of(by).to_owned(),
+        let more = match verdict {
+            Verdict::Unclear { blocks_more } | Verdict::TooFew { blocks_more } => blocks_more,
+            _ => None,
         };
+        let word = match (verdict, ratio.and_then(|ratio| ratio.side())) {
+            (Verdict::Unclear { .. }, Some(Ordering::Less)) => {
+                Verdict::Faster.word_of(by).to_owned() + "?"
+            }
+            (Verdict::Unclear { .. }, Some(_)) => Verdict::Slower.word_of(by).to_owned() + "?",
+            (Verdict::TooFew { .. }, _) if more.is_some() => "too few".to_owned(),
+            _ => verdict.word_of(by).to_owned(),
+        };
+        let more = more.map(|more| format!(" (+{more})"));
+        let word = word + &more.unwrap_or_default();
         Cell {
             mark: Mark::of(verdict),
             ..word.into()

@@ -4,7 +4,7 @@ use super::document::Cell;
 use super::sheet::SheetOf;
 use super::text::{enclosed, join};
 use super::units::{self, interval};
-use crate::analyse::{Analysis, Role, Table, TableRow, Verdict};
+use crate::analyse::{Analysis, FactorRatio, Role, Table, TableRow};
 use crate::metric::WALL;
 use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
@@ -61,13 +61,11 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     }
     let [ratio, judged] = words_of(factor).columns;
     table.add(format!("{ratio} [95 %]"), |row| Some(row.factor?.ratio));
-    table.add(judged, |row| {
-        verdict(row.factor.and_then(|over| over.verdict))
-    });
+    table.add(judged, |row| row.factor.map(verdict));
 }
 
-fn verdict(verdict: Option<Verdict>) -> Cell {
-    Cell::verdict(verdict, WALL)
+fn verdict(over: FactorRatio) -> Cell {
+    Cell::verdict(over.verdict, WALL, Some(over.ratio))
 }
 
 /// All rows of a case with a factor in a line, for tables that have no such columns.
@@ -75,7 +73,7 @@ pub fn line(case: &Table) -> Option<String> {
     let [ratio, _] = words_of(case.factor?).columns;
     let told = case.rows.iter().filter_map(|row| {
         let over = row.factor?;
-        let (ratio, word) = (interval(&over.ratio), verdict(over.verdict));
+        let (ratio, word) = (interval(&over.ratio), verdict(over));
         Some(format!("{} {ratio} {word}", row.allocator))
     });
     let told = join(told.map(|text| text.trim_end().to_owned()), ", ");

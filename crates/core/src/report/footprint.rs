@@ -21,8 +21,9 @@ const HUGE: &str = "huge_share";
 type MetricColumn = (&'static str, &'static str);
 
 /// Columns of what is measured of every process.
-const COLUMNS: [MetricColumn; 16] = [
+const COLUMNS: [MetricColumn; 17] = [
     ("peak demand", PEAK_DEMAND),
+    ("peak heap", "peak_heap_bytes"),
     ("at peak demand", "overhead_at_peak_demand"),
     ("at peak RSS", "overhead_at_peak_footprint"),
     ("peak/peak", "peak_over_peak"),
@@ -196,15 +197,23 @@ fn growing(rows: &[&TableRow]) -> Option<String> {
     let all: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let is_growing = |cell: &&TableCell| match cell.metric.role() {
-                Some(FigureRole::GrowingAbove(least)) => cell.spread.median > least,
-                _ => false,
-            };
-            let cell = row.cells.iter().find(is_growing)?;
+            let cell = row.cells.iter().find(|cell| grows(cell))?;
             Some(format!("{} (+{})", row.allocator, median(Some(cell))))
         })
         .collect();
     (!all.is_empty()).then(|| format!("still growing: {}", text::list(all)))
+}
+
+/// Whether the heap of a row grows although no more is live.
+pub fn is_growing(row: &TableRow) -> bool {
+    row.cells.iter().any(grows)
+}
+
+fn grows(cell: &TableCell) -> bool {
+    match cell.metric.role() {
+        Some(FigureRole::GrowingAbove(least)) => cell.spread.median > least,
+        _ => false,
+    }
 }
 
 /// Processes of a row may differ by so much, as a share, before a table says so.
@@ -340,7 +349,11 @@ mod tests {
             let memory = of_hoard.filter_map(|it| it.memory.as_mut()).next().unwrap();
             memory.peak_footprint.heap_bytes = (32.0 * more * f64::from(1 << 20)) as u64;
             let page = exported(Format::Markdown, &lab);
-            assert_eq!(page.contains("from process to process"), says_so, "{page}");
+            assert_eq!(
+                page.contains("from process to process: "),
+                says_so,
+                "{page}"
+            );
             assert!(!says_so || page.contains(told), "{page}");
         }
     }

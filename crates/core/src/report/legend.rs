@@ -4,11 +4,7 @@ use super::{factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
 use crate::metric::{FigureMode, figures_of};
 use crate::report::known_faults;
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
-
-/// Sentences about checks that stand below an answer on one screen.
-const MOST_SENTENCES: usize = 3;
 
 /// The lines below the tables, in the order of the columns.
 pub fn legend(analysis: &Analysis) -> Vec<String> {
@@ -175,27 +171,6 @@ pub fn failed_checks(analysis: &Analysis) -> Vec<String> {
     checked
         .filter_map(|(name, checked)| known_faults::failed(name, &checked.findings))
         .collect()
-}
-
-/// The same where the answer is to fit on one screen.
-pub fn failed_checks_in_brief(analysis: &Analysis) -> Vec<String> {
-    let sentences = failed_checks(analysis);
-    if sentences.len() <= MOST_SENTENCES {
-        return sentences;
-    }
-    let checked = analysis.checked.iter();
-    let mut failing: Vec<(usize, &str)> = checked
-        .map(|(name, checked)| (checked.findings.len(), name.as_str()))
-        .filter(|(failed, _)| *failed > 0)
-        .collect();
-    failing.sort_by_key(|&(failed, name)| (Reverse(failed), name));
-    let failing = failing
-        .iter()
-        .map(|(failed, name)| format!("{name} {failed}"));
-    vec![format!(
-        "checks failed, of heapmark check: {} (the full tables tell which).",
-        text::list(failing)
-    )]
 }
 
 /// The mark for oversubscription in a heading, for any kind of run.

@@ -1,63 +1,31 @@
-//! The first screen of a run of several cases: its answer, one matrix of allocators against workloads, and what
-//! to do next. The full tables are in `run`.
+//! The matrix of a run of several cases: allocators against workloads, on one screen.
 
-use super::conclusion::{self, kernel_of};
-use super::document::{Block, Cell, Mark, Note, Sheet, Value};
-use super::legend::failed_checks_in_brief;
-use super::machine::{machine_line, machine_name};
-use super::run::{answer, failures};
+use super::document::{Block, Cell, Mark, Sheet, Value};
+use super::first_screen::doubts;
 use super::sheet::SheetOf;
-use super::text::{count, list};
-use super::{factor, operations, units};
-use crate::analyse::{
-    Analysis, MemoryShape, Overall, Ratio, Role, Table, TableRow, Verdict, distinct,
-};
+use super::text::{count, enclosed, join};
+use super::units::{self, short_bounds};
+use super::{factor, operations};
+use crate::analyse::{Analysis, Overall, Ratio, Role, Table, TableRow, Verdict, distinct};
 use crate::metric::WALL;
-use crate::store::RunFile;
-use std::path::Path;
 
-/// Lines in which a heading may be broken; longer ones are cut.
-const MOST_HEADING_LINES: usize = 5;
-/// A word of a heading that is longer is broken.
-const MOST_WORD: usize = 7;
+/// Rows of the matrix.
+const MOST_ROWS: usize = 13;
+/// Letters of a heading; a longer word is cut.
+const MOST_LETTERS: usize = 8;
+/// What a cell says of a row that failed.
+pub const FAILED: &str = "fail";
 /// The ratio, up or down, of the strongest colour.
 const STRONGEST: f64 = 8.0;
 
-/// The matrix of a run, its sentences and what to do next; `None` if it has no two cases that could
-/// be put side by side: then its tables are short enough. `place` is the run's directory.
-pub fn matrix(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<Block>> {
-    let sheet = table(analysis)?;
-    let mut remarks = legend(analysis);
-    remarks.extend(cautions(analysis));
-    remarks.extend(analysis.cases.iter().filter_map(factor::line));
-    remarks.extend(aa_copy(analysis));
-    remarks.extend(trust(analysis));
-    let mut sentences = conclusion::conclusion(analysis);
-    if analysis.held.is_empty() {
-        sentences += &conclusion::smallest(analysis);
-    }
-    let next = [
-        "Next: heapmark try -- COMMAND tells the same of your own program.".to_owned(),
-        format!("All numbers: heapmark show {}", place.display()),
-    ];
-    Some(vec![
-        Block::Text(Note::marked(head(run, analysis), Mark::Strong)),
-        answer(&sentences, analysis),
-        Block::Sheet(sheet),
-        Block::notes(remarks),
-        failures(analysis),
-        Block::notes(next),
-    ])
-}
-
-/// How far to trust an answer, and what it is not about.
-pub fn trust(analysis: &Analysis) -> Vec<String> {
-    let mut lines = failed_checks_in_brief(analysis);
-    lines.extend(conclusion::interference(analysis));
-    lines.extend(machine_line(analysis));
-    lines.extend(conclusion::unplanned(analysis));
-    lines.extend(absent(analysis));
-    lines
+/// The matrix of a run; `None` if it has no two cases that could be put side by side: then its tables
+/// are short enough.
+pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
+    let mut sheet = table(analysis)?;
+    sheet.remark(analysis.cases.iter().filter_map(factor::line));
+    let meaning = [legend(analysis)].into_iter().chain(doubts(analysis));
+    sheet.remark([join(meaning, " ")]);
+    Some(sheet)
 }
 
 /// The table of [`matrix`] of a run that goes on: so far `done` blocks, of as many as `of` says. It
@@ -76,15 +44,43 @@ fn table(analysis: &Analysis) -> Option<Sheet> {
     if !fits {
         return None;
     }
-    let names = names(analysis, &analysis.cases);
+    let mut names = names(analysis, &analysis.cases);
+    let all = names.len();
+    while names.len() > MOST_ROWS {
+        let is_other = |name: &&str| *name != analysis.baseline;
+        names.remove(names.iter().rposition(is_other)?);
+    }
     let mut table = SheetOf::new("", &names);
     table.add("", |name| *name);
     over_all(&mut table, analysis);
-    for case in &analysis.cases {
-        table.add(heading(case), |name| cell(case, name, WALL.key));
+    let first_case = table.sheet.columns.len();
+    let cases: Vec<&Table> = analysis.cases.iter().collect();
+    for (case, title) in cases.iter().zip(headings(&cases)) {
+        table.add(title, |name| cell(case, name, WALL.key));
     }
-    table.sheet.is_matrix = true;
-    Some(table.sheet)
+    let mut sheet = table.sheet;
+    sheet.is_matrix = true;
+    let spreads = analysis.cases.iter().map(|case| spread(case, &names));
+    let mut spare: Vec<(f64, usize)> = spreads.zip(first_case..).collect();
+    spare.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    sheet.spare = spare.into_iter().map(|(_, place)| place).collect();
+    let left_out = all - names.len();
+    let told = || format!("{} below these.", count(left_out, "more row"));
+    sheet.remark((left_out > 0).then(told));
+    Some(sheet)
+}
+
+/// How far apart the rows are in a case: the slowest over the fastest.
+fn spread(case: &Table, names: &[&str]) -> f64 {
+    let ratios = names
+        .iter()
+        .filter_map(|name| case.row(name)?.ratio(WALL.key));
+    let ends = ratios
+        .map(|it| it.ratio)
+        .fold((1.0_f64, 1.0_f64), |(low, high), ratio| {
+            (low.min(ratio), high.max(ratio))
+        });
+    ends.1 / ends.0
 }
 
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
@@ -101,40 +97,24 @@ pub fn names<'a>(
     distinct(ranked.chain(others))
 }
 
-/// `heapmark 0.1.0, suite quick, 10 blocks on AMD EPYC (2 CPUs), Linux 6.1`.
-pub fn head(run: &RunFile, analysis: &Analysis) -> String {
-    format!(
-        "heapmark {}, suite {}, {} on {}",
-        run.heapmark,
-        run.suite,
-        count(analysis.planned_blocks, "block"),
-        machine_name(&run.machine)
-    )
-}
-
 /// What all cases come to, in time and in memory.
 fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
     let of = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
-    let over_baseline = |name: &str, ratio: Option<f64>, cell: fn(f64) -> Value| {
-        if name == analysis.baseline && of(name).is_some() {
-            Cell::from("1")
-        } else {
-            ratio.map(|ratio| Cell::from(cell(ratio))).into()
-        }
-    };
+    let is_baseline = |name: &str| name == analysis.baseline && of(name).is_some();
     let cases = analysis.overall.iter().map(|one| one.cases).max();
-    let cases = count(cases.unwrap_or_default(), "case").replace(' ', "\n");
-    table.add(format!("all\n{cases}"), |name| {
-        over_baseline(name, of(name).map(|one| one.ratio), Value::Ratio)
-    });
-    table.add("next\nrun", |name| {
-        let one = of(name)?;
-        Some(half_width(one, one.run_to_run?))
+    let cases = count(cases.unwrap_or_default(), "case");
+    let title = format!("time / {}\n{cases} [95 %]", analysis.baseline);
+    table.add(title, |name| match is_baseline(name) {
+        true => Some("1 (baseline)".to_owned()),
+        false => of(name).map(in_two_digits),
     });
     if analysis.held.is_empty() {
-        table.add("mem", |name| {
-            let memory = of(name).and_then(|one| one.memory);
-            over_baseline(name, memory.map(|memory| memory.ratio), Value::Short)
+        table.add("memory\n/ its", |name| match is_baseline(name) {
+            true => Cell::from("1"),
+            false => of(name)
+                .and_then(|one| Some(Value::Short(one.memory?.ratio)))
+                .map(Cell::from)
+                .into(),
         });
     } else {
         let held = |name| analysis.held_by(name);
@@ -143,34 +123,30 @@ fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
     }
 }
 
-/// How far an interval reaches from the ratio.
-fn half_width(one: &Overall, (low, high): (f64, f64)) -> String {
-    let half = (high / one.ratio - 1.0).max(1.0 - low / one.ratio);
-    format!("±{:.0}%", (100.0 * half).ceil())
+/// `0.36 [0.34, 0.37]`.
+fn in_two_digits(one: &Overall) -> String {
+    let interval = one.interval.map(short_bounds).unwrap_or_default();
+    units::short(one.ratio) + &enclosed(" ", &interval, "")
 }
 
-/// The words of the workload's name in lines, and its threads.
-fn heading(case: &Table) -> String {
-    let name = case.workload.trim_start_matches("trace:");
-    let mut lines = Vec::new();
-    for word in name.split('-') {
-        let letters: Vec<char> = word.chars().collect();
-        if letters.len() <= MOST_WORD {
-            lines.push(word.to_owned());
-            continue;
-        }
-        let mut pieces: Vec<String> = letters
-            .chunks(MOST_WORD - 1)
-            .map(|piece| piece.iter().collect())
-            .collect();
-        let last = pieces.len() - 1;
-        pieces[..last].iter_mut().for_each(|piece| piece.push('-'));
-        lines.extend(pieces);
-    }
-    lines.truncate(MOST_HEADING_LINES);
-    let mark = if case.oversubscribed { "!" } else { "" };
-    lines.push(format!("{} thr{mark}", case.threads));
-    lines.join("\n")
+/// As many words of each workload's name as tell it from the others, each in a line, and its threads if
+/// they are several.
+pub fn headings(cases: &[&Table]) -> Vec<String> {
+    let of_words = |words: usize| -> Vec<String> {
+        let heading = |case: &&Table| {
+            let name = case.workload.trim_start_matches("trace:");
+            let cut = |word: &str| word.chars().take(MOST_LETTERS).collect::<String>();
+            let mut lines: Vec<String> = name.split('-').take(words).map(cut).collect();
+            let mark = if case.oversubscribed { "!" } else { "" };
+            lines.push(format!("{} thr{mark}", case.threads));
+            lines.join("\n")
+        };
+        cases.iter().map(heading).collect()
+    };
+    let is_clear = |titles: &Vec<String>| distinct(titles).len() == titles.len();
+    const MOST_WORDS: usize = 5;
+    let mut tried = (1..MOST_WORDS).map(of_words);
+    tried.find(is_clear).unwrap_or_else(|| of_words(MOST_WORDS))
 }
 
 /// An allocator in a case, by a metric over the baseline's.
@@ -185,7 +161,7 @@ pub fn cell(case: &Table, name: &str, by: &str) -> Cell {
     };
     match (&row.failed, row.ratio(by)) {
         (Some(failed), _) if failed.first.is_absent() => without("-", Mark::Gap, failed.summary()),
-        (Some(failed), _) => without("fail", Mark::Failed, failed.summary()),
+        (Some(failed), _) => without(FAILED, Mark::Failed, failed.summary()),
         (None, Some(_)) if row.role == Role::Baseline => {
             without("1", Mark::Baseline, "baseline".into())
         }
@@ -197,22 +173,21 @@ pub fn cell(case: &Table, name: &str, by: &str) -> Cell {
 
 fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> Cell {
     let verdict = row.verdict(by);
-    let differs = ratio
-        .interval
-        .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
     let (mark, sign) = match verdict {
         Some(Verdict::AaCopyDiffers) => (Mark::Withheld, "?"),
         Some(Verdict::Same) => (Mark::Same, ""),
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), ""),
-        // A row that is not judged has its interval.
-        None if differs => (way(ratio.ratio), ""),
         Some(Verdict::TooFew { .. }) => (Mark::Unclear, "…"),
+        // A row that is not judged has its interval.
+        None if ratio.side().is_some() => (way(ratio.ratio), ""),
+        // Shown for what it is, without a colour: among so many cells chance does that, too.
+        Some(_) if ratio.side().is_some() => (Mark::Unclear, ""),
         Some(Verdict::Unclear { .. }) | None => (Mark::Unclear, "~"),
     };
-    let word = match (verdict, row.cell(by)) {
-        (Some(verdict), Some(cell)) => verdict.word_of(cell.metric),
-        _ => "",
-    };
+    let word = row
+        .cell(by)
+        .map(|cell| Cell::verdict(verdict, cell.metric, Some(ratio)));
+    let word = word.map(|word| word.to_string()).unwrap_or_default();
     let words = format!("{} {word}", units::interval(&ratio));
     Cell {
         sign,
@@ -255,76 +230,19 @@ pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
     let all = [
         ("~", format!("~ not told apart from {base}")),
         ("…", "… too few blocks yet to tell".to_owned()),
-        (
-            "?",
-            format!("? a copy of {base} differs from it there, so nothing is claimed"),
-        ),
+        ("?", format!("? a copy of {base} differs there")),
     ];
     all.into_iter()
         .filter(move |(sign, _)| there.contains(sign))
         .map(|(_, words)| words)
 }
 
-/// The meaning of the columns that are there.
-fn legend(analysis: &Analysis) -> Vec<String> {
-    let base = &analysis.baseline;
-    let mut cells = format!("Time over {base}'s, below 1 is faster");
-    marks(analysis).for_each(|words| cells += &format!("; {words}"));
-    let mut all =
-        "all: their geometric mean; next run: how far that of this machine may be from it"
-            .to_owned();
-    if analysis.held.is_empty() {
-        all += &format!("; mem: memory over {base}'s");
-    }
-    let mut lines = vec![format!("{cells}. {all}.")];
-    lines.extend(analysis.held.first().map(|held| {
-        format!(
-            "peak/live: highest resident heap over most live bytes, mean of {}; pool: the worse of \
-             {} and {}, over what can be live.",
-            count(held.replays, "replay"),
-            kernel_of(MemoryShape::Pool),
-            kernel_of(MemoryShape::FanIn)
-        )
-    }));
+/// The meaning of the marks that are there.
+fn legend(analysis: &Analysis) -> String {
+    let mut words = vec!["Below 1 is faster".to_owned()];
+    words.extend(marks(analysis));
     if analysis.cases.iter().any(|case| case.oversubscribed) {
-        lines.push("!: more threads than CPUs; the scheduler is measured too.".into());
+        words.push("! more threads than CPUs".into());
     }
-    lines
-}
-
-/// What cases must not be read without, each text once.
-fn cautions(analysis: &Analysis) -> Vec<String> {
-    let texts = analysis
-        .cases
-        .iter()
-        .filter_map(|case| case.caution.as_ref());
-    distinct(texts)
-        .into_iter()
-        .map(|text| {
-            let cases = analysis
-                .cases
-                .iter()
-                .filter(|case| case.caution.as_ref() == Some(text));
-            let names = distinct(cases.map(|case| case.workload.trim_start_matches("trace:")));
-            format!("{}: {text}", list(names))
-        })
-        .collect()
-}
-
-/// Allocators that this machine cannot run, each reason once.
-fn absent(analysis: &Analysis) -> Vec<String> {
-    let reasons = analysis.rows().filter_map(|row| {
-        let absent = row.failed.as_ref().filter(|it| it.first.is_absent())?;
-        Some(format!("{}: {}", row.allocator, absent.summary()))
-    });
-    distinct(reasons)
-}
-
-/// What the run calls a difference between equals.
-fn aa_copy(analysis: &Analysis) -> Option<String> {
-    let (least, most) = analysis.copies()?;
-    let base = &analysis.baseline;
-    Some(format!(
-        "A/A: a copy of {base} takes {least:.3} to {most:.3} of {base}'s time in these cases."
-    ))
+    join(words, "; ") + "."
 }

@@ -10,6 +10,8 @@ mod csv;
 #[doc(hidden)]
 pub mod document;
 mod factor;
+#[doc(hidden)]
+pub mod first_screen;
 mod flags;
 mod footprint;
 mod format;
@@ -25,7 +27,9 @@ mod limit;
 pub mod machine;
 #[doc(hidden)]
 pub mod matrix;
+mod memory_answer;
 mod metrics;
+mod names;
 mod operations;
 mod other_tools;
 #[doc(hidden)]
@@ -51,13 +55,13 @@ pub(crate) mod tests;
 
 pub use allocators::allocators;
 pub use compare::{ComparisonSubject, comparison, comparison_json};
+pub use first_screen::first_screen;
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
 pub use machine::{doctor, price_warning, prices, warnings};
-pub use matrix::{matrix, provisional};
+pub use matrix::provisional;
 pub use metrics::metrics;
 pub use page::{PageRun, page, section::Section};
-pub use real_programs::programs;
 pub use run::terminal;
 pub use screen::{Screen, plain_lines};
 pub use text::{count, json, plain, short};

@@ -1,24 +1,21 @@
-//! The answer of a run of real programs: a matrix of programs against allocators, of time and of peak
-//! memory, with each program's time in malloc and free; what to do next. The full tables are in `terminal`.
+//! The first tables of a run of real programs: programs against allocators, of time and of peak memory, with
+//! each program's time in malloc and free.
 
-use super::conclusion;
-use super::document::{Block, Cell, Mark, Note, Sheet, Value};
-use super::matrix::{cell, head, marks, names, trust};
-use super::run::{answer, failures};
+use super::document::{Block, Cell, Sheet, Value};
+use super::first_screen::doubts;
+use super::matrix::{cell, marks, names};
 use super::sheet::SheetOf;
 use super::text::{count, list};
-use super::user_command;
+use super::{units, user_command};
 use crate::analyse::{Analysis, CommandFacts, Overall, Table};
 use crate::catalog::joined;
 use crate::metric::{Unit, WALL};
-use crate::store::RunFile;
-use std::path::Path;
 
 /// A program of a run.
 type MeasuredProgram<'a> = (&'a Table, &'a CommandFacts);
 
-/// `None` if the run has no two real programs. `place` is its directory.
-pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<Block>> {
+/// The tables of time and memory; `None` if the run has no two real programs.
+pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     let mut programs = analysis.real_programs();
     if programs.len() < 2 {
         return None;
@@ -30,11 +27,7 @@ pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<
         programs.into_iter().partition(|(case, _)| case.counts());
     let all: Vec<MeasuredProgram> = [&counted[..], &without].concat();
     let base = &analysis.baseline;
-    let sentences = conclusion::conclusion(analysis) + &conclusion::smallest(analysis);
-    let mut blocks = vec![
-        Block::Text(Note::marked(head(run, analysis), Mark::Strong)),
-        answer(&sentences, analysis),
-    ];
+    let mut blocks = Vec::new();
     for (what, of) in [("Time", TIME), ("Peak memory", MEMORY)] {
         let heading = format!("{what} over {base}'s, below 1 is {}", of.better);
         blocks.push(Block::Sheet(Sheet {
@@ -46,7 +39,7 @@ pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<
         "in malloc: the share of the program's CPU time in calls of malloc and free under glibc."
             .to_owned(),
         format!(
-            "{}Mean: geometric, over {}.",
+            "{}Mean: geometric, over {}; another program: 95 % of those that were not measured.",
             joined(marks(analysis).map(|mark| mark + ". "), ""),
             count(counted.len(), "program")
         ),
@@ -64,13 +57,8 @@ pub fn programs(run: &RunFile, analysis: &Analysis, place: &Path) -> Option<Vec<
         both.map(|caution| format!("{}: {caution}", case.workload))
     });
     remarks.extend(cautions);
-    remarks.extend(trust(analysis));
-    let next = format!("All numbers: heapmark show {}", place.display());
-    blocks.extend([
-        Block::notes(remarks),
-        failures(analysis),
-        Block::notes([next]),
-    ]);
+    remarks.extend(doubts(analysis));
+    blocks.push(Block::notes(remarks));
     Some(blocks)
 }
 
@@ -83,6 +71,8 @@ struct Shown {
     /// What the others are shown over it by.
     over: &'static str,
     mean: fn(&Overall) -> Option<f64>,
+    /// Where another program may lie.
+    next: fn(&Overall) -> Option<(f64, f64)>,
 }
 
 const TIME: Shown = Shown {
@@ -90,6 +80,7 @@ const TIME: Shown = Shown {
     own: ("wall_ns", Unit::Ns),
     over: WALL.key,
     mean: |one| Some(one.ratio),
+    next: |one| one.next_case,
 };
 
 const MEMORY: Shown = Shown {
@@ -97,6 +88,7 @@ const MEMORY: Shown = Shown {
     own: ("peak_rss_bytes", Unit::Bytes),
     over: "grown_bytes",
     mean: |one| Some(one.memory?.ratio),
+    next: |_| None,
 };
 
 /// The share of a program's CPU time in malloc and free, with a bar over the highest one of these.
@@ -143,6 +135,19 @@ fn matrix(analysis: &Analysis, all: &[MeasuredProgram], counted: usize, of: Show
         let first = ["mean", "", ""].map(Cell::from);
         let row = first.into_iter().chain(others.iter().map(mean));
         sheet.rows.insert(counted, row.collect());
+        if analysis.overall.iter().any(|one| (of.next)(one).is_some()) {
+            let range = |name: &&str| {
+                let mut overall = analysis.overall.iter();
+                let one = overall.find(|one| one.allocator == **name);
+                let (low, high) = one.and_then(of.next)?;
+                Some(format!("{}-{}", units::short(low), units::short(high)))
+            };
+            let first = ["another program", "", ""].map(Cell::from);
+            let row = first
+                .into_iter()
+                .chain(others.iter().map(|name| range(name).into()));
+            sheet.rows.insert(counted + 1, row.collect());
+        }
     }
     sheet
 }

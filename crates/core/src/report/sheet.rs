@@ -92,8 +92,9 @@ pub fn time_ratio(row: &TableRow) -> Cell {
 
 /// The verdict on a row by a metric; empty for a row that is not judged.
 pub fn verdict(row: &TableRow, key: &str) -> Cell {
-    row.cell(key)
-        .map_or("".into(), |cell| Cell::verdict(cell.verdict, cell.metric))
+    row.cell(key).map_or("".into(), |cell| {
+        Cell::verdict(cell.verdict, cell.metric, cell.ratio)
+    })
 }
 
 /// A metric over the baseline's, without its interval.

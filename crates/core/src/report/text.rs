@@ -92,8 +92,13 @@ const MOST_LETTERS: usize = 100;
 
 /// The text in one short line.
 pub fn short(text: &str) -> String {
+    cut(text, MOST_LETTERS)
+}
+
+/// The text in one line, its rest beyond so many letters left out.
+pub fn cut(text: &str, most: usize) -> String {
     let mut short = join(text.split_whitespace(), " ");
-    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
+    if let Some((end, _)) = short.char_indices().nth(most) {
         short.truncate(end);
         short.push_str(" ...");
     }

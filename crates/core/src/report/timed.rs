@@ -15,11 +15,25 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis
         .cases
         .iter()
-        .map(|case| of_case(case, analysis))
+        .map(|case| of_case(case, analysis, Extent::Full))
         .collect()
 }
 
-fn of_case(case: &Table, analysis: &Analysis) -> Sheet {
+/// The table of a case for a first screen.
+pub fn in_brief(case: &Table, analysis: &Analysis) -> Sheet {
+    of_case(case, analysis, Extent::Brief)
+}
+
+/// How much a table says.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Extent {
+    /// What decides.
+    Brief,
+    /// All that is known.
+    Full,
+}
+
+fn of_case(case: &Table, analysis: &Analysis, extent: Extent) -> Sheet {
     let mut rows: Vec<&TableRow> = case.measured().collect();
     // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
     // another order.
@@ -51,12 +65,12 @@ fn of_case(case: &Table, analysis: &Analysis) -> Sheet {
         floors.clear();
     }
     let mut table = SheetOf::new(heading_of(case), rows);
-    columns(&mut table, case, analysis);
+    columns(&mut table, case, analysis, extent);
     let mut sheet = table.sheet;
     let command = case.command.as_ref();
     sheet.above = command.and_then(user_command::reached_in_part);
     sheet.remark(floors);
-    sheet.remark(caveats(case));
+    sheet.remark(caveats(case, extent));
     sheet.remark(case.caution.clone());
     let rows = case.rows.iter();
     let numberless = rows.filter_map(|row| numberless(row, case, analysis.planned_blocks));
@@ -65,20 +79,20 @@ fn of_case(case: &Table, analysis: &Analysis) -> Sheet {
 }
 
 /// The columns of the rows with numbers.
-fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis) {
+fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis, extent: Extent) {
     let of_programs = case.whole_process && case.command.is_none();
     table.add(if of_programs { "row" } else { "allocator" }, |row| {
         &row.allocator
     });
     if case.command.is_some() {
-        user_command::columns(table, case);
+        user_command::columns(table, case, extent);
     } else if case.whole_process {
         whole::columns(table, case);
     } else {
         operations::columns(table, case);
     }
     let notes = |row: &TableRow| notes(row, case, analysis);
-    if table.rows.iter().any(|row| !notes(row).is_empty()) {
+    if extent == Extent::Full && table.rows.iter().any(|row| !notes(row).is_empty()) {
         table.add("notes", |row| Cell::text(notes(row)));
     }
 }
@@ -178,7 +192,7 @@ fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Note>
 }
 
 /// The caveats below a table: the A/A copy of the baseline, the time in malloc, the floor.
-fn caveats(case: &Table) -> Vec<String> {
+fn caveats(case: &Table, extent: Extent) -> Vec<String> {
     let name = &case.baseline;
     let mut lines = Vec::new();
     if let Some(aa_copy) = &case.aa_copy {
@@ -200,7 +214,8 @@ fn caveats(case: &Table) -> Vec<String> {
             units::percent(share)
         ));
     }
-    lines.extend(case.command.iter().flat_map(user_command::lines));
+    let command = case.command.iter();
+    lines.extend(command.flat_map(|tried| user_command::lines(tried, extent)));
     if case.floor_is_high {
         lines.push(
             "the harness takes more than half of the fastest time: ratios with <= and >= are bounds".to_owned(),

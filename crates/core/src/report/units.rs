@@ -143,6 +143,24 @@ pub fn bounds((low, high): (f64, f64)) -> String {
     format!("[{}, {}]", ratio(low), ratio(high))
 }
 
+/// The same in two decimals.
+pub fn short_bounds((low, high): (f64, f64)) -> String {
+    format!("[{}, {}]", short(low), short(high))
+}
+
+/// `0.36 of glibc's time [0.34, 0.37]`, `1.26 times glibc's CPU time [1.20, 1.30]`, in these digits.
+pub fn over(of: &Ratio, what: &str, digits: fn(f64) -> String) -> String {
+    let joint = if of.ratio < 1.0 { "of" } else { "times" };
+    let interval = of
+        .interval
+        .map(|(low, high)| format!(" [{}, {}]", digits(low), digits(high)));
+    format!(
+        "{} {joint} {what}{}",
+        digits(of.ratio),
+        interval.unwrap_or_default()
+    )
+}
+
 /// A ratio in a sentence or as a factor: `1.42x`.
 pub fn times(ratio: f64) -> String {
     format!("{}x", digits(ratio))

@@ -2,12 +2,14 @@
 //! recommendation.
 
 use super::factor;
+use super::names::{AS_SMALL, WORTH_NAMING};
 use super::sheet::{SheetOf, over_baseline};
 use super::text::{count, enclosed, list, short};
+use super::timed::Extent;
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
-    Analysis, Clock, CommandFacts, Conclusion, Ranking, Role, Table, TableRow, Verdict,
+    Analysis, Clock, CommandFacts, Conclusion, Ranking, Ratio, Role, Table, TableRow, Verdict,
 };
 use heapmark_stats::LEAST_BLOCKS;
 
@@ -43,7 +45,16 @@ pub fn ratio(row: &TableRow) -> f64 {
 }
 
 /// Sorted by the ratios of time.
-pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
+pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
+    if extent == Extent::Brief {
+        table.judged(&case.baseline);
+        factor::columns(table, case);
+        if !case.took_turns {
+            cpu(table, case);
+        }
+        table.metric("peak RSS", "peak_rss_bytes");
+        return;
+    }
     if case.took_turns {
         table.add("CPU s", |row| seconds(row, "cpu_ns"));
         table.judged(&case.baseline);
@@ -52,9 +63,7 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
         table.judged(&case.baseline);
         factor::columns(table, case);
         table.add("CPU s", |row| seconds(row, "cpu_ns"));
-        table.add(format!("CPU / {}", case.baseline), |row| {
-            over_baseline(row, "cpu_ns_per_op")
-        });
+        cpu(table, case);
     }
     table.metric("peak RSS", "peak_rss_bytes");
     table.metric_of_some("RSS at end", "end_rss_bytes");
@@ -69,6 +78,12 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     if pairs.any(|pair| number(pair[0]) != number(pair[1])) {
         table.metric("processes", "processes");
     }
+}
+
+fn cpu(table: &mut SheetOf<TableRow>, case: &Table) {
+    table.add(format!("CPU / {}", case.baseline), |row| {
+        over_baseline(row, "cpu_ns_per_op")
+    });
 }
 
 /// What time is where processes took turns.
@@ -152,14 +167,14 @@ pub fn why_it_may_crash(tried: &CommandFacts) -> String {
     words
 }
 
-/// The time in malloc and free, and what could not be reached.
-pub fn lines(tried: &CommandFacts) -> Vec<String> {
+/// The time in malloc and free, unless the answer has it, and what could not be reached.
+pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     let untimed = || Some(format!("not known; {}", tried.untimed.as_ref()?));
-    let mut lines = Vec::from_iter(
-        in_malloc(tried)
-            .or_else(untimed)
-            .map(|line| format!("time in malloc and free: {line}")),
-    );
+    let own = match extent {
+        Extent::Brief => None,
+        Extent::Full => in_malloc(tried).or_else(untimed),
+    };
+    let mut lines = Vec::from_iter(own.map(|line| format!("time in malloc and free: {line}")));
     lines.extend(
         tried
             .memory
@@ -332,7 +347,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     let time = ranking.by.noun();
     let all = spread(&candidates, baseline, time);
     Some(if !faster.is_empty() {
-        gain(analysis, ranking, &faster, baseline)
+        gain(analysis, ranking, &faster, case)
     } else if !promising.is_empty() {
         let slower = match slower.len() {
             0 => String::new(),
@@ -341,7 +356,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         };
         format!(
             "Stay with {own} until more is known: no allocator was shown to be faster; {} may be.{slower}",
-            may_be(&promising, baseline, time)
+            may_be(&promising)
         )
     } else if slower.is_empty() && near {
         format!(
@@ -357,6 +372,28 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         };
         format!("Stay with {own}: no allocator is faster here, and {slower} ({all}).")
     })
+}
+
+/// ` Least memory: dlmalloc, 41.0 MiB at the peak (glibc 45.0 MiB).`, if another one than the baseline
+/// holds less, by more than 3 %.
+pub fn least_memory(analysis: &Analysis) -> String {
+    let told = || {
+        let (case, _) = of(analysis)?;
+        let peak = |row: &TableRow| row.median("peak_rss_bytes").filter(|_| row.role.ranks());
+        let rows = case.rows.iter().filter_map(|row| Some((peak(row)?, row)));
+        let (held, least) = rows.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        let base = case.baseline_row().and_then(peak)?;
+        (base > held * AS_SMALL).then(|| {
+            format!(
+                " Least memory: {}, {} at the peak ({} {}).",
+                least.allocator,
+                units::bytes(held),
+                case.baseline,
+                units::bytes(base)
+            )
+        })
+    };
+    told().unwrap_or_default()
 }
 
 /// The time in malloc and free as a separate sentence.
@@ -402,46 +439,74 @@ impl<'a> JudgedRow<'a> {
     }
 }
 
-/// `Use mimalloc3 (mimalloc 3.6.0, 2026-10): it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
-fn gain(analysis: &Analysis, ranking: &Ranking, faster: &[&JudgedRow], baseline: &str) -> String {
+/// `Use mimalloc3 (mimalloc 3.6.0, 2026-10): 0.842 of glibc's time [0.830, 0.855]; 24.1 MiB at the peak
+/// (glibc 22.0 MiB).`
+fn gain(analysis: &Analysis, ranking: &Ranking, faster: &[&JudgedRow], case: &Table) -> String {
     let best = faster[0];
-    let interval = best
-        .interval
-        .map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"))
-        .unwrap_or_default();
-    let leads = best.allocator == ranking.leader;
-    let memory = ranking.memory.filter(|_| leads);
-    let memory = memory
-        .map(|memory| format!(" and {} its peak memory", units::times(memory.ratio)))
-        .unwrap_or_default();
-    let rivals = ranking.rivals().map(|contest| &contest.against);
-    let rivals = list(
-        rivals
-            .filter(|name| faster.iter().any(|other| other.allocator == **name))
-            .filter(|_| leads)
-            .map(|name| analysis.named(name)),
+    let base = &case.baseline;
+    let ratio = Ratio {
+        ratio: best.ratio,
+        interval: best.interval,
+        pairs: ranking.blocks,
+    };
+    let time = units::over(
+        &ratio,
+        &format!("{base}'s {}", ranking.by.noun()),
+        units::ratio,
     );
-    let like = enclosed(" ", &rivals, " cannot be told from it.");
+    let peak = |name: &str| case.row(name)?.median("peak_rss_bytes").map(units::bytes);
+    let memory = peak(best.allocator).zip(peak(base));
+    let memory = memory.map(|(own, of_base)| format!("; {own} at the peak ({base} {of_base})"));
+    let between = compromise(case, faster);
+    let rivals = ranking.rivals().map(|contest| &contest.against);
+    let rivals = rivals
+        .filter(|_| best.allocator == ranking.leader)
+        .filter(|name| faster.iter().any(|other| other.allocator == **name));
+    let rivals: Vec<String> = rivals.map(|name| analysis.named(name)).collect();
+    let verb = if rivals.len() == 1 { "is" } else { "are" };
+    let like = enclosed(
+        " ",
+        &list(&rivals),
+        &format!(" {verb} not told apart from it."),
+    );
     format!(
-        "Use {}: it takes {:.3}x the {} of {baseline}{interval}{memory}.{like}",
+        "Use {}: {time}{}.{like}{between}",
         analysis.named(best.allocator),
-        best.ratio,
-        ranking.by.noun()
+        memory.unwrap_or_default()
     )
+}
+
+/// ` Good compromise: mimalloc2 (0.712, 40.4 MiB).`: of those that are faster, the one that costs least, time times
+/// memory, if it holds much less than the fastest.
+fn compromise(case: &Table, faster: &[&JudgedRow]) -> String {
+    let peak = |name: &str| case.row(name)?.median("peak_rss_bytes");
+    let told = || {
+        let most = peak(faster[0].allocator)? * (1.0 - WORTH_NAMING);
+        let smaller = faster[1..]
+            .iter()
+            .filter_map(|row| Some((peak(row.allocator)?, row)));
+        let smaller = smaller.filter(|(held, _)| *held <= most);
+        let cost = |(held, row): &(f64, &&JudgedRow)| held * row.ratio;
+        let (held, row) = smaller.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+        let (ratio, held) = (units::ratio(row.ratio), units::bytes(held));
+        Some(format!(
+            " Good compromise: {} ({ratio}, {held}).",
+            row.allocator
+        ))
+    };
+    told().unwrap_or_default()
 }
 
 /// Rows that a sentence names with their intervals.
 const MOST_NAMED: usize = 3;
 
-/// `dlmalloc (95 % interval 0.928-1.077 of glibc's time)`: each with its own interval, the lowest ratio
-/// first.
-fn may_be(promising: &[&JudgedRow], baseline: &str, time: &str) -> String {
+/// `dlmalloc (1.008 [0.928, 1.077])`: each with its own interval, the lowest ratio first.
+fn may_be(promising: &[&JudgedRow]) -> String {
     let named = promising.iter().take(MOST_NAMED).map(|row| {
-        let interval = row
-            .interval
-            .map(|(low, high)| format!("95 % interval {low:.3}-{high:.3} of {baseline}'s {time}"));
+        let ratio = units::ratio(row.ratio);
+        let interval = row.interval.map(units::bounds);
         let interval = interval.unwrap_or("too few blocks for an interval".into());
-        format!("{} ({interval})", row.allocator)
+        format!("{} ({ratio} {interval})", row.allocator)
     });
     let rest = promising.len().saturating_sub(MOST_NAMED);
     let rest = (rest > 0).then(|| count(rest, "other"));

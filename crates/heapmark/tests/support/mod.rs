@@ -430,3 +430,8 @@ pub fn commands() -> Vec<(String, clap::Command)> {
     });
     all.collect()
 }
+
+/// The words of what is printed, whatever lines they stand on.
+pub fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -20,6 +20,7 @@ mod traces;
 
 use super::output::Output;
 use super::page::beside;
+use super::show::what_next;
 use super::signals::{self, Answer};
 use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
@@ -376,24 +377,14 @@ fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
         export::write(&Output::stdout(), Format::Json, &run)?;
     } else {
         let analysis = analyse(&run.head, &run.records);
-        let matrix = report::matrix(&run.head, &analysis, dir)
-            .or_else(|| report::programs(&run.head, &analysis, dir));
-        let tables = match matrix {
-            Some(blocks) => render::terminal(&blocks, screen()),
-            None => report::terminal(&analysis, screen()),
-        };
+        let tables = render::terminal(&report::first_screen(&run.head, &analysis), screen());
         print(format!("\n{tables}"))?;
     }
-    let html = beside(dir, &run)?;
+    beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
     if format != AnswerFormat::Json {
-        print(format!(
-            "Report: {} (as text: {})   raw samples: {}\n",
-            html.display(),
-            dir.join("report.md").display(),
-            store::samples_of(dir).display()
-        ))?;
+        print(what_next(dir))?;
     }
     Ok(all_ok(&run))
 }

@@ -297,6 +297,14 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     let mode = word(case, "mode").to_owned();
     let compiled = compiled(case)?;
     let head = &compiled.head;
+    let reads = word(case, "reads").to_owned();
+    if reads != "0" && head.threads > 1 {
+        bail!(
+            "{}: reads: a block that one of its {} threads frees cannot be read by another: only for programs of one thread",
+            case.workload,
+            head.threads
+        );
+    }
     if mode == "paced" && head.recorded_ns == 0 {
         bail!(
             "{}: the trace tells no times, so nothing can be paced: use another mode",
@@ -308,6 +316,11 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     // In strict order one thread runs at a time.
     case.oversubscribed = case.threads > cpus && mode != "memory";
     case.caution = caution(&mode, head);
+    if reads != "0" {
+        let told =
+            format!("After each call {reads} of the live blocks are read: where they lie counts.");
+        case.caution = cautioned(case, &told);
+    }
     Ok(compiled)
 }
 

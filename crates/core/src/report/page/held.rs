@@ -4,9 +4,9 @@ use super::matrix::of_runs;
 use super::section::Section;
 use super::series_legend::SeriesLegend;
 use crate::analyse::{Analysis, MemoryShape, distinct};
-use crate::report::conclusion::{kernel_of, shape_number};
 use crate::report::document::{Cell, Mark, Sheet};
 use crate::report::matrix::{heat, names, way};
+use crate::report::names::{kernel_of, shape_number};
 use crate::report::units;
 
 /// ln of the largest ratio that is no difference.

@@ -3,7 +3,7 @@
 
 use crate::report::document::{Alignment, Block, Cell, Mark, Sheet};
 use crate::report::screen::{BOLD, GREEN, RED, Screen, YELLOW};
-use crate::report::text::{join, plain, wrap};
+use crate::report::text::{count, join, plain, wrap};
 
 /// All blocks, with an empty line between two.
 pub fn terminal(blocks: &[Block], screen: Screen) -> String {
@@ -53,7 +53,11 @@ fn sheet(sheet: &Sheet, screen: Screen) -> String {
     let line = |text: &str, indentation| screen.wrap(&format!("{indent}{text}"), indentation);
     lines.extend(sheet.above.iter().map(|above| line(above, 2)));
     if !sheet.rows.is_empty() {
-        lines.extend(Layout::new(sheet, indent.len(), screen).lines());
+        let layout = Layout::new(sheet, indent.len(), screen);
+        lines.extend(layout.lines());
+        let left_out = sheet.columns.len() - layout.places.len();
+        let told = || format!("{} on a wider screen.", count(left_out, "more column"));
+        lines.extend((left_out > 0).then(|| line(&told(), 2 + indent.len())));
     }
     let notes = sheet.notes.iter();
     lines.extend(notes.map(|note| painted(note.mark, &line(&note.text, 2 + indent.len()), screen)));
@@ -78,11 +82,13 @@ struct TextColumn {
 
 /// A table on its way to a screen. One rule for all: columns stand two characters apart, those of a
 /// matrix one if they fit only so; titles and sentences break between words before columns move;
-/// columns for which there is no room follow below, behind the names of the rows again. On a very
+/// spare columns for which there is no room are left out, and a line says so; others follow below, behind the names of the rows again. On a very
 /// narrow screen each row is a card.
 struct Layout<'a> {
     sheet: &'a Sheet,
     columns: Vec<TextColumn>,
+    /// Places of those that are shown.
+    places: Vec<usize>,
     /// Before the first column.
     indent: usize,
     screen: Screen,
@@ -177,31 +183,51 @@ fn widths(columns: &[&TextColumn], left: usize) -> Vec<usize> {
 
 impl Layout<'_> {
     fn new(sheet: &Sheet, indent: usize, screen: Screen) -> Layout<'_> {
-        let columns = (0..sheet.columns.len()).map(|place| TextColumn::new(sheet, place));
-        Layout {
+        let places = 0..sheet.columns.len();
+        let columns = places.clone().map(|place| TextColumn::new(sheet, place));
+        let mut layout = Layout {
             sheet,
             columns: columns.collect(),
+            places: places.collect(),
             indent,
             screen,
+        };
+        let mut kept = layout.places.clone();
+        let mut spare = sheet.spare.iter();
+        while !layout.fits(&kept, layout.least_gap()) {
+            let Some(place) = spare.next() else {
+                return layout;
+            };
+            kept.retain(|other| other != place);
         }
+        layout.places = kept;
+        layout
+    }
+
+    /// Between two columns.
+    fn least_gap(&self) -> usize {
+        if self.sheet.is_matrix { 1 } else { 2 }
+    }
+
+    fn fits(&self, places: &[usize], gap: usize) -> bool {
+        self.needs(places, gap) <= self.screen.width
     }
 
     fn lines(&self) -> Vec<String> {
-        let places: Vec<usize> = (0..self.columns.len()).collect();
-        let fits = |places: &[usize], gap| self.needs(places, gap) <= self.screen.width;
-        let gaps = if self.sheet.is_matrix { 1..=2 } else { 2..=2 };
-        if let Some(gap) = gaps.rev().find(|gap| fits(&places, *gap)) {
-            return self.band(&places, gap);
+        let places = &self.places;
+        let mut gaps = (self.least_gap()..=2).rev();
+        if let Some(gap) = gaps.find(|gap| self.fits(places, *gap)) {
+            return self.band(places, gap);
         }
         let (heads, others) = places.split_at(self.sheet.heads.clamp(1, places.len()));
         let mut bands: Vec<Vec<usize>> = Vec::new();
         for place in others {
             match bands.last_mut() {
-                Some(band) if fits(&[&band[..], &[*place]].concat(), 2) => band.push(*place),
+                Some(band) if self.fits(&[&band[..], &[*place]].concat(), 2) => band.push(*place),
                 _ => bands.push([heads, &[*place]].concat()),
             }
         }
-        if self.screen.width < CARDS_BELOW || !bands.iter().all(|band| fits(band, 2)) {
+        if self.screen.width < CARDS_BELOW || !bands.iter().all(|band| self.fits(band, 2)) {
             return self.cards();
         }
         let bands: Vec<Vec<String>> = bands.iter().map(|band| self.band(band, 2)).collect();

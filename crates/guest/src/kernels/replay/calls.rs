@@ -17,7 +17,10 @@ impl Player<'_> {
             false => block,
         };
         match self.stage.slots.get(slot) {
-            Some(place) if place.get().is_null() => place.set(block),
+            Some(place) if place.get().is_null() => {
+                place.set(block);
+                self.stage.walk.born(slot, size);
+            }
             Some(_) => self.broken("fills a slot that is full: a wait is missing"),
             None => self.broken("names a slot that it does not have"),
         }

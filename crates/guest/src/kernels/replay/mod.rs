@@ -13,6 +13,7 @@ mod sheet;
 mod stage;
 mod touch;
 mod tuning;
+mod walk;
 
 use super::*;
 use crate::api;
@@ -30,6 +31,7 @@ pub const KERNEL: Kernel = Kernel::timed(
         "compiled",
         "mode",
         "touch",
+        "reads",
         "skew",
         "pace",
         "packed_bytes",

@@ -117,6 +117,9 @@ impl<'s> Player<'s> {
                     }
                 }
             }
+            if self.stage.walk.is_made() {
+                self.stage.walk.step(self.stage.slots);
+            }
             done += 1;
             self.done = done;
             if followed == done {

@@ -8,6 +8,7 @@ use super::points::Points;
 use super::sheet::Sheet;
 use super::touch::Touch;
 use super::tuning::Tuning;
+use super::walk::Walk;
 use super::*;
 use crate::clock;
 use crate::cpus::Cpus;
@@ -25,6 +26,7 @@ pub struct Stage<'a> {
     pub slots: &'a [Cell<*mut u8>],
     pub points: &'a Points,
     pub touch: Touch,
+    pub walk: Walk,
     pub tuning: Tuning,
     pub order: ReplayOrder<'a>,
     /// Plays a thread's stream from this word on; returns its work, and whether the recorded thread
@@ -115,6 +117,7 @@ impl<'a> Stage<'a> {
             slots,
             points,
             touch: Touch::of(bench.parameter("touch")),
+            walk: Walk::new(bench.count("reads"), slots.len()),
             tuning: Tuning::find(),
             order: ReplayOrder::new(steps, crowded, bench.number("skew")),
             stream,

@@ -32,6 +32,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
         ("compiled", compiled.to_str().unwrap()),
         ("mode", mode),
         ("touch", "recorded"),
+        ("reads", "0"),
         ("skew", "4096"),
         ("pace", "1"),
         ("packed_bytes", "0"),
@@ -107,7 +108,12 @@ impl FakeRun {
             let on_main = case(&path, head.threads_at_a_time as u32, mode);
             let mut beside = on_main.clone();
             beside.parameters.insert("thread".into(), "worker".into());
-            let cases = [on_main, beside];
+            let mut cases = vec![on_main, beside];
+            if head.threads == 1 {
+                let mut walk = cases[0].clone();
+                walk.parameters.insert("reads".into(), "3".into());
+                cases.push(walk);
+            }
             for case in &cases {
                 let (counted, attempt) = self.counter.attempt_of(case, 1, 1, false);
                 assert_eq!(attempt.outcome, Outcome::Ok, "{mode}: {}", attempt.report);

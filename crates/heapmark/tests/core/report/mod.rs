@@ -9,4 +9,5 @@ mod mutants;
 mod outputs;
 mod pool;
 mod robust;
+mod screens;
 mod tables;

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 const RUNS: [&str; 6] = ["counter", "latency", "retained", "timed", "tried", "whole"];
 
 /// Kept as they are printed.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 9] = [
+    "show RUN",
+    "show --full RUN",
     "export RUN --to md",
     "export RUN --to csv-rows",
     "export RUN --to csv-latency",

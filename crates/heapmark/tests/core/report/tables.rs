@@ -44,7 +44,8 @@ fn the_answer_has_the_named_rows_own_interval_and_says_how_noisy_the_run_was() {
     let all = lines("tried");
     let own = of(&all, "mimalloc3", "ns_per_op")[0];
     let named = format!(
-        "mimalloc3 (95 % interval {:.3}-{:.3} of glibc's time) may be",
+        r"mimalloc3 ({:.3} \[{:.3}, {:.3}\]) may be",
+        number(own, "ratio"),
         number(own, "low"),
         number(own, "high")
     );

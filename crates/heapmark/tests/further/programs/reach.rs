@@ -2,7 +2,7 @@
 //! not reached is said, by `try` and by `record`.
 
 use crate::support::tried::{note, run};
-use crate::support::{End, Place};
+use crate::support::{End, Place, words};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -27,11 +27,6 @@ fn build(place: &Place, name: &str, source: &str, how: &[&str]) {
         "{name}: {}",
         String::from_utf8_lossy(&end.stderr)
     );
-}
-
-/// The words of what is printed, whatever lines they stand on.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Tries a program under glibc.

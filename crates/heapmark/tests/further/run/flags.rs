@@ -97,6 +97,7 @@ const TRACES: &[Flag] = &[
     ("--allow-forwarding", "libraries that hand calls on to libc"),
     ("--no-floor", "beside      nothing"),
     ("--skew 5000", "skew=5000"),
+    ("--reads 7", "reads=7"),
 ];
 const SPEED: &[Flag] = &[("--target-ms 77", "for 77 ms")];
 const PACED: &[Flag] = &[("--mode paced", "mode=paced"), ("--pace 2", "pace=2")];
@@ -239,7 +240,7 @@ fn answers() -> Vec<Line> {
         line("list", "--json", &["suites"]),
         line("list", "--flags", &["allocators"]),
         line("list", "--markdown", &["workloads"]),
-        line("show", "--matrix", &["two"]),
+        line("show", "--full", &["two"]),
         line("report", "--output out --force", &["run"]),
         line(
             "compare",

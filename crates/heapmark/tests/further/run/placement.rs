@@ -35,7 +35,8 @@ fn nodes_lie_between_two_copies_and_where_each_has_a_page_is_last() {
         "7",
     ];
     for name in ["one", "two"] {
-        let printed = run(&place, name, &chosen);
+        run(&place, name, &chosen);
+        let printed = place.run(&["show", "--full", name]).stdout;
         assert!(printed.contains("pages: of 4 KiB"), "{printed}");
     }
     let records = ["one", "two"].map(|name| samples(&place.at(name))).concat();

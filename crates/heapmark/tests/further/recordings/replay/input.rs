@@ -84,6 +84,7 @@ fn flags_that_make_no_sense_are_usage() {
     assert!(error(&["--set", "trace:a.mode=memory"]).contains("add --retained"));
     assert!(error(&["--set", "trace:a.mode=fast"]).contains("speed or memory or paced"));
     assert!(error(&["--set", "trace:a.skew=1"]).contains("4096 at least"));
+    assert!(error(&["--set", "trace:a.reads=1"]).contains("programs of one thread"));
     assert!(error(&["--set", "trace:a.mode=paced"]).contains("tells no times"));
     assert!(error(&["--set", "trace:a.sha256=x"]).contains("expected"));
     assert_eq!(place.run(&["replay"]).code, Some(2));

@@ -1,0 +1,208 @@
+//! Who else may be the right one: the best compromise, the best for pools of threads, the smallest. Each is
+//! named only if no other beats it in both time and memory.
+
+use super::text::{count, enclosed, join, list};
+use super::units::{self, times};
+use crate::analyse::{Analysis, Clock, Conclusion, MemoryShape, Overall, Ranking, distinct, held};
+use crate::metric::{self, FigureRole};
+
+/// Allocators whose memory differs by less are called as small as each other.
+pub const AS_SMALL: f64 = 1.03;
+/// Allocators that are named as being as small as another one.
+const MOST_NAMED: usize = 2;
+/// A compromise saves at least this part: of the memory of the fastest, and of the time of the smallest.
+pub const WORTH_NAMING: f64 = 0.1;
+
+/// An allocator that has a place in the choice between time and memory.
+struct Choice<'a> {
+    name: &'a str,
+    /// Over the baseline's, over all cases; infinite for one that is not in all of them.
+    time: f64,
+    /// Of the memory that is compared: over what is live, or over the baseline's.
+    memory: f64,
+}
+
+/// ` Good compromise: snmalloc (0.47, 1.32x).` and the like; nothing of an answer that names no leader.
+pub fn others(analysis: &Analysis) -> String {
+    let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
+        return String::new();
+    };
+    let leader = &ranking.leader;
+    let peak = |name: &str| match analysis.held.is_empty() {
+        true => Some(of_all(analysis, name)?.memory?.ratio),
+        false => analysis.held_by(name)?.peak,
+    };
+    let at_peak = choices(analysis, ranking, peak);
+    let in_pools = choices(analysis, ranking, |name| analysis.held_by(name)?.worst());
+    // Those of the table of all cases, which has wall times.
+    let (between, for_pools) = match ranking.by {
+        Clock::Wall => (
+            compromise(analysis, leader, &at_peak),
+            for_pools(leader, &in_pools),
+        ),
+        Clock::Cpu => Default::default(),
+    };
+    let weakness = weakness(analysis, leader, !for_pools.is_empty());
+    between + &for_pools + &smallest(analysis, ranking, at_peak) + &weakness
+}
+
+fn of_all<'a>(analysis: &'a Analysis, name: &str) -> Option<&'a Overall> {
+    analysis.overall.iter().find(|one| one.allocator == name)
+}
+
+/// All allocators whose memory is known.
+fn choices<'a>(
+    analysis: &'a Analysis,
+    ranking: &Ranking,
+    memory: impl Fn(&str) -> Option<f64>,
+) -> Vec<Choice<'a>> {
+    let ranked = analysis.overall.iter().map(|one| one.allocator.as_str());
+    let held = analysis.held.iter().map(|held| held.allocator.as_str());
+    let names = distinct(ranked.chain(held)).into_iter();
+    let choice = |name| {
+        let memory = memory(name)?;
+        let one = of_all(analysis, name);
+        // Another one takes the baseline's place only if it is certainly faster, by more than 1 %.
+        let time = match one {
+            Some(one) if one.allocator == ranking.leader => one.ratio,
+            Some(one) if one.interval.is_some_and(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
+            Some(one) => one.ratio,
+            None => f64::INFINITY,
+        };
+        Some(Choice { name, time, memory })
+    };
+    names.filter_map(choice).collect()
+}
+
+/// The one that costs least, time times memory, among those that are not beaten in both.
+fn best_trade<'a, 'b>(choices: &'b [Choice<'a>], leader: &str) -> Option<&'b Choice<'a>> {
+    let is_beaten = |one: &Choice| {
+        let beats = |other: &Choice| other.time < one.time && other.memory < one.memory * AS_SMALL;
+        choices.iter().any(beats)
+    };
+    let cost = |one: &Choice| one.time * one.memory;
+    let others = choices.iter().filter(|one| one.name != leader);
+    let known = others.filter(|one| one.time.is_finite() && !is_beaten(one));
+    known.min_by(|a, b| cost(a).total_cmp(&cost(b)))
+}
+
+/// ` Good compromise: snmalloc (0.47, 1.32x).`: less memory than the fastest holds, and less time than the
+/// smallest takes.
+fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
+    let told = || {
+        let fastest = choices.iter().find(|one| one.name == leader)?;
+        let small = choices
+            .iter()
+            .min_by(|a, b| a.memory.total_cmp(&b.memory))?;
+        let one = best_trade(choices, leader)?;
+        let saves = |own: f64, other: f64| own <= other * (1.0 - WORTH_NAMING);
+        let is_between = saves(one.memory, fastest.memory)
+            && saves(one.time, small.time)
+            && one.memory > small.memory * AS_SMALL;
+        (is_between && one.name != analysis.baseline).then(|| {
+            let (time, memory) = (units::short(one.time), times(one.memory));
+            format!(" Good compromise: {} ({time}, {memory}).", one.name)
+        })
+    };
+    told().unwrap_or_default()
+}
+
+/// ` For pools of threads: tcmalloc-percpu (0.50, pool 1.37x).`: where the fastest holds much more.
+fn for_pools(leader: &str, choices: &[Choice]) -> String {
+    let told = || {
+        let fastest = choices.iter().find(|one| one.name == leader)?;
+        let one = best_trade(choices, leader)?;
+        (one.memory * held::BAD <= fastest.memory).then(|| {
+            let (time, memory) = (units::short(one.time), times(one.memory));
+            format!(
+                " For pools of threads: {} ({time}, pool {memory}; {leader} {}).",
+                one.name,
+                times(fastest.memory)
+            )
+        })
+    };
+    told().unwrap_or_default()
+}
+
+/// ` Smallest: glibc (1.11x; dlmalloc as well).`: the one with the least memory over all cases, and its
+/// price; of several that are as small, the fastest. Nothing if the leader is among them, whose memory is
+/// said already.
+fn smallest(analysis: &Analysis, ranking: &Ranking, mut small: Vec<Choice>) -> String {
+    let memories = small.iter().map(|one| one.memory);
+    let least = memories.min_by(f64::total_cmp).unwrap_or_default();
+    small.retain(|one| one.memory <= least * AS_SMALL);
+    let base = analysis.baseline.as_str();
+    small.sort_by(|a, b| {
+        let order = a.time.total_cmp(&b.time);
+        order.then((a.name != base).cmp(&(b.name != base)))
+    });
+    if small.iter().any(|one| one.name == ranking.leader) {
+        return String::new();
+    }
+    let Some((one, others)) = small.split_first() else {
+        return String::new();
+    };
+    // The table of all cases has wall times.
+    let price = of_all(analysis, one.name)
+        .filter(|_| one.name != base && ranking.by == Clock::Wall)
+        .map(|all| units::short(all.ratio));
+    let memory = match analysis.held.is_empty() {
+        true if one.name == base => "the baseline".to_owned(),
+        true => format!("{} {base}'s memory", times(one.memory)),
+        false => times(one.memory),
+    };
+    let more = others.len().saturating_sub(MOST_NAMED);
+    let named = others.iter().take(MOST_NAMED).map(|it| it.name.to_owned());
+    let named = list(named.chain((more > 0).then(|| count(more, "other"))));
+    let own = join(price.into_iter().chain([memory]), ", ");
+    let as_small = enclosed("; ", &named, " as well");
+    format!(" Smallest: {} ({own}{as_small}).", one.name)
+}
+
+/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
+fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
+    let Some((shape, best)) = held::weakness(&analysis.held, leader, &analysis.baseline) else {
+        return String::new();
+    };
+    if told_of_pools && matches!(shape, MemoryShape::Pool | MemoryShape::FanIn) {
+        return String::new();
+    }
+    let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));
+    let own = number(leader).unwrap_or_default();
+    let kernel = kernel_of(shape);
+    let what = match shape {
+        MemoryShape::Peak => format!("memory at the peak: it holds {own} what is live"),
+        MemoryShape::Pool => {
+            format!("{kernel}, a pool of threads: it holds {own} one request's memory")
+        }
+        MemoryShape::FanIn => {
+            format!("{kernel}, a thread that only frees: it holds {own} what can be live")
+        }
+        MemoryShape::Returned => {
+            format!("{kernel}: a sleeping process returns {own} of a burst")
+        }
+    };
+    let others = distinct([&analysis.baseline, &best.allocator])
+        .into_iter()
+        .filter(|name| *name != leader)
+        .filter_map(|name| Some(format!("{name} {}", number(name)?)));
+    format!(
+        " {leader} is bad at {what}{}.",
+        enclosed(" (", &join(others, ", "), ")")
+    )
+}
+
+/// What shows a shape: replays, or the kernel with that figure.
+pub fn kernel_of(shape: MemoryShape) -> &'static str {
+    metric::with_role(FigureRole::Held(shape))
+        .and_then(|metric| metric.figure)
+        .map_or("replays", |figure| &figure.workload)
+}
+
+/// The number of a shape in words.
+pub fn shape_number(shape: MemoryShape, number: f64) -> String {
+    match shape {
+        MemoryShape::Returned => units::percent(number),
+        _ => times(number),
+    }
+}
