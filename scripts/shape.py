@@ -93,7 +93,7 @@ class Heapmark:
         self.folder = folder
 
     def json(self, *words):
-        return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
+        return json.loads(subprocess.run([self.program, *words, "--format", "json"], check=True, capture_output=True).stdout)
 
     def flags(self, workload, preset, blocks):
         # A thread count that follows from parameters cannot be chosen.

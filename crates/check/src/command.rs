@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use fast_glob::glob_match;
 use heapmark_core::build;
 use heapmark_core::catalog::{Tier, did_you_mean};
+use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::output::{Force, Output};
 use heapmark_core::cmd::run::comparison::patience;
 use heapmark_core::cmd::run::{resolve, select, stop_on_signals, today};
@@ -54,9 +55,9 @@ pub struct CheckArgs {
     /// Directory to create [default: heapmark-results/DATE-check-N]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
     /// Print a check as a C program that needs no heapmark
     #[arg(long, value_name = "CHECK", exclusive = true)]
     program: Option<String>,
@@ -155,13 +156,13 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         say: note,
     };
     let file = session.run(&subjects, file)?;
-    if args.json {
+    if args.format == AnswerFormat::Json {
         print_json(&file)?;
     } else {
         print(terminal(&report::check(&file, &checks), screen()))?;
     }
     let page = page_beside(&folder, &file, sections)?;
-    if !args.json {
+    if args.format != AnswerFormat::Json {
         note(format!(
             "Result: {}, {}",
             folder.join(CHECK_FILE).display(),

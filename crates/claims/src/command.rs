@@ -24,7 +24,7 @@ pub struct ClaimsArgs {
     #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
     /// Write this format instead of a table for the terminal
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT")]
     to: Option<TableFormat>,
     /// Only the claims of one document: bt, mm, rp, za or ll; of hardening: isoalloc, ...
     #[arg(long, value_name = "NAME")]

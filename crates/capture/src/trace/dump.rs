@@ -3,6 +3,7 @@
 use super::{Exit, in_file, open};
 use crate::report::Dump;
 use anyhow::Result;
+use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::output::Output;
 use heapmark_core::cmd::usage;
 use std::io::Write;
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 pub struct DumpArgs {
     /// Trace
     trace: PathBuf,
-    /// Print a line of JSON per event
-    #[arg(long)]
-    json: bool,
+    /// What to print; of json a line per event
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
     /// Only these events, as A..B: from A up to but not including B; either may be left out
     #[arg(long, value_name = "RANGE")]
     events: Option<String>,
@@ -29,7 +30,9 @@ pub fn run(args: DumpArgs) -> Result<Exit> {
     let dumped = Output::stdout().write(|out| {
         for (number, next) in (0..range.end).zip(reader) {
             let line = match next {
-                Ok((thread, event)) if args.json => dump.json(thread, &event),
+                Ok((thread, event)) if args.format == AnswerFormat::Json => {
+                    dump.json(thread, &event)
+                }
                 Ok((thread, event)) => dump.line(thread, &event),
                 // What stands before it is printed first.
                 Err(fault) => return Ok(Err(fault)),

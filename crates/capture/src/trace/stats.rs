@@ -14,7 +14,12 @@ pub struct StatsArgs {
     /// Trace
     trace: PathBuf,
     /// table: for the terminal; page: HTML with charts; json: everything; csv: live bytes over time
-    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    #[arg(
+        long,
+        visible_alias = "format",
+        default_value = "table",
+        value_name = "FORMAT"
+    )]
     to: StatsFormat,
     #[command(flatten)]
     destination: Destination,

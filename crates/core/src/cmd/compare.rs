@@ -35,7 +35,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "METRIC", default_value = "wall", value_parser = judged)]
     by: &'static Metric,
     /// Write this format instead of a table for the terminal
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT")]
     to: Option<TableFormat>,
     #[command(flatten)]
     destination: Destination,

@@ -1,6 +1,7 @@
 //! `heapmark doctor`: what makes measurements on this machine vary, and how to change it; what its
 //! kernel costs. Changes nothing itself.
 
+use super::output::AnswerFormat;
 use super::{Exit, print, print_json, screen, usage};
 use crate::build::CompiledTraceShelf;
 use crate::observe::Prices;
@@ -17,9 +18,9 @@ use serde::Serialize;
     after_help = "Changes nothing. HEAPMARK_MACHINE_ROOT names a folder with copies of /proc and /sys to look at instead."
 )]
 pub struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
     /// Exit with code 5 if there is a warning
     #[arg(long)]
     strict: bool,
@@ -40,7 +41,7 @@ pub fn run(args: DoctorArgs) -> Result<Exit> {
     // Before the prices: measuring them makes load.
     let look = Preflight::look(&root, When::Before);
     let prices = Prices::measure(&root);
-    if args.json {
+    if args.format == AnswerFormat::Json {
         print_json(&MachineReport {
             look: &look,
             prices: prices.as_ref().map(|all| all.prices.as_slice()),

@@ -18,7 +18,7 @@ pub struct ExportArgs {
     /// iteration; csv-rows: one per row of timed runs; csv-latency: one per timed function of a
     /// row; json: everything; md: the tables. For other tools: bmf (Bencher), gha-smaller and
     /// gha-bigger (github-action-benchmark), google-benchmark, hyperfine
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::all().map(Format::name)).map(|name| format(&name)))]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::all().map(Format::name)).map(|name| format(&name)))]
     to: Format,
     #[command(flatten)]
     destination: Destination,

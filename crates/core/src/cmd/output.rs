@@ -49,6 +49,15 @@ impl Destination {
     }
 }
 
+/// What a command prints.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+pub enum AnswerFormat {
+    /// For a reader
+    Text,
+    /// Everything, for a program
+    Json,
+}
+
 /// Formats of a table, other than the one for the terminal.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum TableFormat {

@@ -1,9 +1,10 @@
 //! `heapmark show`: what a stored run printed, once more.
 
-use super::page;
+use super::output::{AnswerFormat, Output};
 use super::{Exit, print, say_damage, screen, usage};
+use super::{export, page};
 use crate::analyse::{analyse, reads_figure};
-use crate::report::{self, render};
+use crate::report::{self, Format, render};
 use crate::store::{self, Paths};
 use anyhow::Result;
 use std::path::Path;
@@ -17,11 +18,25 @@ pub struct ShowArgs {
     /// Print all tables with their notes, not only the first screen
     #[arg(long, overrides_with = "full")]
     full: bool,
+    /// What to print; json as of `heapmark export`
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        conflicts_with = "full"
+    )]
+    format: AnswerFormat,
 }
 
 /// Runs the command.
 pub fn run(args: ShowArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
+    if args.format == AnswerFormat::Json {
+        let run = store::read_for_tables(&dir, Paths::Published, |_| true)?;
+        say_damage(&dir, &run);
+        export::write(&Output::stdout(), Format::Json, &run)?;
+        return Ok(Exit::Done);
+    }
     let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
     let analysis = analyse(&run.head, &run.records);

@@ -206,12 +206,6 @@ pub fn interference(analysis: &Analysis) -> Option<String> {
     (!said.is_empty()).then(|| format!("Interference: {said}."))
 }
 
-/// That records were left out of all tables, if some were.
-pub fn unplanned(analysis: &Analysis) -> Option<String> {
-    let records = count(analysis.unplanned, "record");
-    (analysis.unplanned > 0).then(|| format!("{records} of no planned row: ignored."))
-}
-
 fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     let leader = &ranking.leader;
     let role = if *leader == analysis.baseline {

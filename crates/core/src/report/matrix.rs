@@ -1,7 +1,7 @@
 //! The matrix of a run of several cases: allocators against workloads, on one screen.
 
 use super::document::{Block, Cell, Mark, Sheet, Value};
-use super::first_screen::doubts;
+use super::doubts::doubts;
 use super::sheet::SheetOf;
 use super::text::{count, enclosed, join};
 use super::units::{self, short_bounds};

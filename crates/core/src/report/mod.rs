@@ -9,6 +9,7 @@ mod count;
 mod csv;
 #[doc(hidden)]
 pub mod document;
+mod doubts;
 mod factor;
 #[doc(hidden)]
 pub mod first_screen;

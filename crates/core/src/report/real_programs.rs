@@ -2,7 +2,7 @@
 //! each program's time in malloc and free.
 
 use super::document::{Block, Cell, Sheet, Value};
-use super::first_screen::doubts;
+use super::doubts::doubts;
 use super::matrix::{cell, marks, names};
 use super::sheet::SheetOf;
 use super::text::{count, list};

@@ -5,7 +5,9 @@ use super::machine::{lines_of_prices, machine_line};
 use super::render;
 use super::screen::Screen;
 use super::text::enclosed;
-use super::{conclusion, count, footprint, hardening, latency, legend, limit, sheet, timed};
+use super::{
+    conclusion, count, doubts, footprint, hardening, latency, legend, limit, sheet, timed,
+};
 use crate::analyse::{Analysis, Conclusion, Failure};
 use crate::execute::last_useful_line;
 use crate::store::RunFile;
@@ -51,7 +53,7 @@ fn body(analysis: &Analysis) -> Vec<Block> {
     blocks.push(failures(analysis));
     let lines = legend::legend(analysis)
         .into_iter()
-        .chain(conclusion::unplanned(analysis))
+        .chain(doubts::unplanned(analysis))
         .chain(machine_line(analysis))
         .chain(lines_of_prices(analysis));
     blocks.push(Block::lines("Legend", Mark::None, lines));

@@ -6,6 +6,15 @@ use super::units::{self, bounds};
 use crate::analyse::{Analysis, Failed, Overall, Role, TableRow};
 use crate::metric::Unit;
 
+/// How much a table says.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Extent {
+    /// What decides.
+    Brief,
+    /// All that is known.
+    Full,
+}
+
 /// A table under construction: a row for each of these.
 pub struct SheetOf<'a, R> {
     /// In the order of the table.

@@ -2,7 +2,7 @@
 
 use super::document::{Cell, Note, Sheet};
 use super::heading::heading_of;
-use super::sheet::{self, SheetOf, missing};
+use super::sheet::{self, Extent, SheetOf, missing};
 use super::units::{self, interval};
 use super::{factor, operations, text, user_command, whole};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
@@ -22,15 +22,6 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 /// The table of a case for a first screen.
 pub fn in_brief(case: &Table, analysis: &Analysis) -> Sheet {
     of_case(case, analysis, Extent::Brief)
-}
-
-/// How much a table says.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Extent {
-    /// What decides.
-    Brief,
-    /// All that is known.
-    Full,
 }
 
 fn of_case(case: &Table, analysis: &Analysis, extent: Extent) -> Sheet {

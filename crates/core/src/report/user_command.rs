@@ -3,9 +3,8 @@
 
 use super::factor;
 use super::names::{AS_SMALL, WORTH_NAMING};
-use super::sheet::{SheetOf, over_baseline};
+use super::sheet::{Extent, SheetOf, over_baseline};
 use super::text::{count, enclosed, list, short};
-use super::timed::Extent;
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{

@@ -76,7 +76,7 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
         &[
             "heapmark list allocators",
             "heapmark list traces                          # that heapmark carries, for replay",
-            "heapmark list workloads --json",
+            "heapmark list workloads --format json",
         ],
     ),
     ("build", &["heapmark build jemalloc mimalloc"]),

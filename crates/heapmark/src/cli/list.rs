@@ -16,6 +16,7 @@ use crate::report::render::terminal;
 use crate::report::{self, Screen, count, short, units::bytes};
 use crate::store::{self, RunFile};
 use anyhow::Result;
+use heapmark_core::cmd::output::AnswerFormat;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdout};
@@ -26,16 +27,16 @@ use std::path::Path;
 pub struct ListArgs {
     /// What to list
     what: What,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
     /// For each allocator that heapmark builds: its flags beside those of its authors' own build,
     /// and why they differ
-    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    #[arg(long, conflicts_with_all = ["format", "markdown"])]
     flags: bool,
     /// Print the allocators, or the workloads with all parameters, as a Markdown page, or the metrics
     /// as a Markdown table
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "format")]
     markdown: bool,
 }
 
@@ -130,7 +131,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             store::runs().iter().rev().map(|dir| of_run(dir)).collect(),
         ),
     };
-    if args.json {
+    if args.format == AnswerFormat::Json {
         print_json(&entries)?;
     } else {
         print(table(columns, &entries))?;

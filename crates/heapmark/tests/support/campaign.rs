@@ -35,5 +35,5 @@ pub fn planned_of(place: &Place, shards: &str, allocators: &str, blocks: &str) {
 }
 
 pub fn states(place: &Place) -> Vec<Value> {
-    serde_json::from_str(&campaign(place, &["status", "camp", "--json"]).stdout).unwrap()
+    serde_json::from_str(&campaign(place, &["status", "camp", "--format", "json"]).stdout).unwrap()
 }

@@ -109,7 +109,7 @@ impl Home {
 
     /// What `heapmark list languages` says of each.
     pub fn programs(&self) -> BTreeMap<String, String> {
-        let end = self.heapmark(&["list", "languages", "--json"]);
+        let end = self.heapmark(&["list", "languages", "--format", "json"]);
         let list: Vec<Value> =
             serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{}", end.stderr));
         list.iter()

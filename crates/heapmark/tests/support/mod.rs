@@ -309,7 +309,7 @@ impl Place {
 
     /// Whether the system has the package of this allocator.
     pub fn is_installed(&self, name: &str) -> bool {
-        let end = self.run(&["list", "allocators", "--json"]);
+        let end = self.run(&["list", "allocators", "--format", "json"]);
         let listed: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
         let mut all = listed.iter();
         all.any(|entry| entry["name"] == name && entry["state"] == "ready")

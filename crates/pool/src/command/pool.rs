@@ -31,7 +31,7 @@ pub struct PoolArgs {
     #[arg(long, value_name = "LABEL=RUN", value_delimiter = ',', value_parser = labelled)]
     types: Vec<(String, String)>,
     /// Write this format instead of a table for the terminal
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT")]
     to: Option<PoolFormat>,
     #[command(flatten)]
     destination: Destination,

@@ -3,6 +3,7 @@
 use super::states;
 use crate::campaign::{Campaign, ShardState};
 use anyhow::Result;
+use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::{Exit, print, print_json, usage};
 use std::path::PathBuf;
 
@@ -12,16 +13,16 @@ pub struct StatusArgs {
     /// Directory of the campaign
     #[arg(value_name = "CAMPAIGN")]
     campaign: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
 }
 
 /// Runs the command; exit code 4 unless all shards are complete.
 pub fn run(args: StatusArgs) -> Result<Exit> {
     let campaign = Campaign::open(&args.campaign).map_err(usage)?;
     let states = states(&campaign);
-    if args.json {
+    if args.format == AnswerFormat::Json {
         print_json(&states)?;
     } else {
         let lines = states.iter().enumerate().map(|(shard, state)| {

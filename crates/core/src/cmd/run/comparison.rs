@@ -1,6 +1,7 @@
 //! The flags of every command that compares allocators.
 
 use crate::catalog::time::{SECONDS, between};
+use crate::cmd::output::AnswerFormat;
 use crate::plan::{AskedTurns, HugePages};
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
@@ -103,15 +104,6 @@ pub struct Comparison {
     /// Part of a campaign: if it is interrupted, nothing of it is kept.
     #[arg(skip)]
     pub is_of_campaign: bool,
-}
-
-/// What a run prints when it has ended.
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-pub enum AnswerFormat {
-    /// The answer, or the tables
-    Text,
-    /// Everything, as `heapmark export --to json`
-    Json,
 }
 
 /// The least time that a flag may give.

@@ -18,7 +18,7 @@ pub mod select;
 mod single_cell;
 mod traces;
 
-use super::output::Output;
+use super::output::{AnswerFormat, Output};
 use super::page::beside;
 use super::show::what_next;
 use super::signals::{self, Answer};
@@ -34,7 +34,7 @@ use crate::report::{self, Format, render, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Paths, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
-use comparison::{AnswerFormat, Comparison, listed, target};
+use comparison::{Comparison, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -56,7 +56,7 @@ fn so_does_every_workload_on_one_thread() {
 
 fn every_workload_ends_ok(threads: &str) {
     let place = Place::new();
-    let listed = place.run(&["list", "workloads", "--json"]);
+    let listed = place.run(&["list", "workloads", "--format", "json"]);
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     // The programs of binary-trees have a test of their own.
     let is_for_memory = |name: &str| {
@@ -163,7 +163,7 @@ fn every_workload_of_memory_ends_ok_on_glibc() {
 #[test]
 fn every_suite_has_a_plan() {
     let place = Place::new();
-    let listed = place.run(&["list", "suites", "--json"]);
+    let listed = place.run(&["list", "suites", "--format", "json"]);
     let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
     for suite in &suites {
@@ -190,7 +190,7 @@ fn the_pages_of_allocators_workloads_and_metrics_name_all_of_them() {
         ("metrics", [("| `", "`"); 2]),
     ] {
         let page = place.run(&["list", what, "--markdown"]).stdout;
-        let listed = place.run(&["list", what, "--json"]).stdout;
+        let listed = place.run(&["list", what, "--format", "json"]).stdout;
         let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
         assert!(listed.len() > 20, "{listed:?}");
         let key = if what == "metrics" { "key" } else { "name" };

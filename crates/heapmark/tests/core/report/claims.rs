@@ -120,7 +120,7 @@ fn every_claim_has_a_verdict_and_a_reason() {
     assert!(word(of("BT-1"), "reason").contains("binary-trees is in no run"));
 
     let listed: Vec<Value> =
-        serde_json::from_str(&place.run(&["list", "claims", "--json"]).stdout).unwrap();
+        serde_json::from_str(&place.run(&["list", "claims", "--format", "json"]).stdout).unwrap();
     // Those about hardening are judged by results of heapmark check.
     let of_runs = listed.iter().filter(|one| !one["workloads"].is_null());
     assert_eq!(

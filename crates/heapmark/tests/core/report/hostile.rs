@@ -95,11 +95,14 @@ fn names_of_machines_and_of_folders_are_text_in_lists_and_their_json() {
     for (command, word) in [
         (&["campaign", "status", "camp"][..], "running on <script>"),
         (
-            &["campaign", "status", "camp", "--json"],
+            &["campaign", "status", "camp", "--format", "json"],
             "\\u001b[2J\\u009b31m\\u202e",
         ),
         (&["list", "runs"], "heapmark-results/[2J31m"),
-        (&["list", "runs", "--json"], "\\u001b[2J\\u009b31m\\u202e"),
+        (
+            &["list", "runs", "--format", "json"],
+            "\\u001b[2J\\u009b31m\\u202e",
+        ),
     ] {
         let end = place.run(command);
         assert!(

@@ -62,7 +62,7 @@ const OF_RUN: &[&[&str]] = &[
     &["claims", "run"],
     &["compare", "run"],
 ];
-const OF_CATALOGUE: &[&[&str]] = &[&["list", "suites"], &["list", "claims", "--json"]];
+const OF_CATALOGUE: &[&[&str]] = &[&["list", "suites"], &["list", "claims", "--format", "json"]];
 const OF_TRACE: &[&[&str]] = &[
     &["trace", "check", "a.trace"],
     &["trace", "stats", "a.trace"],
@@ -107,7 +107,7 @@ const KINDS: [Kind; 23] = [
     kind(
         "camp/beat/1-1.json",
         Guard::None,
-        &[&["campaign", "status", "camp", "--json"]],
+        &[&["campaign", "status", "camp", "--format", "json"]],
     ),
     kind(
         "check/check.json",

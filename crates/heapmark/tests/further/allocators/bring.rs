@@ -473,7 +473,7 @@ fn an_allocator_that_this_kernel_breaks_is_unsupported() {
     let text = text.replace("tier = \"user\"", "tier = \"main\"") + "replace = true\n";
     fs::write(file.with_file_name("tcmalloc-percpu.toml"), text).unwrap();
     fs::remove_file(&file).unwrap();
-    let end = place.run(&["list", "allocators", "--json"]);
+    let end = place.run(&["list", "allocators", "--format", "json"]);
     let listed: Vec<serde_json::Value> = serde_json::from_str(&end.stdout).unwrap();
     let mut listed = listed.iter();
     let percpu = listed.find(|it| it["name"] == "tcmalloc-percpu").unwrap();

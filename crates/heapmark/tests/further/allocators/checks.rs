@@ -104,7 +104,9 @@ fn as_allocator(library: &Path) -> String {
 
 /// Makes checks of one allocator, which must end well; the JSON.
 fn checked(place: &Place, allocator: &str, output: &str, flags: &[&str]) -> Value {
-    let words = ["check", "-a", allocator, "--json", "--output", output];
+    let words = [
+        "check", "-a", allocator, "--format", "json", "--output", output,
+    ];
     let end = place.run(&[&words[..], flags].concat());
     assert_eq!(end.code, Some(0), "{output}: {}", end.stderr);
     serde_json::from_str(&end.stdout).unwrap()

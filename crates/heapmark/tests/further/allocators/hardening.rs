@@ -11,7 +11,7 @@ use std::process::Command;
 fn made(place: &Place, answer: &str, flags: &[&str], code: i32) -> Vec<(String, String, Value)> {
     let own = format!("{answer}={}", place.answering(answer).display());
     let output = format!("of-{answer}");
-    let words = ["check", "-a", &own, "--json", "--output", &output];
+    let words = ["check", "-a", &own, "--format", "json", "--output", &output];
     let end = place.run(&[&words[..], flags].concat());
     assert_eq!(end.code, Some(code), "{answer}: {}", end.stderr);
     let read: Value = serde_json::from_str(&end.stdout).unwrap();
@@ -193,7 +193,15 @@ fn a_fault_at_an_address_of_the_allocators_entry_is_its_own_way_to_stop() {
         );
         let file = format!("config/heapmark/allocators/{name}.toml");
         fs::write(place.at(&file), entry).unwrap();
-        let words = ["check", "-a", name, "--json", "--only", "double-free"];
+        let words = [
+            "check",
+            "-a",
+            name,
+            "--format",
+            "json",
+            "--only",
+            "double-free",
+        ];
         let end = place.run(&[&words[..], &["--output", name]].concat());
         assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
         let read: Value = serde_json::from_str(&end.stdout).unwrap();
@@ -672,7 +680,7 @@ fn what_is_listed_of_hardening_are_the_claims_that_a_result_judges() {
         ids.dedup();
         ids
     };
-    let listed = ids(&["list", "claims", "--json"]);
+    let listed = ids(&["list", "claims", "--format", "json"]);
     assert_eq!(listed, ids(&["claims", "out", "--to", "json"]));
     for id in ["PL-5", "IA-24", "HM-1"] {
         assert!(listed.contains(&id.to_owned()), "{id}: {listed:?}");

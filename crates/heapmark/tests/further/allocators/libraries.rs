@@ -471,7 +471,9 @@ fn what_is_built_or_fetched_is_of_the_release_that_its_entry_says() {
 
 fn is_of_the_release_that_its_entry_says(ready: &Ready) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-    let output = command.args(["list", "allocators", "--json"]).output();
+    let output = command
+        .args(["list", "allocators", "--format", "json"])
+        .output();
     let listed: Vec<serde_json::Value> = serde_json::from_slice(&output.unwrap().stdout).unwrap();
     let ours = ready.iter().filter(|(one, _)| one.source.is_built());
     let mut seen = 0;
@@ -512,7 +514,7 @@ fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
     };
     let listed: Vec<serde_json::Value> =
-        serde_json::from_str(&heapmark("list allocators --json")[0]).unwrap();
+        serde_json::from_str(&heapmark("list allocators --format json")[0]).unwrap();
     let told = |name: &str, key: &str| {
         let entry = listed.iter().find(|entry| entry["name"] == name).unwrap();
         entry[key].as_str().unwrap().to_owned()
@@ -839,7 +841,7 @@ fn flags_of_the_callers_get_into_no_library() {
         .unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
     command
-        .args(["list", "allocators", "--json"])
+        .args(["list", "allocators", "--format", "json"])
         .env("CFLAGS", "-O0 -DPLANTED")
         .env("TARGET_CXXFLAGS", "-O0");
     let listed: Vec<serde_json::Value> =

@@ -18,7 +18,7 @@ fn offline(place: &Place, args: &[&str]) -> End {
 }
 
 fn state(place: &Place) -> String {
-    let end = offline(place, &["list", "allocators", "--json"]);
+    let end = offline(place, &["list", "allocators", "--format", "json"]);
     let listed: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
     let mut listed = listed.iter();
     let entry = listed.find(|entry| entry["name"] == "tbbmalloc").unwrap();

@@ -29,7 +29,7 @@ const PLACEHOLDERS: [(&str, &str); 29] = [
     ("[-o DIR]", ""),
     ("[NAME]", ""),
     ("[RUN]", ""),
-    ("[--json]", "--json"),
+    ("[--format json]", "--format json"),
     ("[K]", "8"),
     ("OLD NEW", "run-1 run-2"),
     ("A..B", "0..10"),

@@ -142,7 +142,7 @@ fn words_are_explained_and_a_wrong_one_has_a_near_one() {
     let end = place.run(&["explain", "aged", "heap"]);
     assert!(end.stdout.starts_with("aged heap: a heap in which"));
     // Every judged metric, and every metric's other name.
-    let metrics = place.run(&["list", "metrics", "--json"]).stdout;
+    let metrics = place.run(&["list", "metrics", "--format", "json"]).stdout;
     let metrics: Vec<Value> = serde_json::from_str(&metrics).unwrap();
     let all = place.run(&["explain"]).stdout;
     for metric in &metrics {
@@ -184,7 +184,7 @@ fn with_runs(names: &[&str]) -> Place {
 fn runs_are_listed_newest_first_and_a_damaged_one_with_the_reason() {
     let place = with_runs(&["2026-01-02-10", "2026-01-02-9"]);
     fs::write(place.at("heapmark-results/2026-01-02-9/run.json"), "{").unwrap();
-    let runs = place.run(&["list", "runs", "--json"]).stdout;
+    let runs = place.run(&["list", "runs", "--format", "json"]).stdout;
     let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
     let names: Vec<&str> = runs
         .iter()
@@ -269,7 +269,7 @@ fn to_print_where_nobody_reads_is_a_failure() {
         "--version",
         "run --help",
         "explain blow-up",
-        "list suites --json",
+        "list suites --format json",
     ] {
         let closed = |to: &str| {
             let mut shell = std::process::Command::new("sh");

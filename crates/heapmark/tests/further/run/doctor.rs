@@ -63,7 +63,11 @@ fn doctor_as_json_has_every_item() {
     let place = Place::new();
     let machine = with_two_warnings(&place);
     machine.remove("proc/swaps");
-    let end = on(&place, &machine, &["doctor", "--json", "--strict"]);
+    let end = on(
+        &place,
+        &machine,
+        &["doctor", "--format", "json", "--strict"],
+    );
     assert_eq!(end.code, Some(5), "{}", end.stderr);
     let look: Preflight = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!(look.warnings(), ["ksm", "load"]);
@@ -84,7 +88,7 @@ fn doctor_as_json_has_every_item() {
 #[test]
 fn doctor_looks_at_this_machine_unless_told_otherwise() {
     let place = Place::new();
-    let end = place.run(&["doctor", "--json"]);
+    let end = place.run(&["doctor", "--format", "json"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let look: Preflight = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!(look.root, None);
@@ -113,7 +117,7 @@ fn prices_are_of_this_machine_only() {
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         serde_json::from_str(&end.stdout).unwrap()
     };
-    let here = json(place.run(&["doctor", "--json"]));
+    let here = json(place.run(&["doctor", "--format", "json"]));
     let prices = here["prices"].as_array().unwrap();
     for name in [
         "page-fault-first",
@@ -138,7 +142,7 @@ fn prices_are_of_this_machine_only() {
     let table = place.run(&["doctor"]).stdout;
     assert!(table.contains("page-fault-again"), "{table}");
     let machine = Machine::clean(place.at("machine"));
-    let there = json(on(&place, &machine, &["doctor", "--json"]));
+    let there = json(on(&place, &machine, &["doctor", "--format", "json"]));
     assert_eq!(there["prices"], serde_json::Value::Null);
 
     let end = place.run(&run(&["-o", "run"]));

@@ -236,11 +236,12 @@ fn line(command: &str, flags: &'static str, words: &'static [&'static str]) -> L
 /// Other commands, which end at once: something else comes out once a flag is left out.
 fn answers() -> Vec<Line> {
     vec![
-        line("doctor", "--json --strict", &[]),
-        line("list", "--json", &["suites"]),
+        line("doctor", "--format json --strict", &[]),
+        line("list", "--format json", &["suites"]),
         line("list", "--flags", &["allocators"]),
         line("list", "--markdown", &["workloads"]),
         line("show", "--full", &["two"]),
+        line("show", "--format json", &["two"]),
         line("report", "--output out --force", &["run"]),
         line(
             "compare",
@@ -268,7 +269,7 @@ fn answers() -> Vec<Line> {
             "--output out --force --to json",
             &["a.trace"],
         ),
-        line("trace dump", "--json --events 1..2", &["a.trace"]),
+        line("trace dump", "--format json --events 1..2", &["a.trace"]),
         line(
             "trace cut",
             "--output out --force --events 1..2",
@@ -316,7 +317,7 @@ fn taken() -> Vec<Line> {
         line("clean", "--yes", &["cache"]),
         line(
             "check",
-            "--allocators glibc --preset full --only free-null --fail-on robust --timeout 1min --json --output checked",
+            "--allocators glibc --preset full --only free-null --fail-on robust --timeout 1min --format json --output checked",
             &[],
         ),
         line("check", "--program free-null", &[]),

@@ -125,7 +125,9 @@ fn what_was_named_and_is_absent_is_a_failure() {
 #[test]
 fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pipe() {
     let home = lacking();
-    let listed = home.heapmark(&["list", "languages", "--json"]).stdout;
+    let listed = home
+        .heapmark(&["list", "languages", "--format", "json"])
+        .stdout;
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
     let lacking = all.iter().find(|one| one["name"] == "lacking").unwrap();
     let of = |key: &str| word(lacking, key);
@@ -143,7 +145,9 @@ fn a_list_has_state_reason_and_remedy_for_programs_and_one_line_for_each_in_a_pi
         table.contains("absent, libnowhere is not there: apt-get install libnowhere-dev"),
         "{table}"
     );
-    let listed = home.heapmark(&["list", "allocators", "--json"]).stdout;
+    let listed = home
+        .heapmark(&["list", "allocators", "--format", "json"])
+        .stdout;
     let all: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
     for one in all.iter().filter(|one| one["state"] == "not built") {
         assert!(
