@@ -1,6 +1,6 @@
 //! What a run prints first: where it was measured, its answer, and one table. All of its tables are in `run`.
 
-use super::document::{Block, Mark, Note, Notes};
+use super::document::{Block, Mark, Note, Notes, Sheet};
 use super::doubts::doubts;
 use super::machine::machine_name;
 use super::matrix::matrix;
@@ -47,12 +47,13 @@ fn answer(run: &RunFile, analysis: &Analysis) -> Block {
     })
 }
 
-/// The table of a user's command.
+/// The tables of a user's command, which may have an aged heap, too.
 fn tried(analysis: &Analysis) -> Option<Vec<Block>> {
-    let (case, _) = user_command::of(analysis)?;
-    let mut sheet = timed::in_brief(case, analysis);
-    sheet.remark(doubts(analysis));
-    Some(vec![Block::Sheet(sheet)])
+    user_command::of(analysis)?;
+    let cases = analysis.cases.iter();
+    let mut sheets: Vec<Sheet> = cases.map(|case| timed::in_brief(case, analysis)).collect();
+    sheets.last_mut()?.remark(doubts(analysis));
+    Some(sheets.into_iter().map(Block::Sheet).collect())
 }
 
 /// The tables of all cases: there are few.

@@ -60,27 +60,28 @@ fn table(analysis: &Analysis) -> Option<Sheet> {
     }
     let mut sheet = table.sheet;
     sheet.is_matrix = true;
-    let spreads = analysis.cases.iter().map(|case| spread(case, &names));
-    let mut spare: Vec<(f64, usize)> = spreads.zip(first_case..).collect();
-    spare.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    sheet.spare = spare.into_iter().map(|(_, place)| place).collect();
+    let ratios = cases.iter().map(|case| {
+        let rows = names.iter().filter_map(|name| case.row(name));
+        rows.filter_map(|row| Some(row.ratio(WALL.key)?.ratio))
+            .collect()
+    });
+    sheet.spare = closest_first(ratios, first_case);
     let left_out = all - names.len();
     let told = || format!("{} below these.", count(left_out, "more row"));
     sheet.remark((left_out > 0).then(told));
     Some(sheet)
 }
 
-/// How far apart the rows are in a case: the slowest over the fastest.
-fn spread(case: &Table, names: &[&str]) -> f64 {
-    let ratios = names
-        .iter()
-        .filter_map(|name| case.row(name)?.ratio(WALL.key));
-    let ends = ratios
-        .map(|it| it.ratio)
-        .fold((1.0_f64, 1.0_f64), |(low, high), ratio| {
-            (low.min(ratio), high.max(ratio))
-        });
-    ends.1 / ends.0
+/// The places of columns, from this one on, those first whose values are closest to each other.
+pub fn closest_first(columns: impl Iterator<Item = Vec<f64>>, first: usize) -> Vec<usize> {
+    let apart = |values: Vec<f64>| {
+        let least = values.iter().copied().min_by(f64::total_cmp);
+        let most = values.iter().copied().max_by(f64::total_cmp);
+        least.zip(most).map_or(1.0, |(least, most)| most / least)
+    };
+    let mut places: Vec<(f64, usize)> = columns.map(apart).zip(first..).collect();
+    places.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    places.into_iter().map(|(_, place)| place).collect()
 }
 
 /// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.

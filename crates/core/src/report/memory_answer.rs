@@ -3,7 +3,7 @@
 
 use super::document::{Cell, Mark, Sheet, Value};
 use super::footprint;
-use super::matrix::{FAILED, headings};
+use super::matrix::{FAILED, closest_first, headings};
 use super::names::AS_SMALL;
 use super::sheet::SheetOf;
 use super::text::{count, enclosed, join, list};
@@ -189,11 +189,14 @@ fn bad(analysis: &Analysis) -> String {
     enclosed(" Bad: ", &list(told), ".") + &enclosed(" Still growing: ", &list(growing), ".")
 }
 
-/// What each allocator holds at the peak of each case over what is live there; `None` of a single case.
+/// What each allocator holds at the peak of each case over what is live there; `None` of a single
+/// workload or allocator.
 pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     let cases: Vec<&Table> = with_peaks(analysis).collect();
     let (peaks, _) = held::peaks(&analysis.footprints);
-    if !analysis.cases.is_empty() || cases.len() < 2 || peaks.is_empty() {
+    // The calls of several threads made by one are no case of their own.
+    let workloads = distinct(cases.iter().map(|case| &case.workload)).len();
+    if !analysis.cases.is_empty() || workloads < 2 || peaks.len() < 2 {
         return None;
     }
     let mut table = SheetOf::new("Highest resident heap over most live bytes", &peaks);
@@ -213,16 +216,11 @@ pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     }
     let mut sheet = table.sheet;
     sheet.is_matrix = true;
-    let spread = |case: &&Table| {
-        let held = case.rows.iter().filter_map(|row| row.median(held::PEAK));
-        let (low, high) = held.fold((f64::INFINITY, 0.0_f64), |(low, high), held| {
-            (low.min(held), high.max(held))
-        });
-        high / low
-    };
-    let mut spare: Vec<(f64, usize)> = cases.iter().map(spread).zip(first..).collect();
-    spare.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    sheet.spare = spare.into_iter().map(|(_, place)| place).collect();
+    let held = cases.iter().map(|case| {
+        let rows = case.rows.iter();
+        rows.filter_map(|row| row.median(held::PEAK)).collect()
+    });
+    sheet.spare = closest_first(held, first);
     sheet.remark(["1 would waste nothing; mean: geometric.".to_owned()]);
     Some(sheet)
 }

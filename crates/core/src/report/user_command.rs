@@ -51,7 +51,7 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
         if !case.took_turns {
             cpu(table, case);
         }
-        table.metric("peak RSS", "peak_rss_bytes");
+        resident(table);
         return;
     }
     if case.took_turns {
@@ -64,9 +64,7 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
         table.add("CPU s", |row| seconds(row, "cpu_ns"));
         cpu(table, case);
     }
-    table.metric("peak RSS", "peak_rss_bytes");
-    table.metric_of_some("RSS at end", "end_rss_bytes");
-    table.metric_of_some("at rest", "rest_rss_bytes");
+    resident(table);
     table.metric("peak PSS", "peak_pss_bytes");
     let number = |row: &TableRow| row.median("processes");
     if table.rows.iter().any(|row| number(row) > Some(1.0)) {
@@ -77,6 +75,12 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
     if pairs.any(|pair| number(pair[0]) != number(pair[1])) {
         table.metric("processes", "processes");
     }
+}
+
+fn resident(table: &mut SheetOf<TableRow>) {
+    table.metric("peak RSS", "peak_rss_bytes");
+    table.metric_of_some("RSS at end", "end_rss_bytes");
+    table.metric_of_some("at rest", "rest_rss_bytes");
 }
 
 fn cpu(table: &mut SheetOf<TableRow>, case: &Table) {

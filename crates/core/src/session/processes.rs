@@ -84,7 +84,7 @@ impl Processes {
             Some(_) if !self.selection.plan.mode_of(case).spec().plain => {
                 let why = match self.selection.plan.mode.limit() {
                     None => {
-                        "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels"
+                        "a program's calls cannot be watched one by one: --latency, --counter and --retained are for built-in workloads"
                     }
                     Some(_) => "--limit is for kernels, and for commands that heapmark tries",
                 };

@@ -728,11 +728,19 @@ fn a_row_whose_check_fails_is_not_measured_and_one_that_fails_twice_is_given_up(
             },
         )
     };
-    let unchecked = Stage::new(4).run(failing);
+    let alone = Stage::new(4).run(failing);
+    assert!(
+        alone.blocks().is_empty(),
+        "nothing to compare: {:?}",
+        alone.blocks()
+    );
+    let unchecked = Stage::new(4)
+        .plan(|plan| plan.allocators.push("jemalloc".into()))
+        .run(failing);
     assert_eq!(
         unchecked.blocks().len(),
-        4,
-        "glibc alone: {:?}",
+        2 * 4,
+        "glibc and jemalloc: {:?}",
         unchecked.blocks()
     );
     assert!(

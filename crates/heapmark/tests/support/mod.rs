@@ -225,6 +225,11 @@ impl Place {
         End::of(self.heapmark(args).output().unwrap())
     }
 
+    /// All tables of a run, with their notes and the meaning of their columns.
+    pub fn full(&self, run: &str) -> String {
+        self.run(&["show", "--full", run]).stdout
+    }
+
     /// `heapmark run` of a small job with these further flags, into the folder `name`.
     pub fn run_small(&self, name: &str, flags: &[&str]) -> End {
         self.run(&[&["run", "-o", name], &SMALL[..], flags].concat())

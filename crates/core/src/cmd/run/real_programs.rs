@@ -84,7 +84,7 @@ pub fn mode(command: &RunArgs) -> Result<Mode> {
     let refusals = [
         (
             mode.spec().watches_calls,
-            "--latency, --counter and --retained are for kernels: a program's calls cannot be watched one by one",
+            "--latency, --counter and --retained are for built-in workloads: a program's calls cannot be watched one by one",
         ),
         (
             !command.threads.is_empty(),
@@ -92,7 +92,7 @@ pub fn mode(command: &RunArgs) -> Result<Mode> {
         ),
         (
             args.series.is_some(),
-            "--series: memory over time is followed in kernels only, and these workloads are programs",
+            "--series: memory over time is followed in built-in workloads only, and these are programs",
         ),
         (
             args.target_ms.is_some(),

@@ -483,7 +483,7 @@ fn refuse_idle(
         ),
         (
             args.series.is_some() && cases.iter().all(|case| case.kernel().is_none()),
-            "--series: memory over time is followed in kernels only, and these workloads are programs",
+            "--series: memory over time is followed in built-in workloads only, and these are programs",
         ),
     ];
     if let Some((_, why)) = refusals.into_iter().find(|(is_idle, _)| *is_idle) {

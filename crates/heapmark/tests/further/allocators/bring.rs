@@ -355,7 +355,8 @@ fn the_row_of_a_library_by_path_says_as_what_it_is_purged() {
     assert!(note("honest").contains("not purged"), "{}", end.stdout);
     assert!(!note("own-way").contains("purged as"), "{}", end.stdout);
     assert!(
-        end.stdout
+        place
+            .full("run")
             .contains("purged as: the library was given by its path"),
         "{}",
         end.stdout

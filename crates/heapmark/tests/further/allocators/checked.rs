@@ -269,7 +269,7 @@ fn a_library_that_is_wrong_in_rare_calls_only_has_numbers_and_its_row_says_what_
             end.stdout,
             end.stderr
         );
-        end.stdout
+        place.full(name)
     };
     let told = look("run");
     let rows = place.rows("run");

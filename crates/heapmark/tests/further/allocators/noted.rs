@@ -64,7 +64,8 @@ fn known(place: &Place) -> Vec<PathBuf> {
 #[test]
 fn a_run_says_what_was_found_of_its_libraries_in_each_of_its_reports() {
     let place = checked();
-    let told = in_one_line(&run(&place, "run", &libraries(&place)).stdout);
+    run(&place, "run", &libraries(&place));
+    let told = in_one_line(&place.full("run"));
     let sentence = "wrong fails 1 check: free-errno (free of 1 bytes set errno to 22); heapmark check -a wrong (20";
     assert!(told.contains(sentence), "{told}");
     // The row has a mark, too. (So has the answer, if that library happens to be ahead.)
@@ -89,12 +90,12 @@ fn a_run_says_what_was_found_of_its_libraries_in_each_of_its_reports() {
     ];
     let tried = place.run_with_own_cache(&[&tried[..], &["--", "true"]].concat());
     assert_eq!(tried.code, Some(0), "{}{}", tried.stdout, tried.stderr);
-    let tried = in_one_line(&tried.stdout);
+    let tried = in_one_line(&place.full("tried"));
     assert!(tried.contains(sentence), "{tried}");
     // The run says it on any machine.
     fs::remove_dir_all(place.at("cache")).unwrap();
     for text in [
-        place.run(&["show", "run"]).stdout,
+        place.full("run"),
         export(&place, "run", "md"),
         place.run(&["compare", "run"]).stdout,
         place.run(&["compare", "run", "--to", "md"]).stdout,
@@ -132,7 +133,8 @@ fn the_same_library_is_known_by_any_name_and_another_build_or_other_settings_are
     fs::write(place.at("config/heapmark/allocators/tuned.toml"), tuned).unwrap();
     let own = |library: &Path| library.display().to_string();
     let all = format!("glibc,wrong={},same={},tuned", own(&other), own(&library));
-    let told = in_one_line(&run(&place, "run", &all).stdout);
+    run(&place, "run", &all);
+    let told = in_one_line(&place.full("run"));
     assert!(told.contains("same fails 1 check:"), "{told}");
     assert!(told.contains("heapmark check -a same ("), "{told}");
     for unknown in ["wrong", "tuned"] {

@@ -341,7 +341,7 @@ fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
         serde_json::json!({})
     );
     assert!(
-        end.stdout.contains("time in malloc and free: "),
+        end.stdout.contains("In malloc and free: "),
         "{}",
         end.stdout
     );

@@ -685,7 +685,7 @@ fn a_flag_that_nothing_in_the_selection_uses_is_refused() {
         ),
         (
             &["run", "-w", "zalloc-pmdk", "--series", "1ms"],
-            "--series: memory over time is followed in kernels only",
+            "--series: memory over time is followed in built-in workloads only",
         ),
         (&["noise", "-w", "churn*"], "--workload churn*: "),
         (

@@ -8,7 +8,7 @@ mod operators;
 mod shared;
 mod wrong;
 
-use crate::support::{End, Place, glibc_again, head, of_purpose, samples, word};
+use crate::support::{End, Place, glibc_again, head, of_purpose, samples, word, words};
 use heapmark_trace::{Event, Head, Token, Writer};
 use serde_json::Value;
 use std::fs;
@@ -155,7 +155,7 @@ fn what_the_program_did_once_and_what_comes_after_it_in_a_used_heap_are_rows_of_
             "{record}"
         );
     }
-    let one_line = end.stdout.replace('\n', " ");
+    let one_line = words(&end.stdout);
     assert!(
         one_line.contains("First rounds: ") && one_line.contains(" Later rounds: "),
         "{}",
@@ -296,7 +296,7 @@ fn more_threads_than_cpus_are_said_and_one_alone_is_not() {
         end.stdout
     );
     assert!(
-        end.stdout.contains("the scheduler is measured too"),
+        place.full("run").contains("the scheduler is measured too"),
         "{}",
         end.stdout
     );

@@ -117,7 +117,9 @@ fn a_packing_that_exists_stands_beside_what_allocators_hold() {
     );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     assert!(
-        end.stdout.contains("packing: peak/peak of a packing"),
+        place
+            .full("run")
+            .contains("packing: peak/peak of a packing"),
         "{}",
         end.stdout
     );
