@@ -11,7 +11,6 @@ use crate::observe::preflight::{Preflight, When};
 use crate::plan::{Case, Cell, Litter, OTHER_SIZES, Plan};
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,10 +112,6 @@ impl Session {
         let paces = self.calibrate(progress)?;
         self.refuse_what_does_not_run()?;
         self.checks(&paces, progress)?;
-        if let Some(why) = self.nothing_to_compare() {
-            progress.say(&why);
-            return Ok(());
-        }
         self.corners(progress)?;
         self.trials(&paces, progress)?;
         self.followed(self.selection.plan.beside(), &paces, progress)?;
@@ -127,30 +122,6 @@ impl Session {
             Some(_) => self.limits(&paces, progress),
             None => self.blocks(head, &paces, progress),
         }
-    }
-
-    /// That no two allocators have passed a check, and how to look at the first one that failed: to measure
-    /// the only one that is left would answer nothing.
-    fn nothing_to_compare(&self) -> Option<String> {
-        let checks = self.selection.plan.checks();
-        let ended = |cell: &Cell| self.known.get(&cell.id).map(|record| &record.outcome);
-        let passed = checks
-            .iter()
-            .filter(|cell| ended(cell).is_some_and(Outcome::is_ok));
-        let passed: BTreeSet<&str> = passed.map(|cell| cell.allocator.as_str()).collect();
-        let mut failed = checks.iter().filter_map(|cell| {
-            let outcome = ended(cell)?;
-            (!outcome.is_ok() && !outcome.is_absent()).then_some((cell, outcome))
-        });
-        let (cell, outcome) = failed.next().filter(|_| passed.len() < 2)?;
-        let run = self
-            .store
-            .as_ref()
-            .map_or("RUN".into(), |store| store.dir().display().to_string());
-        Some(format!(
-            "nothing is left to compare: {}: {outcome}. The same process once more: heapmark run --resume {run} --cell {}",
-            cell.allocator, cell.id
-        ))
     }
 
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
