@@ -10,8 +10,7 @@ use anyhow::{Result, bail};
 use fast_glob::glob_match;
 use heapmark_core::build;
 use heapmark_core::catalog::{Tier, did_you_mean};
-use heapmark_core::cmd::output::AnswerFormat;
-use heapmark_core::cmd::output::{Force, Output};
+use heapmark_core::cmd::output::{AnswerFormat, Force, Output};
 use heapmark_core::cmd::run::comparison::patience;
 use heapmark_core::cmd::run::{resolve, select, stop_on_signals, today};
 use heapmark_core::cmd::{

@@ -3,8 +3,7 @@
 use super::{Exit, in_file, open};
 use crate::report::Dump;
 use anyhow::Result;
-use heapmark_core::cmd::output::AnswerFormat;
-use heapmark_core::cmd::output::Output;
+use heapmark_core::cmd::output::{AnswerFormat, Output};
 use heapmark_core::cmd::usage;
 use std::io::Write;
 use std::path::PathBuf;

@@ -27,7 +27,7 @@ pub fn claims(all: &[JudgedClaim], whole: bool) -> Vec<Block> {
         true => table(shown),
         false => {
             lines.push(REASONS.to_owned());
-            in_lines(shown).sheet
+            in_lines(shown)
         }
     };
     lines.extend(left_out);
@@ -44,21 +44,24 @@ const REASONS: &str = "Reasons and numbers: --document NAME (bt, mm, rp, za, ll)
 const MOST_LETTERS: usize = 68;
 
 /// A line for each of these.
-fn in_lines(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
-    let mut table = SheetOf::new("", shown);
-    table.add("id", |judged| &judged.id);
-    table.add("verdict", |judged| judged.verdict.word());
+fn in_lines(shown: Vec<&JudgedClaim>) -> Sheet {
+    let mut table = with_verdicts(shown);
     table.add("claim", |judged| {
         Cell::text(cut(&judged.says, MOST_LETTERS))
     });
+    table.sheet
+}
+
+fn with_verdicts(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
+    let mut table = SheetOf::new("", shown);
+    table.add("id", |judged| &judged.id);
+    table.add("verdict", |judged| judged.verdict.word());
     table
 }
 
 /// A row for each of these, with its reason.
 pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
-    let mut table = SheetOf::new("", shown);
-    table.add("id", |judged| &judged.id);
-    table.add("verdict", |judged| judged.verdict.word());
+    let mut table = with_verdicts(shown);
     table.add("claim", |judged| Cell::text(&judged.says));
     table.add("reason", |judged| Cell::text(reason(judged)));
     table.sheet

@@ -94,15 +94,18 @@ pub fn none_returns(all: &[Held]) -> bool {
             .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
 }
 
+/// The cases without a factor whose highest resident heap over the most live bytes is known.
+pub fn with_peaks(tables: &[Table]) -> Vec<&Table> {
+    let has_peak = |row: &TableRow| row.role.ranks() && row.median(PEAK).is_some();
+    let is_known = |table: &&Table| table.factor.is_none() && table.rows.iter().any(has_peak);
+    tables.iter().filter(is_known).collect()
+}
+
 /// The highest resident heap over the most live bytes of each allocator that ranks, the least first:
 /// geometric mean over the cases without a factor that have one, whose number is second. An allocator
 /// that lacks one of these is left out.
 pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
-    let has_peak = |row: &TableRow| row.role.ranks() && row.median(PEAK).is_some();
-    let cases: Vec<&Table> = tables
-        .iter()
-        .filter(|table| table.factor.is_none() && table.rows.iter().any(has_peak))
-        .collect();
+    let cases = with_peaks(tables);
     let of = |name: &str| -> Option<f64> {
         let own = cases.iter().map(|table| table.row(name)?.median(PEAK));
         geometric_mean(&own.collect::<Option<Vec<f64>>>()?)

@@ -272,6 +272,11 @@ impl Analysis {
         with_release(allocator, &self.releases)
     }
 
+    /// An allocator over all cases.
+    pub fn overall_of(&self, allocator: &str) -> Option<&Overall> {
+        self.overall.iter().find(|one| one.allocator == allocator)
+    }
+
     /// What an allocator holds, if the run measured that beside times.
     pub fn held_by(&self, allocator: &str) -> Option<&Held> {
         self.held.iter().find(|held| held.allocator == allocator)

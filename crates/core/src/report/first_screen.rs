@@ -7,8 +7,8 @@ use super::matrix::matrix;
 use super::real_programs::programs;
 use super::run::{self, failures};
 use super::text::count;
-use super::{conclusion, memory_answer, timed, user_command};
-use crate::analyse::{Analysis, Conclusion};
+use super::{memory_answer, timed, user_command};
+use crate::analyse::Analysis;
 use crate::store::RunFile;
 
 /// The first screen of a run of any kind.
@@ -19,18 +19,14 @@ pub fn first_screen(run: &RunFile, analysis: &Analysis) -> Vec<Block> {
         .or_else(|| programs(analysis))
         .or_else(|| tried(analysis))
         .unwrap_or_else(|| all(analysis));
-    let mut blocks = vec![answer(run, analysis)];
+    let mut blocks = vec![headed_answer(run, analysis)];
     blocks.extend(tables);
     blocks.push(failures(analysis));
     blocks
 }
 
 /// What was measured where, and the sentences that answer.
-fn answer(run: &RunFile, analysis: &Analysis) -> Block {
-    let mark = match analysis.conclusion {
-        Conclusion::Fastest(_) => Mark::Strong,
-        _ => Mark::Doubt,
-    };
+fn headed_answer(run: &RunFile, analysis: &Analysis) -> Block {
     let head = format!(
         "heapmark {}, {}, {} on {}",
         run.heapmark,
@@ -43,7 +39,7 @@ fn answer(run: &RunFile, analysis: &Analysis) -> Block {
     );
     Block::Notes(Notes {
         heading: Note::marked(head, Mark::None),
-        lines: vec![Note::marked(conclusion::conclusion(analysis), mark)],
+        lines: vec![run::answer(analysis)],
     })
 }
 

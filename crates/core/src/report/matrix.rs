@@ -100,7 +100,7 @@ pub fn names<'a>(
 
 /// What all cases come to, in time and in memory.
 fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
-    let of = |name: &str| analysis.overall.iter().find(|one| one.allocator == name);
+    let of = |name: &str| analysis.overall_of(name);
     let is_baseline = |name: &str| name == analysis.baseline && of(name).is_some();
     let cases = analysis.overall.iter().map(|one| one.cases).max();
     let cases = count(cases.unwrap_or_default(), "case");
@@ -130,8 +130,8 @@ fn in_two_digits(one: &Overall) -> String {
     units::short(one.ratio) + &enclosed(" ", &interval, "")
 }
 
-/// As many words of each workload's name as tell it from the others, each in a line, and its threads if
-/// they are several.
+/// As many words of each workload's name as tell it from the others, each in a line, and its
+/// threads.
 pub fn headings(cases: &[&Table]) -> Vec<String> {
     let of_words = |words: usize| -> Vec<String> {
         let heading = |case: &&Table| {

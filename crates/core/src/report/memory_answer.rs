@@ -50,7 +50,7 @@ pub fn sentence(analysis: &Analysis) -> String {
         "At the peak {own} {verb}: {} what is live{mean}{range}{others}.{}{}",
         times(least),
         returns(analysis),
-        bad(analysis)
+        bad(analysis, &peaks)
     )
 }
 
@@ -81,7 +81,8 @@ fn of_heaps(analysis: &Analysis) -> String {
 
 /// `, 12.1 MiB, 2.80x to 2.95x from process to process`: what is known beside a median.
 fn range(analysis: &Analysis, allocator: &str) -> String {
-    let rows: Vec<&TableRow> = with_peaks(analysis)
+    let rows: Vec<&TableRow> = held::with_peaks(&analysis.footprints)
+        .into_iter()
         .filter_map(|case| case.row(allocator))
         .collect();
     let end = |end: fn(&TableRow) -> Option<f64>| {
@@ -105,13 +106,6 @@ fn range(analysis: &Analysis, allocator: &str) -> String {
         (low, high) if low == high => format!(", {own}the same in each process"),
         (low, high) => format!(", {own}{low} to {high} from process to process"),
     }
-}
-
-/// The cases whose memory at the peak is known.
-fn with_peaks(analysis: &Analysis) -> impl Iterator<Item = &Table> {
-    let has_peak = |row: &TableRow| row.role.ranks() && row.median(held::PEAK).is_some();
-    let cases = analysis.footprints.iter();
-    cases.filter(move |case| case.factor.is_none() && case.rows.iter().any(has_peak))
 }
 
 /// ` After a burst mimalloc3 gives back 62 % while the process sleeps, ...`, ` Of what is resident when all is freed ...`.
@@ -161,14 +155,14 @@ fn told_of_shares(shares: &[(&str, f64)], what: &str) -> String {
 }
 
 /// ` Bad: rpmalloc at chain (73.5x; tcmalloc 1.29x), ...`: the cases in which allocators hold most beside the best one.
-fn bad(analysis: &Analysis) -> String {
+fn bad(analysis: &Analysis, peaks: &[(&str, f64)]) -> String {
     let rows = analysis.footprints.iter().flat_map(|case| &case.rows);
     let growing = rows.filter_map(|row| footprint::is_growing(row).then_some(&row.allocator));
     let growing = distinct(growing);
     let mut all: Vec<(f64, String)> = Vec::new();
-    let names = held::peaks(&analysis.footprints).0;
-    for (name, _) in names {
-        let worst = with_peaks(analysis).filter_map(|case| {
+    let cases = held::with_peaks(&analysis.footprints);
+    for (name, _) in peaks {
+        let worst = cases.iter().filter_map(|case| {
             let held = |row: &TableRow| row.median(held::PEAK).filter(|_| row.role.ranks());
             let own = held(case.row(name)?)?;
             let others = case.rows.iter();
@@ -192,7 +186,7 @@ fn bad(analysis: &Analysis) -> String {
 /// What each allocator holds at the peak of each case over what is live there; `None` of a single
 /// workload or allocator.
 pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
-    let cases: Vec<&Table> = with_peaks(analysis).collect();
+    let cases = held::with_peaks(&analysis.footprints);
     let (peaks, _) = held::peaks(&analysis.footprints);
     // The calls of several threads made by one are no case of their own.
     let workloads = distinct(cases.iter().map(|case| &case.workload)).len();

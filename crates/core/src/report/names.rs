@@ -3,7 +3,7 @@
 
 use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
-use crate::analyse::{Analysis, Clock, Conclusion, MemoryShape, Overall, Ranking, distinct, held};
+use crate::analyse::{Analysis, Clock, Conclusion, MemoryShape, Ranking, distinct, held};
 use crate::metric::{self, FigureRole};
 
 /// Allocators whose memory differs by less are called as small as each other.
@@ -29,7 +29,7 @@ pub fn others(analysis: &Analysis) -> String {
     };
     let leader = &ranking.leader;
     let peak = |name: &str| match analysis.held.is_empty() {
-        true => Some(of_all(analysis, name)?.memory?.ratio),
+        true => Some(analysis.overall_of(name)?.memory?.ratio),
         false => analysis.held_by(name)?.peak,
     };
     let at_peak = choices(analysis, ranking, peak);
@@ -46,10 +46,6 @@ pub fn others(analysis: &Analysis) -> String {
     between + &for_pools + &smallest(analysis, ranking, at_peak) + &weakness
 }
 
-fn of_all<'a>(analysis: &'a Analysis, name: &str) -> Option<&'a Overall> {
-    analysis.overall.iter().find(|one| one.allocator == name)
-}
-
 /// All allocators whose memory is known.
 fn choices<'a>(
     analysis: &'a Analysis,
@@ -61,7 +57,7 @@ fn choices<'a>(
     let names = distinct(ranked.chain(held)).into_iter();
     let choice = |name| {
         let memory = memory(name)?;
-        let one = of_all(analysis, name);
+        let one = analysis.overall_of(name);
         // Another one takes the baseline's place only if it is certainly faster, by more than 1 %.
         let time = match one {
             Some(one) if one.allocator == ranking.leader => one.ratio,
@@ -143,7 +139,8 @@ fn smallest(analysis: &Analysis, ranking: &Ranking, mut small: Vec<Choice>) -> S
         return String::new();
     };
     // The table of all cases has wall times.
-    let price = of_all(analysis, one.name)
+    let price = analysis
+        .overall_of(one.name)
         .filter(|_| one.name != base && ranking.by == Clock::Wall)
         .map(|all| units::short(all.ratio));
     let memory = match analysis.held.is_empty() {

@@ -126,27 +126,27 @@ fn matrix(analysis: &Analysis, all: &[MeasuredProgram], counted: usize, of: Show
     let mut sheet = table.sheet;
     sheet.is_matrix = true;
     if !analysis.overall.is_empty() {
-        let mean = |name: &&str| -> Cell {
-            let mut overall = analysis.overall.iter();
-            let one = overall.find(|one| one.allocator == **name);
-            let mean = one.and_then(of.mean);
-            mean.map_or("".into(), |mean| Value::Short(mean).into())
+        let row = |label: &str, of_one: &dyn Fn(&Overall) -> Cell| {
+            let cell = |name: &&str| analysis.overall_of(name).map(of_one);
+            let first = [label, "", ""].map(Cell::from);
+            let cells = others
+                .iter()
+                .map(|name| cell(name).unwrap_or_else(|| "".into()));
+            first.into_iter().chain(cells).collect()
         };
-        let first = ["mean", "", ""].map(Cell::from);
-        let row = first.into_iter().chain(others.iter().map(mean));
-        sheet.rows.insert(counted, row.collect());
+        let mean = |one: &Overall| match (of.mean)(one) {
+            Some(mean) => Value::Short(mean).into(),
+            None => "".into(),
+        };
+        sheet.rows.insert(counted, row("mean", &mean));
+        let next = |one: &Overall| {
+            let told = |(low, high)| format!("{}-{}", units::short(low), units::short(high));
+            (of.next)(one).map(told).into()
+        };
         if analysis.overall.iter().any(|one| (of.next)(one).is_some()) {
-            let range = |name: &&str| {
-                let mut overall = analysis.overall.iter();
-                let one = overall.find(|one| one.allocator == **name);
-                let (low, high) = one.and_then(of.next)?;
-                Some(format!("{}-{}", units::short(low), units::short(high)))
-            };
-            let first = ["another program", "", ""].map(Cell::from);
-            let row = first
-                .into_iter()
-                .chain(others.iter().map(|name| range(name).into()));
-            sheet.rows.insert(counted + 1, row.collect());
+            sheet
+                .rows
+                .insert(counted + 1, row("another program", &next));
         }
     }
     sheet

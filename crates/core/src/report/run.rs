@@ -14,7 +14,7 @@ use crate::store::RunFile;
 
 /// The verdict, all tables, the processes that did not end `ok`, and the legend.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
-    let mut blocks = vec![answer(&conclusion::conclusion(analysis), analysis)];
+    let mut blocks = vec![Block::Text(answer(analysis))];
     blocks.extend(body(analysis));
     render::terminal(&blocks, screen)
 }
@@ -61,12 +61,12 @@ fn body(analysis: &Analysis) -> Vec<Block> {
 }
 
 /// The sentences that answer.
-pub fn answer(sentences: &str, analysis: &Analysis) -> Block {
+pub fn answer(analysis: &Analysis) -> Note {
     let mark = match analysis.conclusion {
         Conclusion::Fastest(_) => Mark::Strong,
         _ => Mark::Doubt,
     };
-    Block::Text(Note::marked(sentences, mark))
+    Note::marked(conclusion::conclusion(analysis), mark)
 }
 
 /// The processes that did not end `ok`, if there are any.

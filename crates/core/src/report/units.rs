@@ -139,13 +139,17 @@ pub fn interval(of: &Ratio) -> String {
 }
 
 /// `[0.690, 0.719]`.
-pub fn bounds((low, high): (f64, f64)) -> String {
-    format!("[{}, {}]", ratio(low), ratio(high))
+pub fn bounds(ends: (f64, f64)) -> String {
+    bounds_in(ends, ratio)
 }
 
 /// The same in two decimals.
-pub fn short_bounds((low, high): (f64, f64)) -> String {
-    format!("[{}, {}]", short(low), short(high))
+pub fn short_bounds(ends: (f64, f64)) -> String {
+    bounds_in(ends, short)
+}
+
+fn bounds_in((low, high): (f64, f64), digits: fn(f64) -> String) -> String {
+    format!("[{}, {}]", digits(low), digits(high))
 }
 
 /// `0.36 of glibc's time [0.34, 0.37]`, `1.26 times glibc's CPU time [1.20, 1.30]`, in these digits.
@@ -153,7 +157,7 @@ pub fn over(of: &Ratio, what: &str, digits: fn(f64) -> String) -> String {
     let joint = if of.ratio < 1.0 { "of" } else { "times" };
     let interval = of
         .interval
-        .map(|(low, high)| format!(" [{}, {}]", digits(low), digits(high)));
+        .map(|ends| format!(" {}", bounds_in(ends, digits)));
     format!(
         "{} {joint} {what}{}",
         digits(of.ratio),

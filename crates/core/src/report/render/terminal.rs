@@ -82,8 +82,8 @@ struct TextColumn {
 
 /// A table on its way to a screen. One rule for all: columns stand two characters apart, those of a
 /// matrix one if they fit only so; titles and sentences break between words before columns move;
-/// spare columns for which there is no room are left out, and a line says so; others follow below, behind the names of the rows again. On a very
-/// narrow screen each row is a card.
+/// spare columns for which there is no room are left out, and a line says so; others follow below,
+/// behind the names of the rows again. On a very narrow screen each row is a card.
 struct Layout<'a> {
     sheet: &'a Sheet,
     columns: Vec<TextColumn>,
