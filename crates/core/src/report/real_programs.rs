@@ -39,9 +39,14 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
         "in malloc: the share of the program's CPU time in calls of malloc and free under glibc."
             .to_owned(),
         format!(
-            "{}Mean: geometric, over {}; another program: 95 % of those that were not measured.",
+            "{}Mean: geometric, over {}{}.",
             joined(marks(analysis).map(|mark| mark + ". "), ""),
-            count(counted.len(), "program")
+            count(counted.len(), "program"),
+            if tells_next_case(analysis) {
+                "; another program: 95 % of those that were not measured"
+            } else {
+                ""
+            }
         ),
     ];
     let names = |programs: &[MeasuredProgram]| list(programs.iter().map(|it| &it.0.workload));
@@ -60,6 +65,11 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     remarks.extend(doubts(analysis));
     blocks.push(Block::notes(remarks));
     Some(blocks)
+}
+
+/// Whether enough programs were measured to say where the time of another one may lie.
+fn tells_next_case(analysis: &Analysis) -> bool {
+    analysis.overall.iter().any(|one| one.next_case.is_some())
 }
 
 /// What a matrix shows of the rows.

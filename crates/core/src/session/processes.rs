@@ -86,7 +86,9 @@ impl Processes {
                     None => {
                         "a program's calls cannot be watched one by one: --latency, --counter and --retained are for built-in workloads"
                     }
-                    Some(_) => "--limit is for kernels, and for commands that heapmark tries",
+                    Some(_) => {
+                        "--limit is for built-in workloads, and for commands that heapmark tries"
+                    }
                 };
                 let why = why.into();
                 Ok(Attempt::without_process(Outcome::Unsupported { why }))

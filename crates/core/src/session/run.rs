@@ -5,6 +5,7 @@ use super::passed::Shelf;
 use super::present::memory_left;
 use super::runner::{Due, Observed, Runner};
 use super::{Progress, Selection};
+use crate::catalog::Source;
 use crate::execute::{Attempt, Interrupted, Outcome, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
@@ -112,6 +113,10 @@ impl Session {
         let paces = self.calibrate(progress)?;
         self.refuse_what_does_not_run()?;
         self.checks(&paces, progress)?;
+        if let Some(why) = self.only_own_libraries_that_failed() {
+            progress.say(&why);
+            return Ok(());
+        }
         self.corners(progress)?;
         self.trials(&paces, progress)?;
         self.followed(self.selection.plan.beside(), &paces, progress)?;
@@ -122,6 +127,37 @@ impl Session {
             Some(_) => self.limits(&paces, progress),
             None => self.blocks(head, &paces, progress),
         }
+    }
+
+    /// That each library beside the baseline is the user's own and crashed, or did not serve its process, in
+    /// each of its checks; and how to look at the first one. Whoever works on it waits for no figures of the baseline.
+    fn only_own_libraries_that_failed(&self) -> Option<String> {
+        let plan = &self.selection.plan;
+        let mut checks = plan.checks();
+        checks.retain(|cell| cell.allocator != plan.baseline);
+        let failure = |cell: &Cell| {
+            let source = &self
+                .selection
+                .subject(&cell.allocator)
+                .ok()?
+                .allocator
+                .source;
+            let outcome = &self.known.get(&cell.id)?.outcome;
+            let is_own = matches!(source, Source::Path { .. } | Source::Git(_));
+            let failed = matches!(outcome, Outcome::Crash { .. } | Outcome::NotLoaded { .. });
+            (is_own && failed).then_some(outcome)
+        };
+        let failures: Option<Vec<&Outcome>> = checks.iter().map(failure).collect();
+        let first = *failures?.first()?;
+        let cell = &checks[0];
+        let run = self
+            .store
+            .as_ref()
+            .map_or("RUN".into(), |store| store.dir().display().to_string());
+        Some(format!(
+            "nothing is left to compare: {}: {first}. The same process once more: heapmark run --resume {run} --cell {}",
+            cell.allocator, cell.id
+        ))
     }
 
     /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.

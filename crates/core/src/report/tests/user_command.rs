@@ -412,7 +412,7 @@ fn a_real_program_without_numbers_under_the_baseline_is_not_one_that_needs_no_al
     let text = first(WIDE, &lab.run, &analysis);
     for says in [
         "No numbers under glibc, and so in no mean: redis.",
-        "Mean: geometric, over 2 programs;",
+        "Mean: geometric, over 2 programs.",
     ] {
         assert!(text.contains(says), "{says} is missing in\n{text}");
     }

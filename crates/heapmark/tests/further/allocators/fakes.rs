@@ -1,7 +1,7 @@
 //! Fake allocators, each broken in its own way, in one run with good ones: each must end in its own typed outcome, none
 //! may get a number, and none may disturb the others.
 
-use crate::support::{Place, glibc_again, head, of_purpose, samples, source, word};
+use crate::support::{Place, glibc_again, head, of_purpose, samples, source, word, words};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -343,28 +343,34 @@ fn json_has_no_measurement_of(place: &Place, good: &[&str], broken: &[&str]) {
 #[should_panic(expected = "not-loaded")]
 fn a_good_neighbour_that_is_glibc_under_another_name_is_noticed() {
     let place = Place::new();
-    place.run_small("run", &["-a", &glibc_again(), "--blocks", "3"]);
-    rows_are_complete(&place, &["glibc", "another"], &[]);
+    let honest = place.fake("honest").display().to_string();
+    let all = format!("{},honest={honest}", glibc_again());
+    place.run_small("run", &["-a", &all, "--blocks", "3"]);
+    rows_are_complete(&place, &["glibc", "honest", "another"], &[]);
 }
 
 #[test]
 fn a_failing_allocator_is_run_no_more_after_its_check() {
     let place = Place::new();
-    let word = format!("crasher={}", place.fake("crasher").display());
-    let end = place.run_small("run", &["-a", &word, "--blocks", "5"]);
-    assert_eq!(end.code, Some(4), "{}", end.stderr);
-    let records = samples(&place.at("run"));
-    assert_eq!(
-        records
+    let crasher = format!("crasher={}", place.fake("crasher").display());
+    let honest = format!("honest={}", place.fake("honest").display());
+    for (run, names, samples_of_others) in [
+        ("run", [crasher.as_str(), "glibc"], 0),
+        ("three", [crasher.as_str(), &honest], 2 * 5),
+    ] {
+        let end = place.run_small(run, &["-a", &names.join(","), "--blocks", "5"]);
+        assert_eq!(end.code, Some(4), "{}", end.stderr);
+        let records = samples(&place.at(run));
+        let own = records
             .iter()
-            .filter(|record| record["allocator"] == "crasher")
-            .count(),
-        1
-    );
-    assert_eq!(
-        of_purpose(&records, "sample").len(),
-        5,
-        "the baseline goes on"
-    );
-    assert_eq!(head(&place.at("run"))["plan"]["baseline"], "glibc");
+            .filter(|record| record["allocator"] == "crasher");
+        assert_eq!(own.count(), 1);
+        let others = of_purpose(&records, "sample").len();
+        assert_eq!(others, samples_of_others, "{run}: {}", end.stderr);
+        assert_eq!(head(&place.at(run))["plan"]["baseline"], "glibc");
+        let said = words(&end.stderr);
+        let stops = "nothing is left to compare: crasher: crash: SIGSEGV in phase run. The same process once more: heapmark run --resume \
+             run --cell churn@1/check/crasher";
+        assert_eq!(said.contains(stops), samples_of_others == 0, "{said}");
+    }
 }

@@ -262,11 +262,12 @@ fn what_a_library_starts_ends_with_its_process_even_in_the_background() {
 #[test]
 fn a_library_that_starts_a_helper_and_ends_its_parent_costs_its_own_cell_and_leaves_nothing() {
     let place = Place::new();
+    let parricide = place.compile("parricide", &[source("daemon"), source("own")]);
+    let honest = place.fake("honest");
     let word = format!(
-        "parricide={}",
-        place
-            .compile("parricide", &[source("daemon"), source("own")])
-            .display()
+        "parricide={},honest={}",
+        parricide.display(),
+        honest.display()
     );
     let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
     let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
@@ -274,8 +275,8 @@ fn a_library_that_starts_a_helper_and_ends_its_parent_costs_its_own_cell_and_lea
     assert_eq!(guests(&place), 0);
     assert_eq!(
         of_purpose(&samples(&place.at("run")), "sample").len(),
-        2,
-        "the baseline goes on"
+        2 * 2,
+        "the others go on"
     );
 }
 

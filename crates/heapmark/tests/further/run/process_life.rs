@@ -157,7 +157,8 @@ fn more_files_than_can_be_named_are_no_number() {
 #[test]
 fn a_process_that_starts_under_another_allocator_is_no_result() {
     let place = Place::new();
-    let allocators = format!("glibc,hermit={}", place.fake("hermit").display());
+    let [hermit, honest] = ["hermit", "honest"].map(|name| place.fake(name).display().to_string());
+    let allocators = format!("glibc,hermit={hermit},honest={honest}");
     let flags = ["--set", "start.starts=2"];
     let end = place.run_block("run", "start", &allocators, &flags);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
