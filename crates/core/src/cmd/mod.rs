@@ -129,7 +129,7 @@ impl From<Exit> for ExitCode {
 impl From<FaultKind> for Exit {
     fn from(kind: FaultKind) -> Exit {
         match kind {
-            FaultKind::Foreign => Exit::Failed,
+            FaultKind::Foreign => Exit::Usage,
             FaultKind::Damaged => Exit::Damaged,
             FaultKind::Impossible => Exit::Impossible,
         }

@@ -5,7 +5,7 @@ use super::units::{self, times};
 use super::{memory_answer, names, user_command};
 use crate::analyse::{
     Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, PairwiseTest, Purge, Ranking,
-    Ratio, Table, TableRow, Withheld,
+    Ratio, Table, TableRow, Withheld, distinct,
 };
 use crate::report::known_faults;
 use crate::store::RunFile;
@@ -75,15 +75,26 @@ fn huge_pages(analysis: &Analysis) -> String {
 }
 
 fn without(left_out: &[LeftOut]) -> String {
-    let left_out = left_out.iter().map(|left| {
+    let reason = |left: &LeftOut| {
         let cases = count(left.of, "case");
         let reasons = [(left.failed, "not ok"), (left.missing, "samples missing")]
             .into_iter()
             .filter(|(number, _)| *number > 0)
             .map(|(number, what)| format!("{what} in {number} of {cases}"));
-        format!("{} ({})", left.allocator, join(reasons, ", "))
+        join(reasons, ", ")
+    };
+    let reasons: Vec<String> = left_out.iter().map(reason).collect();
+    let groups = distinct(&reasons).into_iter().map(|shared| {
+        let names = left_out
+            .iter()
+            .zip(&reasons)
+            .filter(|(_, own)| *own == shared);
+        format!(
+            "{} ({shared})",
+            list(names.map(|(left, _)| &left.allocator))
+        )
     });
-    enclosed(" Left out: ", &list(left_out), ".")
+    enclosed(" Left out: ", &list(groups), ".")
 }
 
 fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> String {

@@ -37,14 +37,15 @@ pub fn provisional(analysis: &Analysis, done: u32, of: &str) -> Option<Block> {
 }
 
 fn table(analysis: &Analysis) -> Option<Sheet> {
-    let fits = analysis.overall.len() > 1
+    let mut names = names(analysis, &analysis.cases);
+    let fits = names.len() > 1
+        && analysis.cases.len() > 1
         && analysis.later_rounds.is_none()
         && analysis.cases.iter().all(Table::times_operations)
         && !operations::any_judged_figure(analysis);
     if !fits {
         return None;
     }
-    let mut names = names(analysis, &analysis.cases);
     let all = names.len();
     while names.len() > MOST_ROWS {
         let is_other = |name: &&str| *name != analysis.baseline;
@@ -52,7 +53,9 @@ fn table(analysis: &Analysis) -> Option<Sheet> {
     }
     let mut table = SheetOf::new("", &names);
     table.add("", |name| *name);
-    over_all(&mut table, analysis);
+    if !analysis.overall.is_empty() {
+        over_all(&mut table, analysis);
+    }
     let first_case = table.sheet.columns.len();
     let cases: Vec<&Table> = analysis.cases.iter().collect();
     for (case, title) in cases.iter().zip(headings(&cases)) {

@@ -71,17 +71,28 @@ pub fn answer(analysis: &Analysis) -> Note {
 
 /// The processes that did not end `ok`, if there are any.
 pub fn failures(analysis: &Analysis) -> Block {
-    let lines = analysis.failures.iter().map(line);
+    let mut alike: Vec<Vec<&Failure>> = Vec::new();
+    for failure in &analysis.failures {
+        let is_like =
+            |of: &Failure| of.allocator == failure.allocator && of.outcome == failure.outcome;
+        match alike.iter_mut().find(|group| is_like(group[0])) {
+            Some(group) => group.push(failure),
+            None => alike.push(vec![failure]),
+        }
+    }
+    let lines = alike.iter().map(|group| line(group));
     Block::lines("Not ok", Mark::Failed, lines)
 }
 
-fn line(failure: &Failure) -> String {
-    let more = match failure.cells.len() {
+/// An allocator's processes that ended alike, in one case or in several.
+fn line(failures: &[&Failure]) -> String {
+    let first = failures[0];
+    let more = match failures.iter().map(|failure| failure.cells.len()).sum() {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    let cell = failure.cells.first().map_or("", |cell| cell);
-    let stderr = last_useful_line(&failure.stderr).unwrap_or_default();
+    let cell = first.cells.first().map_or("", |cell| cell);
+    let stderr = last_useful_line(&first.stderr).unwrap_or_default();
     let stderr = enclosed(" (stderr: ", stderr, ")");
-    format!("{cell}{more}: {}{stderr}", failure.outcome)
+    format!("{cell}{more}: {}{stderr}", first.outcome)
 }

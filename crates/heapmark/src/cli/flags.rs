@@ -73,7 +73,10 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
             };
             let mut lines: Vec<&str> = text.lines().collect();
             lines.retain(|line| !line.trim().is_empty() && !advice(line));
-            let text = lines.join("\n");
+            // As the standard library words it.
+            let text = lines
+                .join("\n")
+                .replace("invalid digit found in string", "not a whole number");
             text.strip_prefix("error: ").unwrap_or(&text).to_owned()
         }
     };

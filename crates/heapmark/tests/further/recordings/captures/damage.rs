@@ -76,7 +76,7 @@ fn a_capture_of_another_version_ends_in_one_line() {
     bytes[8] = 9;
     fs::write(place.at("a.cap"), &bytes).unwrap();
     let end = finish(&place);
-    end.is_one_line(1);
+    end.is_one_line(2);
     assert!(end.stderr.contains("version 9"), "{}", end.stderr);
 }
 
@@ -115,7 +115,7 @@ fn a_file_that_is_none_ends_in_one_line() {
             let seen = format!("{command:?} {name}: {}", end.stderr);
             assert_eq!(
                 (end.code, end.stderr.lines().count(), end.stdout.as_str()),
-                (Some(1), 1, ""),
+                (Some(2), 1, ""),
                 "{seen}"
             );
             assert!(end.stderr.contains(name), "{seen}");
@@ -429,7 +429,7 @@ fn a_capture_of_more_streams_than_there_is_memory_for_is_refused() {
             .unwrap();
     }
     let end = finish(&place);
-    end.is_one_line(1);
+    end.is_one_line(2);
     assert!(
         end.stderr.contains("streams") && end.stderr.contains("to be read at once"),
         "{}",

@@ -46,7 +46,7 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
             assert_eq!(check.code, stats.code, "{name}");
             // A trace without a call is whole.
             let code = if name == "empty.trace" {
-                Some(1)
+                Some(2)
             } else {
                 stats.code
             };
