@@ -50,9 +50,14 @@ fn noise(analysis: &Analysis) -> String {
         (Clock::Cpu, _) => ", so nothing is claimed by wall time.",
     };
     format!(
-        "Noisy run: {} of {} were disturbed each time ({}){consequence} ",
+        "Noisy run: {} of {} {} disturbed each time ({}){consequence} ",
         seen.timed_disturbed,
         count(seen.timed, "part"),
+        if seen.timed_disturbed == 1 {
+            "was"
+        } else {
+            "were"
+        },
         list(seen.causes.keys())
     )
 }

@@ -49,7 +49,7 @@ pub struct Ended {
     pub whole: bool,
     /// The whole run: process starts, proofs, calibration, checks, the store.
     pub took: Duration,
-    /// The measured phases in it, including cold iterations.
+    /// The measured phases in it, including cold iterations; of those at the same time their share.
     pub measured: Duration,
 }
 
@@ -296,7 +296,7 @@ impl Session {
     pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
             let walls = measurement.iterations.iter().map(|it| it.wall_ns);
-            self.measured_ns += walls.sum::<u64>();
+            self.measured_ns += walls.sum::<u64>() / record.at_once();
         }
         if let Some(store) = &mut self.store {
             store.append(&mut record, series)?;
