@@ -22,6 +22,8 @@ pub struct CommandFacts {
     /// The baseline's CPU time in its first blocks and in its last ones, in nanoseconds, if it grows
     /// from process to process.
     pub grows_ns: Option<(f64, f64)>,
+    /// Whether earlier runs ended in time under every allocator, the baseline too, and later ones did not.
+    pub hangs_later: bool,
     /// The share of the baseline's CPU time that calls of the malloc family take.
     pub malloc_share: Option<f64>,
     /// Such calls for each second of CPU time.

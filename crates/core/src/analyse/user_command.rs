@@ -4,12 +4,12 @@ use super::command_facts::{CommandFacts, ReachedMemory};
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::table::TableRow;
-use crate::execute::Measurement;
 use crate::execute::user_command::{
     ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, END_LIVE, END_OF, END_UNKNOWN, EXIT_CODE,
     MIXED, OTHER_SIZES, PSS_MISSED, REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
     UNTIMED,
 };
+use crate::execute::{Measurement, Outcome};
 use crate::metric::Process;
 use crate::plan::UserCommand;
 use heapmark_stats::median;
@@ -41,6 +41,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         becomes: told(BECOMES),
         fixed_time: table.is_paced(),
         grows_ns: baseline.and_then(|baseline| growth(&baseline.values(cpu_ns))),
+        hangs_later: !rows.is_empty() && rows.iter().all(hangs_later),
         rss_missed: rows
             .iter()
             .filter(|row| is_missed(row))
@@ -74,6 +75,14 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
             .collect(),
         short: row.is_some_and(|row| row.time().spread.median < SHORT_NS),
     }
+}
+
+fn hangs_later(row: &TableRow) -> bool {
+    let failed = row.failed.as_ref();
+    failed.is_some_and(|failed| match &failed.counts[..] {
+        [(_, hung)] => matches!(failed.first, Outcome::Hang { .. }) && *hung < failed.of,
+        _ => false,
+    })
 }
 
 /// Whether the check saw more in memory, shared pages divided, than timed processes with all of them.

@@ -170,6 +170,8 @@ pub fn why_it_may_crash(tried: &CommandFacts) -> String {
     words
 }
 
+const LEAVES_MORE_WORK: &str = "each run seems to leave more work for the next one, so --prepare CMD must restore what it changes";
+
 /// The time in malloc and free, unless the answer has it, and what could not be reached.
 pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     let untimed = || Some(format!("not known; {}", tried.untimed.as_ref()?));
@@ -199,10 +201,14 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     }
     if let Some((first, last)) = tried.grows_ns {
         lines.push(format!(
-            "its CPU time grows from run to run, with the baseline from {} to {}: each run seems to leave more work for \
-             the next one, so --prepare CMD must restore what it changes",
+            "its CPU time grows from run to run, with the baseline from {} to {}: {LEAVES_MORE_WORK}",
             units::duration(first),
             units::duration(last)
+        ));
+    }
+    if tried.hangs_later {
+        lines.push(format!(
+            "its first runs ended in time under every allocator, and later ones under none: {LEAVES_MORE_WORK}"
         ));
     }
     if let Some((code, said)) = &tried.exit {

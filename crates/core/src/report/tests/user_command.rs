@@ -4,6 +4,7 @@ use super::*;
 use crate::analyse::analyse;
 use crate::plan::{Client, RealCommand, Target, UserCommand};
 use crate::report::conclusion;
+use crate::store::Record;
 
 /// A command under glibc and under another allocator, which takes `times` as long, with malloc's
 /// share of the CPU time.
@@ -41,6 +42,32 @@ fn tried_under(other: impl Fn(u32) -> f64, share: f64) -> FakeRun {
 fn says(times: f64, share: f64) -> String {
     let lab = tried(times, share);
     conclusion(&analyse(&lab.run, &lab.records))
+}
+
+#[test]
+fn a_command_whose_later_runs_hang_under_every_allocator_is_sent_to_prepare() {
+    let says = |hangs: fn(&Record) -> bool| {
+        let mut lab = tried(0.8, 0.25);
+        let hung = lab
+            .records
+            .iter_mut()
+            .filter(|record| record.purpose == Purpose::Sample && hangs(record));
+        hung.for_each(|record| {
+            record.outcome = Outcome::Hang {
+                after_s: 20.0,
+                phase: "run".into(),
+                threads: Vec::new(),
+            };
+            record.measurement = None;
+        });
+        let analysis = analyse(&lab.run, &lab.records);
+        first(WIDE, &lab.run, &analysis).contains("later ones under none")
+    };
+    assert!(says(|record| record.block > 2));
+    assert!(!says(
+        |record| record.block > 2 && record.allocator == "other"
+    ));
+    assert!(!says(|_| false));
 }
 
 #[test]
