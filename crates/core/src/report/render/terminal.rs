@@ -114,7 +114,10 @@ impl TextColumn {
         let cells = texts(sheet, place);
         let widest_cell = widest(cells.iter().map(String::as_str));
         let least_cell = match alignment {
-            Alignment::Text => widest_cell.min(LEAST_TEXT),
+            // No word is broken.
+            Alignment::Text => widest_cell
+                .min(LEAST_TEXT)
+                .max(widest(cells.iter().flat_map(|cell| cell.split(' ')))),
             Alignment::Word | Alignment::Number => widest_cell,
         };
         TextColumn {

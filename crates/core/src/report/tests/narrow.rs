@@ -7,6 +7,10 @@ use crate::report::screen::Screen;
 
 /// A table of four columns, and one of notes, at this width.
 fn at(width: usize, name: &str) -> String {
+    noted(width, name, "stalled in 1 of 10, purge 13 %")
+}
+
+fn noted(width: usize, name: &str, note: &str) -> String {
     let columns = [
         "allocator",
         "at peak RSS",
@@ -24,10 +28,7 @@ fn at(width: usize, name: &str) -> String {
             Cell::text(note),
         ]
     };
-    let rows = [
-        row(name, ""),
-        row("glibc", "stalled in 1 of 10, purge 13 %"),
-    ];
+    let rows = [row(name, ""), row("glibc", note)];
     let screen = Screen {
         width,
         colour: false,
@@ -92,4 +93,13 @@ memory
                   purge 13 %
 "
     );
+}
+
+#[test]
+fn a_word_that_is_longer_than_a_column_of_sentences_is_whole() {
+    let word = "tcmalloc/huge_page_aware_allocator.h:720]";
+    for width in 40..=120 {
+        let text = noted(width, "mimalloc3", &format!("died in {word} at once"));
+        assert!(text.contains(word), "{text}");
+    }
 }
