@@ -380,7 +380,7 @@ fn odd() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn odd_data_never_panics_and_never_prints_a_non_number(
