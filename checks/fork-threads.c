@@ -12,7 +12,13 @@ why = "a lock that another thread held is held for ever in the child"
 static volatile bool stop;
 
 static void *hammer(void *unused) {
-    while (!stop) free(malloc(10 + rand() % 5000));
+    // More than a thread's cache has, so that the locks behind it are held at most times.
+    void *blocks[64];
+    unsigned seed = 1;
+    while (!stop) {
+        for (int which = 0; which < 64; which++) blocks[which] = malloc(10 + rand_r(&seed) % 20000);
+        for (int which = 0; which < 64; which++) free(blocks[which]);
+    }
     return unused;
 }
 
