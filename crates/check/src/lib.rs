@@ -6,6 +6,7 @@ extern crate heapmark_core;
 mod command;
 pub mod definition;
 pub mod file;
+pub mod list;
 mod judge;
 mod printed;
 mod process_page;
