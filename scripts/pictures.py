@@ -69,7 +69,7 @@ def typed(run):
     """The command of a run of `heapmark try`, as it was typed but for its flags."""
     head = json.loads((pathlib.Path(run) / "run.json").read_text())
     command = head["plan"]["cases"][0]["target"]["command"]["command"]
-    return f"$ heapmark try {shlex.join(command)}"
+    return f"$ heapmark try {shlex.join([pathlib.Path(command[0]).name, *command[1:]])}"
 
 
 def main():

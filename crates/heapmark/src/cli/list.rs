@@ -5,7 +5,6 @@ use crate::build::{self, State};
 use crate::catalog::{
     Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program, trace_pack,
 };
-use crate::{check, claims};
 use crate::cmd::run::real_programs::apt_line;
 use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::execute::{Guest, Subject};
@@ -15,6 +14,7 @@ use crate::report::document::{Block, Cell, Sheet};
 use crate::report::render::terminal;
 use crate::report::{self, Screen, count, short, units::bytes};
 use crate::store::{self, RunFile};
+use crate::{check, claims};
 use anyhow::Result;
 use heapmark_core::cmd::output::AnswerFormat;
 use serde_json::{Value, json};
