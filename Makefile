@@ -66,8 +66,7 @@ validity: build             ## does the default run's answer hold for real progr
 agreement: setup-programs build ## do replays hold as much memory as their programs: docs/TRACES.md; ARGS="jq-group z3-solve" for some
 	HEAPMARK=$(HEAPMARK) scripts/agreement.py $(ARGS)
 
-pictures: setup-test build  ## the pictures of README from a run of the quick suite; ARGS=RUN for a stored one
-	@test -n "$(ARGS)" || $(HEAPMARK) run
+pictures: setup-test build  ## the pictures of README and of the tutorial; ARGS="RUN TRY TRACE" names two stored runs and a trace
 	HEAPMARK=$(HEAPMARK) scripts/pictures.py $(ARGS)
 
 reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md; SIZE=paper for their own sizes, from the runs in docs/reproduction and others of yours
@@ -82,12 +81,9 @@ dist: build                 ## target/dist/: a tarball of the program, manual pa
 clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; ARGS=run, test or tarball for one; needs root
 	scripts/clean-root.sh $(ARGS)
 
-docs: build                 ## the code's own documentation; in target/docs/ the pages of allocators, workloads and metrics
+docs: build                 ## the code's own documentation; in target/docs/ the pages that heapmark prints: commands, allocators, workloads, metrics, checks
 	$(CARGO) doc --locked --workspace --no-deps
-	mkdir -p target/docs
-	for page in allocators workloads metrics; do \
-		$(HEAPMARK) list $$page --markdown | sed 's|](BIBLIOGRAPHY|](../../docs/BIBLIOGRAPHY|g' > target/docs/$$page.md; \
-	done
+	HEAPMARK=$(HEAPMARK) scripts/docs.sh
 
 clean:                      ## removes what was built here; results and built allocators stay
 	$(CARGO) clean

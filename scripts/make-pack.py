@@ -34,7 +34,7 @@ PATIENCE_S = 30
 KEPT = ["begin", "clock", "cut.events", "end", "end.peak-rss-bytes", "end.thp-disabled", "page-bytes", "thp"]
 PAGE = """# Traces of real programs
 
-Made by `scripts/make-pack.py` from generated inputs (docs/REAL-PROGRAMS.md); {traces} traces, {bytes} bytes. Sizes and lifetimes: median / 99th percentile; a lifetime is how many bytes were allocated meanwhile. No allocator takes less than the peak of live bytes; beside it is a packing of the blocks that exists, without headers and with all lifetimes known, and its size over that peak: not the best one (docs/TRACES.md). How much replays of such programs hold beside the programs themselves: docs/TRACES.md#is-it-the-programs-memory.
+Made by `scripts/make-pack.py` from generated inputs (programs/README.md); {traces} traces, {bytes} bytes. Sizes and lifetimes: median / 99th percentile; a lifetime is how many bytes were allocated meanwhile. No allocator takes less than the peak of live bytes; beside it is a packing of the blocks that exists, without headers and with all lifetimes known, and its size over that peak: not the best one (docs/TRACES.md). How much replays of such programs hold beside the programs themselves: docs/TRACES.md#is-it-the-programs-memory.
 
 | trace | package | events | threads | sizes | lifetimes | peak of live bytes | a packing | bytes of the file |
 |---|---|---|---|---|---|---|---|---|
@@ -125,7 +125,7 @@ def keep(made, trace, most_events):
 
 
 def rewrite_head(trace, head):
-    """Replaces the metadata of a trace, which are its first chunk (docs/TRACE-FORMAT.md)."""
+    """Replaces the metadata of a trace, which are its first chunk (docs/FORMAT.md)."""
     with open(trace, "rb") as file:
         content = file.read()
     (stored,) = struct.unpack_from("<I", content, 40 + 32)

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README from a stored run: what the terminal prints, and the page, each light and dark.
+"""Draws the pictures of README and of the tutorial, each light and dark: what the terminal prints of a run of `heapmark try`,
+the page of a run, and the page of a trace.
 
-    pictures.py [RUN]       the latest run unless one is named; HEAPMARK is the program, needs Chromium
+    pictures.py RUN TRY TRACE       two stored runs and a trace; HEAPMARK is the program, needs Chromium
 """
 
+import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,7 +32,8 @@ def terminal(lines, theme):
     width, height, line_height = 8.43, 14, 18
     columns = max(map(len, lines))
     size = f'width="{columns * width + 32:.0f}" height="{len(lines) * line_height + 32}"'
-    answer = next((n for n, line in enumerate(lines) if " the fastest here" in line or line.startswith(("Unclear", "Noisy run"))), len(lines))
+    # After the command and the head comes the sentence, until an empty line.
+    answer = 2
     end = next((n for n in range(answer, len(lines)) if not lines[n]), len(lines))
     rows = []
     for number, line in enumerate(lines):
@@ -56,18 +60,32 @@ def page(report, theme, picture):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def main():
-    run = sys.argv[1] if len(sys.argv) > 1 else "latest"
-    PICTURES.mkdir(parents=True, exist_ok=True)
+def ran(*words):
     columns = os.environ | {"COLUMNS": "100"}
-    shown = subprocess.run([HEAPMARK, "show", run], check=True, stdout=subprocess.PIPE, text=True, env=columns)
-    lines = shown.stdout.strip("\n").split("\n")
+    return subprocess.run([HEAPMARK, *words], check=True, stdout=subprocess.PIPE, text=True, env=columns).stdout
+
+
+def typed(run):
+    """The command of a run of `heapmark try`, as it was typed but for its flags."""
+    head = json.loads((pathlib.Path(run) / "run.json").read_text())
+    command = head["plan"]["cases"][0]["target"]["command"]["command"]
+    return f"$ heapmark try {shlex.join([pathlib.Path(command[0]).name, *command[1:]])}"
+
+
+def main():
+    run, tried, trace = sys.argv[1:]
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    lines = [typed(tried), *ran("show", tried).strip("\n").split("\n")]
+    # Where the page lies is of no use in a picture.
+    lines = [line for line in lines if not line.startswith("Report: ")]
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report.html"
-        subprocess.run([HEAPMARK, "report", run, "-o", report], check=True)
+        report, stats = pathlib.Path(folder) / "report.html", pathlib.Path(folder) / "trace.html"
+        ran("report", run, "-o", report)
+        ran("trace", "stats", trace, "--to", "page", "-o", stats)
         for theme in THEMES:
-            (PICTURES / f"terminal-{theme}.svg").write_text(terminal(lines, theme))
+            (PICTURES / f"try-{theme}.svg").write_text(terminal(lines, theme))
             page(report, theme, PICTURES / f"page-{theme}.png")
+            page(stats, theme, PICTURES / f"trace-{theme}.png")
     for picture in sorted(PICTURES.iterdir()):
         size = picture.stat().st_size
         print(f"{picture.relative_to(ROOT)}  {size} bytes")

@@ -331,7 +331,7 @@ def main():
     entries = [(place, entry) for place, entry in catalogue() if not given.names or entry["name"] in given.names]
     unknown = set(given.names) - {entry["name"] for _, entry in entries}
     if unknown:
-        sys.exit(f"no real program {', '.join(sorted(unknown))}: docs/REAL-PROGRAMS.md lists them")
+        sys.exit(f"no real program {', '.join(sorted(unknown))}: programs/README.md lists them")
     there = lambda name: (folder / name / "run.json").exists()
     if not given.judge:
         folder.mkdir(parents=True, exist_ok=True)

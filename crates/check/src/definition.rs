@@ -303,25 +303,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_has_a_line_for_each_check() {
-        let document = include_str!("../../../docs/CHECK.md");
-        for check in all().unwrap() {
-            let standing = serde_json::to_value(check.standing).unwrap();
-            let standing = match (standing.as_str(), check.full) {
-                (Some(standing), true) => format!(" | {standing}, full"),
-                (Some(standing), false) => format!(" | {standing}"),
-                (None, true) => " (full)".into(),
-                (None, false) => String::new(),
-            };
-            let line = format!(
-                "| {} | {}{standing} | {} | {} | {} |",
-                check.name, check.group, check.about, check.why, check.source
-            );
-            assert!(document.contains(&line), "docs/CHECK.md lacks\n{line}");
-        }
-    }
-
-    #[test]
     fn a_file_without_keys_or_without_a_planted_fault_is_refused() {
         let keys = "/*\nabout = \"a\"\ngroup = \"g\"\nstanding = \"std\"\nsource = \"s\"\nwhy = \"w\"\n*/\n";
         let whole = format!("{keys}CHECK {{\n}}\n#ifdef PLANTED\n#endif\n");

@@ -7,6 +7,7 @@ mod command;
 pub mod definition;
 pub mod file;
 mod judge;
+pub mod list;
 mod printed;
 mod process_page;
 mod processes;

@@ -1,4 +1,4 @@
-//! The frame of a trace file: its header, and the header of each chunk. docs/TRACE-FORMAT.md has both as
+//! The frame of a trace file: its header, and the header of each chunk. docs/FORMAT.md has both as
 //! tables.
 
 use super::fault::{Result, damaged, foreign, impossible};

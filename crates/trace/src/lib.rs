@@ -2,7 +2,7 @@
 //! happened, without addresses.
 //!
 //! A recording becomes a trace, and other modules know a recorded program only by its trace.
-//! docs/TRACE-FORMAT.md defines the format.
+//! docs/FORMAT.md defines the format.
 
 mod addresses;
 mod check;

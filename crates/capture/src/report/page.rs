@@ -29,18 +29,15 @@ const OTHERS: usize = 2;
 /// The page.
 pub fn traced(stats: &Stats) -> String {
     let program = report::program(stats);
-    let says = report::summary(stats)
-        .into_iter()
-        .take(4)
-        .map(|(what, says)| format!("{what}: {says}"));
+    let says = report::summary(stats).into_iter().take(4);
+    let says = says.map(|(what, says)| format!("{what}: {says}"));
     let head = Head {
-        verdict: program.clone(),
-        says: join(says, "; "),
+        verdict: join(says, "; "),
         ..Head::default()
     };
     let sections = vec![
-        summary(stats),
         alive(stats),
+        summary(stats),
         sizes(stats),
         lifetimes(stats),
         growth(stats),

@@ -67,7 +67,7 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         0 => String::new(),
         others => format!(
             ", and {} of threads, time and pages",
-            count(others, "event")
+            format!("{} events", grouped(others))
         ),
     };
     let duration = match stats.duration_ns {
@@ -76,26 +76,27 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     };
     let mut lines = Vec::new();
     let mut line = |what, says: String| lines.push((what, says));
-    line("calls", format!("{calls}{others}"));
+    line("calls", format!("{}{others}", grouped(calls)));
     line("duration", duration);
     let allocated = bytes(stats.allocated_bytes);
     line(
         "allocated",
-        format!("{} objects, {allocated}", stats.allocations),
+        format!("{} objects, {allocated}", grouped(stats.allocations)),
     );
     let peak = bytes(stats.peak_live_bytes);
     let event = stats.peak_event;
     line(
         "alive at most",
         format!(
-            "{peak} at event {event}; {} objects",
-            stats.peak_live_objects
+            "{peak} at event {}; {} objects",
+            grouped(event),
+            grouped(stats.peak_live_objects)
         ),
     );
     let end = bytes(stats.end_live_bytes);
     line(
         "alive at the end",
-        format!("{end}, {} objects", stats.end_live_objects),
+        format!("{end}, {} objects", grouped(stats.end_live_objects)),
     );
     line("threads", stats.threads.len().to_string());
     if stats.threads.len() > 1 {
@@ -158,9 +159,16 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
 
 /// The same as a table.
 pub fn summary_table(stats: &Stats) -> Sheet {
-    let columns = ["of", "what the trace says"];
+    let columns = ["about", "what the trace says"];
     let row = |(what, says): (&str, String)| [Cell::from(what), Cell::text(says)];
     Sheet::new("", &columns, summary(stats).into_iter().map(row))
+}
+
+/// `1,234,567`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    text::join(groups.map(String::from_utf8_lossy), ",")
 }
 
 /// How often each function was called.

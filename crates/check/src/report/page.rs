@@ -17,9 +17,6 @@ use heapmark_core::report::page::text_sections::{allocators_table, machine_table
 use heapmark_core::report::text::{count, join, list};
 use heapmark_core::store::{CheckVerdict, Standing};
 
-/// Allocators whose tables are all open at first.
-const MOST_OPEN: usize = 3;
-
 /// The page, with more sections of others. What a check is about comes from its own file: the result may be of another version.
 pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String {
     let mut ranked = worst_first(file);
@@ -29,11 +26,11 @@ pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String
     if ranked.is_empty() {
         sections.clear();
     }
-    let folded = ranked.len() > MOST_OPEN;
-    sections.extend(ranked.iter().map(|one| under(one, checks, folded)));
+    sections.extend(ranked.iter().map(|one| under(one, checks)));
     let open = left_open(file, checks);
-    sections.push(Section::of_tables("open", LEFT_OPEN, [open]));
     sections.extend(more);
+    let open = folded("Values", open);
+    sections.push(Section::of_tables("open", LEFT_OPEN, [open]));
     sections.push(method(file));
     sections.push(next());
     let says = format!(
@@ -137,7 +134,7 @@ fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
 }
 
 /// What a program may rely on under an allocator.
-fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
+fn under(one: &CheckedAllocator, checks: &[Check]) -> Section {
     let about = |result: &CheckResult| about_of(checks, &result.check);
     let mut last = "";
     let mut rows = Vec::new();
@@ -160,27 +157,16 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
     let columns = ["check", "must hold", "who says so", "found", "again"];
     let broken = Sheet::new("A program may not rely on", &columns, rows);
     let passed = applying(one).filter(|it| !it.verdict.is_finding());
-    let groups = distinct(passed.clone().map(|it| it.group.as_str()));
-    let kept = groups.into_iter().map(|group| {
-        let own = passed.clone().filter(|it| it.group == group);
-        let words = own.map(|it| match about(it) {
-            about if about.is_empty() => it.check.clone(),
-            about => about,
-        });
-        vec![group.to_owned(), join(words, "; ")]
-    });
-    let kept = Sheet {
-        folded,
-        ..Sheet::of_text("A program may rely on", &["group", "what holds"], kept)
-    };
+    let kept = passed.clone();
+    let kept = kept.map(|it| vec![it.group.clone(), it.check.clone(), about(it)]);
+    let columns = ["group", "check", "what holds"];
+    let kept = folded("A program may rely on", Sheet::of_text("", &columns, kept));
     let is_unknown =
         |it: &&CheckResult| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error);
     let unknown = one.results.iter().filter(is_unknown);
     let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
-    let unknown = Sheet {
-        folded,
-        ..Sheet::of_text("Not known", &["check", "must hold", "why not"], unknown)
-    };
+    let columns = ["check", "must hold", "why not"];
+    let unknown = folded("Not known", Sheet::of_text("", &columns, unknown));
     let info = &one.info;
     Section {
         text: vec![format!(
@@ -198,16 +184,34 @@ fn under(one: &CheckedAllocator, checks: &[Check], folded: bool) -> Section {
     }
 }
 
+/// A table that is closed at first.
+fn folded(heading: &str, sheet: Sheet) -> Sheet {
+    Sheet {
+        heading: heading.into(),
+        folded: true,
+        ..sheet
+    }
+}
+
+/// Reasons that a table has; check.json has all.
+const MOST_REASONS: usize = 2;
+
 /// How it ended, how often, and why.
 fn found(result: &CheckResult) -> String {
-    format!("{}: {}", ended(result), join(&result.reasons, "; "))
+    let reasons = &result.reasons;
+    let more = match reasons.len().saturating_sub(MOST_REASONS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let first = reasons.iter().take(MOST_REASONS);
+    format!("{}: {}{more}", ended(result), join(first, "; "))
 }
 
 fn method(file: &CheckFile) -> Section {
     let infos = file.allocators.iter().map(|one| &one.info);
     let tables = [
-        machine_table("Machine", &file.machine),
-        allocators_table("Allocators", infos),
+        folded("Machine", machine_table("", &file.machine)),
+        folded("Allocators", allocators_table("", infos)),
     ];
     Section::of_tables("method", "Machine and allocators", tables)
 }

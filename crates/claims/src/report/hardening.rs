@@ -132,7 +132,7 @@ pub fn section(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> S
     Section {
         text: vec![
             "What documents say of the hardening of these allocators, held against this result; claims that it cannot test are left \
-             out. One that is contradicted is followed by the command that shows it (docs/CLAIMS.md)."
+             out. One that is contradicted is followed by the command that shows it (claims/README.md)."
                 .into(),
         ],
         legend: vec![summary(claims)],

@@ -19,7 +19,7 @@ pub fn section(judged: &[JudgedClaim]) -> Section {
     let table = report::table(tested.collect());
     Section {
         text: vec![
-            "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \
+            "Claims of the reference documents, held against this page's runs by their own rule (claims/README.md). One that does not \
              hold is a result: versions and machines are other ones."
                 .into(),
         ],

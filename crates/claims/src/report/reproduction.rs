@@ -57,7 +57,7 @@ fn head(evidence: &Evidence, judged: &[JudgedClaim]) -> String {
          How to read it: machines, versions and sizes are other ones than the documents', so compare shapes, not speeds. Behind\n\
          each number stands its ratio to the row named in the heading, in the same column. Ours are medians over processes.\n\
          `4! thr.`: ours had more threads than usable CPUs (oversubscribed), so the scheduler is measured too; such columns decide no\n\
-         claim. [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
+         claim. [The rule](../claims/README.md) says what the verdicts mean.\n",
     );
     let runs = || evidence.runs_of_all_machines();
     let machines = distinct(runs().map(|(run, _)| machine(run)));

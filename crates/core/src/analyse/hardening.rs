@@ -23,7 +23,7 @@ pub struct HardeningCost<'a> {
 }
 
 impl Analysis {
-    /// Those of the run, in plan order; none if there are no two to compare. Misuses that were not
+    /// Those of the run, in plan order; none if there are no two to compare, or none that may be hardened. Misuses that were not
     /// tried equally often on all of them are left out: shares of other programs would be other shares.
     pub fn hardening_costs(&self) -> Vec<HardeningCost<'_>> {
         let priced = self.checked.iter().filter_map(|(name, checked)| {
@@ -43,7 +43,9 @@ impl Analysis {
             others.iter().all(|(_, all, _)| has(all))
         };
         let common: Vec<&Detection> = first.iter().filter(is_everywhere).collect();
-        if others.is_empty() || common.is_empty() {
+        let is_hardened =
+            |it: &(&str, &[Detection], Price)| self.hardened.iter().any(|name| name == it.0);
+        if others.is_empty() || common.is_empty() || !priced.iter().any(is_hardened) {
             return Vec::new();
         }
         let is_common = |one: &&Detection| common.iter().any(|it| it.check == one.check);

@@ -145,6 +145,9 @@ pub struct Analysis {
     /// What `heapmark check` had found of allocators that rank; exports have it with each allocator.
     #[serde(skip)]
     pub checked: Vec<(String, Checked)>,
+    /// Allocators that may be hardened: those of that tier, and libraries of the user's.
+    #[serde(skip)]
+    pub hardened: Vec<String>,
     /// What each allocator's numbers are of; exports have it with each allocator.
     #[serde(skip)]
     pub releases: BTreeMap<String, String>,
@@ -179,6 +182,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
             .unwrap_or_default(),
         prices: run.preflights.prices.last().cloned(),
         checked: checked(run),
+        hardened: hardened(run),
         releases: releases(run),
         ..Analysis::default()
     };
@@ -230,6 +234,14 @@ pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
         words => words,
     };
     format!("{name} ({words})")
+}
+
+fn hardened(run: &RunFile) -> Vec<String> {
+    let may_be = run
+        .allocators
+        .iter()
+        .filter(|info| matches!(&*info.tier, "hardened" | "user"));
+    may_be.map(|info| info.name.clone()).collect()
 }
 
 fn checked(run: &RunFile) -> Vec<(String, Checked)> {

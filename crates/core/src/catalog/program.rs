@@ -1,5 +1,5 @@
 //! One measured program as data: the keys of `programs/*/program.toml`, and the files beside it.
-//! docs/PROGRAMS.md explains each key to users. `build` finds out whether it can be built here.
+//! programs/README.md explains each key to users. `build` finds out whether it can be built here.
 
 use super::faults::{self, Fault};
 use super::folder;

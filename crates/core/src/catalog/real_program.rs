@@ -1,5 +1,5 @@
 //! One real program as data: the keys of `real-programs/*/program.toml`, and the generator of its
-//! input beside it. docs/REAL-PROGRAMS.md explains each key to users.
+//! input beside it. programs/README.md explains each key to users.
 
 use super::faults::{self, Fault, did_you_mean};
 use super::folder;

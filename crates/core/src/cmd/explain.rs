@@ -15,7 +15,7 @@ pub struct ExplainArgs {
 }
 
 /// Pages with tables of words.
-const GLOSSARY: &str = include_str!("../../../../docs/GLOSSARY.md");
+const WORDS: &str = include_str!("../../../../docs/FAQ.md");
 const METRICS: &str = include_str!("../../../../docs/METRICS.md");
 
 /// A row of a table.
@@ -43,7 +43,7 @@ impl GlossaryEntry {
 
 /// Runs the command.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
-    let pages = [GLOSSARY, &report::metrics(), METRICS];
+    let pages = [WORDS, &report::metrics(), METRICS];
     let mut all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
     let word = plain(&args.word.join(" "));
     if !word.is_empty() && !all.iter().any(|entry| entry.is(&word)) {

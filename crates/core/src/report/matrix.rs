@@ -16,7 +16,7 @@ const MOST_LETTERS: usize = 8;
 /// What a cell says of a row that failed.
 pub const FAILED: &str = "fail";
 /// The ratio, up or down, of the strongest colour.
-const STRONGEST: f64 = 8.0;
+const STRONGEST: f64 = 4.0;
 
 /// The matrix of a run; `None` if it has no two cases that could be put side by side: then its tables
 /// are short enough.

@@ -6,7 +6,7 @@ use crate::catalog::parameter::Kind;
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
-/// Short name, title and origin of each reference document; docs/BIBLIOGRAPHY.md has all sources.
+/// Short name, title and origin of each reference document; docs/COMPARISON.md has all sources.
 const DOCUMENTS: [(&str, &str, &str); 6] = [
     (
         "MM",
@@ -39,7 +39,7 @@ const DOCUMENTS: [(&str, &str, &str); 6] = [
     (
         "HM",
         "what servers pay for: shapes of memory",
-        "our own, after programs and reports that [BIBLIOGRAPHY](BIBLIOGRAPHY.md) names",
+        "our own, after programs and reports that [Sources](COMPARISON.md#sources) names",
     ),
 ];
 

@@ -5,7 +5,6 @@ use crate::build::{self, State};
 use crate::catalog::{
     Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program, trace_pack,
 };
-use crate::claims;
 use crate::cmd::run::real_programs::apt_line;
 use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
 use crate::execute::{Guest, Subject};
@@ -15,6 +14,7 @@ use crate::report::document::{Block, Cell, Sheet};
 use crate::report::render::terminal;
 use crate::report::{self, Screen, count, short, units::bytes};
 use crate::store::{self, RunFile};
+use crate::{check, claims};
 use anyhow::Result;
 use heapmark_core::cmd::output::AnswerFormat;
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ pub struct ListArgs {
     /// and why they differ
     #[arg(long, conflicts_with_all = ["format", "markdown"])]
     flags: bool,
-    /// Print the allocators, or the workloads with all parameters, as a Markdown page, or the metrics
-    /// as a Markdown table
+    /// Print the allocators, the workloads with all parameters, the metrics or the checks as a Markdown
+    /// page
     #[arg(long, conflicts_with = "format")]
     markdown: bool,
 }
@@ -60,6 +60,8 @@ enum What {
     Claims,
     /// What tables, exports and comparisons show of a process
     Metrics,
+    /// What `heapmark check` looks at
+    Checks,
     /// Traces of real programs that heapmark carries, for replay
     Traces,
     /// Stored runs in ./heapmark-results, the newest first
@@ -74,6 +76,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Allocators => report::allocators(&catalog.allocators),
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
+            What::Checks => check::list::page()?,
             What::Languages
             | What::Programs
             | What::Suites
@@ -81,7 +84,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             | What::Traces
             | What::Runs => {
                 refuse!(
-                    "--markdown is for allocators, workloads and metrics: the others are tables already"
+                    "--markdown is for allocators, workloads, metrics and checks: the others are tables already"
                 );
             }
         })?;
@@ -124,6 +127,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
         What::Metrics => (
             &["key", "unit", "better", "judged", "about"],
             metric::all().map(of_metric).collect(),
+        ),
+        What::Checks => (
+            &["name", "group", "standing", "about"],
+            check::list::listed()?,
         ),
         What::Traces => (&["name", "family", "threads", "size", "about"], traces()?),
         What::Runs => (

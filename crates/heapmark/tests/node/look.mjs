@@ -275,7 +275,8 @@ function wrapped() {
 function carriedAway() {
   const wide = [...document.querySelectorAll(".table")].filter((box) => box.scrollWidth > box.clientWidth + 50);
   const gone = wide.filter((box) => {
-    const first = box.querySelector("tbody tr > :first-child");
+    // A matrix is turned on a phone.
+    const first = box.querySelector(".matrix thead th:nth-child(2), table:not(.matrix) tbody tr > :first-child");
     const before = first.getBoundingClientRect().left;
     box.scrollLeft = 50;
     const after = first.getBoundingClientRect().left;

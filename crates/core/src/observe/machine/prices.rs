@@ -36,7 +36,7 @@ const MAPPED_BYTES: usize = 64 << 10;
 const MOST_HUGE_BYTES: usize = 32 << 20;
 /// Two threads may have to share a CPU: a pass then takes a time slice.
 const MOST_PASSING: Duration = Duration::from_millis(50);
-/// A few thousand cycles (Tirumalasetty et al., docs/BIBLIOGRAPHY.md): 3,000 at 3 GHz.
+/// A few thousand cycles (Tirumalasetty et al., docs/COMPARISON.md): 3,000 at 3 GHz.
 const TYPICAL_FAULT_NS: f64 = 1_000.0;
 
 /// Something that has a price.

@@ -39,17 +39,19 @@ pub struct Badge {
 }
 
 pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
+    let rankings = ranking::blocks(legend);
     legend
         .runs
         .iter()
+        .zip(rankings)
         .enumerate()
-        .map(|(run, told)| Head {
+        .map(|(run, (told, ranking))| Head {
             label: legend.caption(run),
             verdict: conclusion(&told.analysis),
             badges: badges(&told.analysis),
             machine: join(facts(&told.run.head.machine), ", "),
             says: conclusion::head(told.run.head, &told.analysis),
-            ranking: ranking::block(legend, run),
+            ranking,
         })
         .collect()
 }
@@ -75,7 +77,8 @@ fn what(told: &LegendRun) -> String {
         return user_command::heading(tried);
     }
     let head = told.run.head;
-    let workloads = distinct(head.plan.cases.iter().map(|case| case.workload.as_str()));
+    let cases = head.plan.cases.iter().filter(|case| !case.beside);
+    let workloads = distinct(cases.map(|case| case.workload.as_str()));
     match workloads.len() {
         0..=MOST_NAMES => join(workloads, ", "),
         many => format!("suite {}, {many} workloads", head.suite),

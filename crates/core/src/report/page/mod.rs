@@ -95,6 +95,7 @@ pub fn lay_out(
         data => charts.then(|| packed(&data(entries, runs, &sections))),
         style => include_str!("page.css"),
         script => include_str!("page.js"),
+        copying => include_str!("copying.js"),
     };
     let mut environment = Environment::new();
     environment.set_formatter(|out, state, value| match value.as_str() {
@@ -109,24 +110,24 @@ pub fn lay_out(
 /// All sections in the order of the page, empty ones too.
 fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -> Vec<Section> {
     let figures = [
-        matrix::of_times(legend),
-        matrix::of_memory(legend),
-        held::section(legend),
-        compared::section(legend),
-        forest::section(legend),
-        parts::section(legend),
-        pareto::section(legend),
-        scaling::section(legend),
-        batches::section(legend),
-        shapes::section(legend),
-        memory::section(legend),
-        latency::section(legend),
-        load::section(legend),
-        counts::section(legend),
-        hardening::section(legend),
+        matrix::of_times(legend).hiding("intervals, except at the pointer"),
+        matrix::of_memory(legend).hiding("intervals, except at the pointer"),
+        held::section(legend).hiding("memory over time"),
+        compared::section(legend).hiding("drift between the runs, except the part that changed row and baseline alike"),
+        forest::section(legend).hiding("absolute times"),
+        parts::section(legend).hiding("waiting apart from the allocator's work"),
+        pareto::section(legend).hiding("memory over time; whether a difference is more than chance"),
+        scaling::section(legend).hiding("reasons: more threads than CPUs, and shared caches and clocks of CPUs bend a curve, too"),
+        batches::section(legend).hiding("two allocators in one chart; sizes between the six"),
+        shapes::section(legend).hiding("the range over processes; points below a tenth"),
+        memory::section(legend).hiding("other processes of the row: series/ has them"),
+        latency::section(legend).hiding("waiting before a call"),
+        load::section(legend).hiding("the machine's own part, except as the null allocator's line"),
+        counts::section(legend).hiding("time"),
+        hardening::section(legend).hiding("which misuses; what they would do to a program"),
         samples::section(legend),
         text_sections::not_ok(legend),
-        whole::section(legend),
+        whole::section(legend).hiding("the share of allocation in it"),
     ];
     let tables = [
         text_sections::results(legend),
@@ -149,6 +150,7 @@ fn laid_out(section: &Section) -> minijinja::Value {
         id => &section.id,
         heading => &section.heading,
         text => &section.text,
+        hides => section.hides,
         link => Serde(&section.link),
         parts => Serde(&section.parts),
         tables => Serde(section.tables.iter().map(LaidOut::new).collect::<Vec<_>>()),
@@ -156,6 +158,9 @@ fn laid_out(section: &Section) -> minijinja::Value {
         charts => !section.views.is_empty(),
     }
 }
+
+/// Titles of columns that have commands.
+const COMMANDS: [&str; 2] = ["type", "again"];
 
 /// A table as the template reads it.
 #[derive(Serialize)]
@@ -165,6 +170,8 @@ struct LaidOut<'a> {
     kinds: Vec<Alignment>,
     /// Whether each row is a card on a phone.
     cards: bool,
+    /// Which columns have commands.
+    commands: Vec<bool>,
 }
 
 impl LaidOut<'_> {
@@ -175,6 +182,11 @@ impl LaidOut<'_> {
             sheet,
             cards: kinds.contains(&Alignment::Text) && !kinds.contains(&Alignment::Number),
             kinds,
+            commands: sheet
+                .columns
+                .iter()
+                .map(|title| COMMANDS.contains(&title.as_str()))
+                .collect(),
         }
     }
 }

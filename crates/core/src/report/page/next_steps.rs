@@ -24,7 +24,7 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
         again(head, blocks).map(|command| ("measure these cases again", command)),
         more.map(|command| ("decide what is unclear, by more blocks", command)),
         (!head.is_private()).then(|| {
-            let command = "heapmark try -- COMMAND".to_owned();
+            let command = "heapmark try COMMAND".to_owned();
             ("find the best allocator for your own program", command)
         }),
         Some((

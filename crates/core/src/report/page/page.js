@@ -19,8 +19,16 @@
   const NARROW = 560;
   // Height of a label of a curve, in pixels.
   const LABEL = 12;
+  // An allocator looks the same on every page; those of the user take the places that are left.
+  const KNOWN = ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "tcmalloc", "snmalloc", "rpmalloc", "gperftools", "hoard", "tbbmalloc", "dlmalloc", "scudo", "tcmalloc-percpu"];
+  const ranking = entries.filter(({ companion }) => !companion);
+  const taken = new Set(ranking.map(({ name }) => KNOWN.indexOf(name)));
+  const free = Array.from({ length: KNOWN.length + entries.length }, (_, place) => place).filter((place) => !taken.has(place));
+  const places = entries.map(({ name }) => (KNOWN.includes(name) ? KNOWN.indexOf(name) : free.shift()));
   const off = { entry: new Set(), run: new Set() };
-  const workloads = [...new Set(Object.values(charts).flat().map((view) => view.workload).filter((name) => name !== null))];
+  // First rounds, later ones and memory of a trace are one choice.
+  const groupOf = (name) => name.replace(/^(trace:.+?)(-reuse|-memory)$/, "$1");
+  const workloads = [...new Set(Object.values(charts).flat().map((view) => view.workload).filter((name) => name !== null).map(groupOf))];
   let workload = workloads[0] ?? null;
 
   const element = (tag, attributes = {}, ...children) => {
@@ -42,15 +50,14 @@
   };
 
   // Companions take no colour from the others.
-  const ranking = entries.filter(({ companion }) => !companion);
   const colourOf = (entry, colours) =>
-    entry === null || entries[entry].companion ? colours.companion : colours.palette[ranking.indexOf(entries[entry]) % COLOURS];
+    entry === null || entries[entry].companion ? colours.companion : colours.palette[places[entry] % COLOURS];
 
   // As in the data, with the colour and the marker of its allocator, or of its place among several lines of it; further runs
   // are hollow.
   const styled = ({ entry, line, run, drawn }, colours) => {
     const trace = structuredClone(drawn);
-    const place = line ?? entry;
+    const place = line ?? (entry === null ? null : places[entry]);
     const colour = line === null ? colourOf(entry, colours) : colours.palette[line % COLOURS];
     const symbol = trace.marker?.symbol ?? SYMBOLS[(place ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
     const heap = trace.mode === "markers" && trace.x.length > 1;
@@ -63,7 +70,6 @@
     if (trace.mode === "lines+text") Object.assign(trace, { line: { color: colours.soft, width: 1, dash: "dash" }, textfont: { color: colours.soft, size: 11 } });
     for (const reach of [trace.error_x, trace.error_y]) if (reach) Object.assign(reach, { color: colour, thickness: 2, width: 5 });
     trace.cliponaxis = false;
-    trace.meta = place === null ? "" : `<span style="color:${colour}">${GLYPHS[place % GLYPHS.length]}</span> `;
     return trace;
   };
 
@@ -88,7 +94,7 @@
       ...layout, width, height: named ? rows * 28 + 76 : Math.min(440, Math.max(300, width * 0.55)),
       shapes: (layout.shapes ?? []).map((shape) => ({ ...shape, line: { color: colours.soft, width: 1 } })),
       barmode: "overlay", showlegend: false, hovermode: "closest", dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-      margin: { l: 12, r: named || width < NARROW ? 16 : 120, t: 8, b: 12 }, paper_bgcolor: colours.paper, plot_bgcolor: colours.paper,
+      margin: { l: 12, r: named ? 16 : width < NARROW ? 36 : 120, t: 8, b: 12 }, paper_bgcolor: colours.paper, plot_bgcolor: colours.paper,
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink },
       hoverlabel: { bgcolor: colours.raised, bordercolor: colours.line, font: { color: colours.ink }, align: "left" },
     };
@@ -101,33 +107,45 @@
     return { data: traces.map((trace) => styled(trace, colours)), layout: laidOut(plot, traces, width, colours) };
   };
 
-  // Names beside the last points of curves, where they cover nothing. A narrow chart has no room for any.
+  // Offsets of a label from its point, the nearest first: beside the end of a curve, around a mark.
+  const STEPS = Array.from({ length: 41 }, (_, step) => (step % 2 ? 1 : -1) * Math.ceil(step / 2));
+  const BESIDE = STEPS.map((step) => [14, step * LABEL]);
+  const AROUND = [16, 26, 38, 52, 68, 90].flatMap((far) =>
+    [[1, 0], [0, -1], [0, 1], [0.8, -0.8], [0.8, 0.8], [-1, 0], [-0.8, -0.8], [-0.8, 0.8]].map(([x, y]) => [x * far, y * far]));
+
+  // A name for each curve and mark, where it covers nothing, with a line to it; a narrow chart has room for the numbers of the buttons.
   const labelled = (canvas) => {
     const { xaxis, yaxis, width } = canvas._fullLayout;
-    const curves = canvas.data.filter(({ type, x }) => type !== "bar" && x.length > 0);
-    if (yaxis.type === "category" || width < NARROW || curves.length < 2) return [];
+    const drawn = shown(canvas.plot).map(({ entry, line }, at) => ({ entry, line, trace: canvas.data[at] }));
+    const curves = drawn.filter(({ trace: { type, x } }) => type !== "bar" && x.length > 0);
+    if (yaxis.type === "category" || curves.length < 2) return [];
+    const colours = theme();
     const place = (trace, at) => [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])];
-    const points = curves.flatMap((trace) => trace.x.map((_, at) => place(trace, at)));
+    const points = curves.flatMap(({ trace }) => trace.x.map((_, at) => place(trace, at)));
     const taken = [];
     // Left of the area and below it stand the words of the axes.
     const free = ([left, top, right, bottom]) =>
       left >= xaxis._offset && right <= width && top >= 0 && bottom <= yaxis._offset + yaxis._length &&
       !taken.some((box) => left < box[2] && box[0] < right && top < box[3] && box[1] < bottom) &&
-      !points.some(([x, y]) => left < x && x < right && top < y && y < bottom);
-    return curves.filter(({ mode }) => mode !== "lines+text").flatMap((trace) => {
-      const [x, y] = place(trace, trace.x.length - 1);
-      const letters = trace.name.replace(/&(lt|gt|amp);/g, "&").length + (trace.meta ? 2 : 0);
-      const long = letters * LABEL * 0.56;
-      const choices = [["left", x + 7, y], ["center", x - long / 2, y - LABEL], ["center", x - long / 2, y + LABEL]];
-      const found = choices.find(([, left, middle]) => free([left, middle - LABEL / 2, left + long, middle + LABEL / 2]));
-      if (!found) return [];
-      const [anchor, left, middle] = found;
-      taken.push([left, middle - LABEL / 2, left + long, middle + LABEL / 2]);
-      const inside = (axis, value) => (axis.type === "log" ? Math.log10(value) : value);
+      !points.some(([x, y]) => left - 4 < x && x < right + 4 && top - 4 < y && y < bottom + 4);
+    const inside = (axis, value) => (axis.type === "log" ? Math.log10(value) : value);
+    return curves.filter(({ trace }) => trace.mode !== "lines+text").flatMap(({ entry, line, trace }) => {
+      const name = width < NARROW ? String((line ?? ranking.indexOf(entries[entry])) + 1) : trace.name;
+      if (name === "0") return [];
       const at = trace.x.length - 1;
+      const [x, y] = place(trace, at);
+      const long = name.replace(/&(lt|gt|amp);/g, "&").length * LABEL * 0.56 + 2;
+      const boxOf = ([right, down]) => {
+        const left = right > 0 ? x + right : right < 0 ? x + right - long : x - long / 2;
+        return [left, y + down - LABEL / 2, left + long, y + down + LABEL / 2];
+      };
+      const offset = [...(at > 0 ? BESIDE : []), ...AROUND].find((one) => free(boxOf(one)));
+      if (!offset) return [];
+      taken.push(boxOf(offset));
       return [{
-        text: trace.meta + trace.name, showarrow: false, xanchor: anchor, yanchor: "middle", x: inside(xaxis, trace.x[at]), y: inside(yaxis, trace.y[at]),
-        xshift: anchor === "left" ? 6 : 0, yshift: y - middle, font: { size: LABEL - 1 },
+        text: name, x: inside(xaxis, trace.x[at]), y: inside(yaxis, trace.y[at]), showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colours.soft,
+        standoff: 6, ax: offset[0], ay: offset[1], xanchor: offset[0] > 0 ? "left" : offset[0] < 0 ? "right" : "center", yanchor: "middle",
+        borderpad: 0, font: { size: LABEL - 1 },
       }];
     });
   };
@@ -196,11 +214,17 @@
     for (const place of document.querySelectorAll("[data-charts]")) {
       place.querySelectorAll(".canvas").forEach((canvas) => Plotly.purge(canvas));
       const id = place.dataset.charts;
-      const views = charts[id].filter((view) => view.workload === null || view.workload === workload);
+      const views = charts[id].filter((view) => view.workload === null || groupOf(view.workload) === workload);
       const made = views.map((view) => element("div", { class: "view" }, ...view.plots.map((plot) => figure(id, plot)), details(id, view)));
       place.replaceChildren(...made, ...(views.length ? [] : [element("p", { class: "note" }, `Nothing of ${workload} here.`)]));
     }
-    document.querySelectorAll("[data-workload]").forEach((chart) => (chart.hidden = workload !== null && chart.dataset.workload !== workload));
+    document.querySelectorAll("[data-workload]").forEach((chart) => (chart.hidden = workload !== null && groupOf(chart.dataset.workload) !== workload));
+    // A section that has nothing of it is not there, and neither is its link.
+    for (const section of document.querySelectorAll("main > section")) {
+      section.hidden = !section.querySelector(".view figure:not([hidden]), .table, a");
+      const link = document.querySelector(`nav a[href="#${section.id}"]`);
+      if (link) link.parentElement.hidden = section.hidden;
+    }
     return paintMarks();
   };
 
@@ -234,7 +258,9 @@
     const drawn = new Set(Object.values(charts).flat().flatMap((view) => view.plots).flatMap((plot) => plot.traces).map(({ entry }) => entry));
     const ofMember = ({ name }, place) => {
       const mark = element("span", { class: "mark", "aria-hidden": "true", "data-entry": place });
-      return drawn.has(place) ? [chip("entry", place, name, [mark])] : [];
+      const number = ranking.indexOf(entries[place]) + 1;
+      const told = number > 0 ? [element("span", { class: "nr", "aria-hidden": "true" }, `${number} `)] : [];
+      return drawn.has(place) ? [chip("entry", place, name, [...told, mark])] : [];
     };
     const ofRuns = runs.length > 1 ? runs.map((name, place) => chip("run", place, name, [])) : [];
     bar.append(element("div", { class: "chips", role: "group", "aria-label": "Shown in the charts" }, ...ofRuns, ...entries.flatMap(ofMember)));
@@ -245,7 +271,7 @@
     const colours = theme();
     for (const mark of document.querySelectorAll("[data-entry]")) {
       const entry = Number(mark.dataset.entry);
-      mark.textContent = GLYPHS[entry % GLYPHS.length];
+      mark.textContent = GLYPHS[places[entry] % GLYPHS.length];
       mark.style.color = colourOf(entry, colours);
     }
     for (const mark of document.querySelectorAll("[data-line]")) {

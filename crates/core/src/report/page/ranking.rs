@@ -1,5 +1,5 @@
-//! Every allocator of a run on one line, the fastest first: over all cases, or in the only one. A
-//! table with bars that need no script.
+//! Every allocator of a run on one line, the fastest first: over all cases, or in the only one. Two
+//! tables with bars that need no script: time and memory, and how sure that is.
 
 use super::axes;
 use super::series_legend::SeriesLegend;
@@ -18,6 +18,9 @@ const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 pub struct RankingBlock {
     caption: String,
     baseline: String,
+    /// What the baseline's own copy took: a band of the scale, and in words.
+    copies: Option<Bar>,
+    copies_shown: String,
     scale: Scale,
     rows: Vec<Ranked>,
     /// The heading of memory.
@@ -44,7 +47,14 @@ struct Ranked {
     shown: String,
     shown_interval: String,
     next_run: String,
+    #[serde(skip)]
+    next: Option<(f64, f64)>,
+    next_bar: Option<Bar>,
     memory: Option<String>,
+    /// Its memory itself, and its part of the most that one of them holds, in percent.
+    #[serde(skip)]
+    holds: Option<f64>,
+    memory_width: Option<f64>,
     kernel: Option<String>,
     verdict: String,
     faster: usize,
@@ -60,14 +70,44 @@ struct Ranked {
 /// A bar from 1 to the estimate, and the line of the interval, in percent of the scale's width.
 #[derive(Serialize)]
 struct Bar {
+    estimate: f64,
     from: f64,
     width: f64,
     low: f64,
     reach: f64,
 }
 
-/// `None` if the run has nothing that ranks.
-pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
+/// The ranking of each run, all on one scale; `None` for a run that has nothing that ranks.
+pub fn blocks(legend: &SeriesLegend) -> Vec<Option<RankingBlock>> {
+    let runs = 0..legend.runs.len();
+    let mut blocks: Vec<Option<RankingBlock>> = runs.map(|run| block(legend, run)).collect();
+    let rows = blocks.iter().flatten().flat_map(|block| &block.rows);
+    let scale = Scale::new(rows);
+    for (block, told) in blocks.iter_mut().zip(&legend.runs) {
+        let Some(block) = block else { continue };
+        let copies = copies(&told.analysis);
+        block.copies = copies.map(|(least, most)| scale.bar(1.0, (least, most)));
+        block.copies_shown = copies.map(ends).unwrap_or_default();
+        for row in block.rows.iter_mut().filter(|row| row.without.is_empty()) {
+            row.bar = Some(scale.bar(row.ratio, row.ends()));
+            row.next_bar = row.next.map(|next| scale.bar(row.ratio, next));
+        }
+        block.scale = scale.clone();
+    }
+    blocks
+}
+
+/// What the A/A copies took: of several cases the estimates, from the least to the most; of one its interval.
+fn copies(analysis: &Analysis) -> Option<(f64, f64)> {
+    if !analysis.overall.is_empty() {
+        return analysis.copies();
+    }
+    let mut rows = analysis.only_case()?.rows.iter();
+    let copy = rows.find(|row| row.role == Role::AaCopy)?;
+    copy.time().ratio?.interval
+}
+
+fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let told = &legend.runs[run];
     let analysis = &told.analysis;
     let (caption, mut rows) = match analysis.overall.as_slice() {
@@ -83,9 +123,9 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     if rows.len() < 2 {
         return None;
     }
-    let scale = Scale::new(&rows);
+    let most = rows.iter().filter_map(|row| row.holds).fold(0.0, f64::max);
     for row in &mut rows {
-        row.bar = row.without.is_empty().then(|| scale.bar(row));
+        row.memory_width = row.holds.map(|holds| (holds / most * 1e4).round() / 100.0);
         row.version = version(told.run.head, &row.name);
         row.entry = legend.entry(&row.name);
         let findings = analysis.failed_by(&row.name);
@@ -97,7 +137,9 @@ pub fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     Some(RankingBlock {
         caption,
         baseline: analysis.baseline.clone(),
-        scale,
+        copies: None,
+        copies_shown: String::new(),
+        scale: Scale::default(),
         memory: if analysis.held.is_empty() {
             "memory"
         } else {
@@ -135,12 +177,14 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
             let new = Ranked::new(&one.allocator, one.ratio, one.interval);
             Ranked {
                 memory: memory(one).map(units::times),
+                holds: memory(one),
                 kernel: one.kernel_share.map(units::percent),
                 way: if is_withheld { "" } else { new.way },
                 faster: one.faster,
                 slower: one.slower,
                 neither: one.cases - one.faster - one.slower,
                 next_run: one.run_to_run.map(ends).unwrap_or_default(),
+                next: one.run_to_run,
                 ..new
             }
         })
@@ -176,6 +220,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
     let memory = row.ratio("grown_bytes");
     Some(Ranked {
         memory: memory.map(|memory| units::times(memory.ratio)),
+        holds: memory.map(|memory| memory.ratio),
         kernel: row
             .parts
             .map(|parts| units::percent(parts.kernel_ns / time.spread.median)),
@@ -215,7 +260,7 @@ impl Ranked {
 }
 
 /// The logarithmic scale of the bars.
-#[derive(Serialize)]
+#[derive(Clone, Default, Serialize)]
 struct Scale {
     /// Natural logarithms of its ends.
     #[serde(skip)]
@@ -229,11 +274,11 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(rows: &[Ranked]) -> Scale {
+    fn new<'a>(rows: impl Iterator<Item = &'a Ranked>) -> Scale {
         let (least, most) = rows
-            .iter()
             .filter(|row| row.without.is_empty())
-            .map(Ranked::ends)
+            .flat_map(|row| [Some(row.ends()), row.next])
+            .flatten()
             .fold((1.0_f64, 1.0_f64), |(least, most), (low, high)| {
                 (least.min(low), most.max(high))
             });
@@ -263,10 +308,10 @@ impl Scale {
         (share.clamp(0.0, 1.0) * 1e4).round() / 100.0
     }
 
-    fn bar(&self, row: &Ranked) -> Bar {
-        let (low, high) = row.ends();
-        let [estimate, low, high] = [row.ratio, low, high].map(|ratio| self.place(ratio));
+    fn bar(&self, ratio: f64, (low, high): (f64, f64)) -> Bar {
+        let [estimate, low, high] = [ratio, low, high].map(|ratio| self.place(ratio));
         Bar {
+            estimate,
             from: estimate.min(self.one),
             width: (estimate - self.one).abs(),
             low,

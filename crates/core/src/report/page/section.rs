@@ -14,8 +14,10 @@ pub struct Section {
     pub id: String,
     /// Its heading.
     pub heading: String,
-    /// What it shows and what it does not, one paragraph each.
+    /// What it shows, one paragraph each.
     pub text: Vec<String>,
+    /// What it does not show, if readers may look for that here.
+    pub hides: &'static str,
     /// The page that it leads to.
     pub link: Option<PageLink>,
     /// Its charts.
@@ -104,6 +106,11 @@ pub struct PartsBar {
 }
 
 impl Section {
+    /// The same, which says what it does not show.
+    pub fn hiding(self, hides: &'static str) -> Section {
+        Section { hides, ..self }
+    }
+
     /// Charts below a paragraph.
     pub fn of_views(id: &str, heading: &str, text: &str, views: Vec<View>) -> Section {
         Section {

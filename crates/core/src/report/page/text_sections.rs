@@ -9,7 +9,7 @@ use crate::report::document::{Mark, Sheet};
 use crate::report::known_faults;
 use crate::report::run::sheets;
 use crate::report::text::{count, join, short};
-use crate::report::{conclusion, legend::legend as lines, machine};
+use crate::report::{conclusion, legend::legend as lines, machine, units};
 use crate::store::AllocatorInfo;
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn of_each_run(
 
 /// The evidence for and against the run's reliability.
 pub fn trust(legend: &SeriesLegend) -> Section {
-    let columns = ["of", "what the run says of itself"];
+    let columns = ["about", "what was seen"];
     let tables = of_each_run(legend, &columns, |told| {
         let mut rows = Vec::new();
         let mut line = |what: &str, says: String| rows.push(vec![what.to_owned(), says]);
@@ -47,7 +47,7 @@ pub fn trust(legend: &SeriesLegend) -> Section {
         let interference = conclusion::interference(&told.analysis)
             .unwrap_or_else(|| conclusion::undisturbed(&told.analysis));
         line("interference", without("Interference: ", interference));
-        line("not ok", failures(told));
+        line("failures", failures(told));
         if told.analysis.unplanned > 0 {
             let records = count(told.analysis.unplanned, "record");
             line("ignored", format!("{records} of no planned row"));
@@ -165,7 +165,7 @@ pub fn failed_checks(legend: &SeriesLegend) -> Section {
 const MACHINE: [(&str, &str); 10] = [
     ("cpu_model", "CPU"),
     ("usable_cpus", "CPUs that may be used"),
-    ("smt_active", "several threads per core (1: yes)"),
+    ("smt_active", "several threads per core"),
     ("cache_l2_unified", "L2 cache"),
     ("cache_l3_unified", "L3 cache"),
     ("memory_total", "memory"),
@@ -179,8 +179,21 @@ const MACHINE: [(&str, &str); 10] = [
 pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> Sheet {
     let named = MACHINE
         .iter()
-        .filter_map(|(key, name)| Some(vec![name.to_string(), machine.get(*key)?.clone()]));
+        .filter_map(|(key, name)| Some(vec![name.to_string(), in_words(key, machine.get(*key)?)]));
     Sheet::of_text(caption, &["item", "found"], named)
+}
+
+/// A fact about the machine as readers know it.
+fn in_words(key: &str, value: &str) -> String {
+    let kib = value
+        .strip_suffix(" kB")
+        .and_then(|kib| kib.parse::<f64>().ok());
+    match (key, value, kib) {
+        ("smt_active", "0", _) => "no".into(),
+        ("smt_active", "1", _) => "yes".into(),
+        (_, _, Some(kib)) => units::bytes(kib * 1024.0),
+        _ => value.to_owned(),
+    }
 }
 
 /// Which libraries they were.

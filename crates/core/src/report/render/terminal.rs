@@ -253,7 +253,8 @@ impl Layout<'_> {
             let line = |part: usize| {
                 let texts = columns.iter().enumerate().map(|(place, column)| {
                     let text = cells[place].get(part).map_or("", String::as_str);
-                    let room = " ".repeat(widths[place] - width(text));
+                    // A word may be wider than its column.
+                    let room = " ".repeat(widths[place].saturating_sub(width(text)));
                     let text = painted(marks[place], text, self.screen);
                     match column.alignment {
                         Alignment::Number => room + &text,

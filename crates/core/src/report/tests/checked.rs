@@ -97,6 +97,7 @@ fn what_hardening_costs_is_a_table_of_what_was_tried_on_all_alike() {
     let heading = "What hardening costs";
     let of = |lab: &FakeRun| exported(Format::Markdown, lab);
     assert!(!of(&lab).contains(heading));
+    lab.allocator("hoard").tier = "hardened".into();
     lab.allocator("hoard").checked = Some(hardened(&[("double-free", 4), ("uaf-write", 2)]));
     assert!(!of(&lab).contains(heading), "one alone is no comparison");
     lab.allocator("glibc").checked = Some(hardened(&[("double-free", 0), ("uaf-write", 1)]));

@@ -179,8 +179,8 @@ fn a_page_has_the_elements_it_has_with_good_names() {
         assert!(page.contains("g&lt;script&gt;alert"));
         assert!(!page.contains("<script>alert"));
         if failed {
-            // Nothing is left to draw: neither data nor the library that draws nor its calls.
-            good = [0, 0, 0, 0, 0];
+            // Nothing is left to draw: neither data nor the library that draws nor its calls. Commands can be copied.
+            good = [1, 1, 0, 0, 0];
         }
         assert_eq!(found, good, "failed: {failed}");
     }

@@ -58,7 +58,15 @@ fn dead(path: &Path, page: &str) -> Vec<String> {
 #[test]
 fn every_link_of_the_documents_leads_somewhere() {
     let root = repository();
-    let folders = ["", "docs", "allocators", "traces", ".github/ISSUE_TEMPLATE"];
+    let folders = [
+        "",
+        "docs",
+        "allocators",
+        "claims",
+        "programs",
+        "traces",
+        ".github/ISSUE_TEMPLATE",
+    ];
     let pages: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap())
@@ -71,7 +79,7 @@ fn every_link_of_the_documents_leads_somewhere() {
         .flat_map(|path| dead(path, &fs::read_to_string(path).unwrap()))
         .collect();
     // Beside the other documents.
-    for what in ["allocators", "workloads", "metrics"] {
+    for what in ["allocators", "workloads", "metrics", "checks"] {
         let page = Place::new().run(&["list", what, "--markdown"]).stdout;
         nowhere.extend(dead(&root.join("docs").join(what), &page));
     }
@@ -92,7 +100,7 @@ fn a_dead_link_is_found() {
 }
 
 /// README is for the first minutes; what needs more words has its own document.
-const MOST_README_WORDS: usize = 900;
+const MOST_README_WORDS: usize = 700;
 
 #[test]
 fn readme_can_be_read_in_a_few_minutes() {

@@ -123,6 +123,8 @@ fn pages() -> Vec<(String, String)> {
         "README.md".into(),
         "CONTRIBUTING.md".into(),
         "allocators/README.md".into(),
+        "claims/README.md".into(),
+        "programs/README.md".into(),
     ];
     for entry in fs::read_dir(repository().join("docs")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -194,6 +196,7 @@ fn laid_out() -> Place {
     executable("bin/heapmark", STAND_IN);
     executable("server", "#!/bin/sh\n");
     executable("daemon", "#!/bin/sh\n");
+    executable("your-program", "#!/bin/sh\n");
     // Programs that the lines name and that the tests do not need.
     for name in ["jq", "make"] {
         symlink("/bin/true", place.at("bin").join(name)).unwrap();
