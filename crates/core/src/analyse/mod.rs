@@ -18,6 +18,7 @@ pub mod group;
 mod hardening;
 pub mod held;
 mod huge_pages;
+mod interaction;
 pub mod interference;
 pub mod latency;
 mod limit;
@@ -55,6 +56,7 @@ pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
 pub use hardening::HardeningCost;
 pub use held::{Held, MemoryShape};
+pub use interaction::Interaction;
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
@@ -559,9 +561,10 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
     Table {
         paced,
         took_turns: table.took_turns(),
-        command: case
-            .command()
-            .map(|command| user_command::facts(command, table, &rows)),
+        command: case.command().map(|command| CommandFacts {
+            interactions: interaction::interactions(command, table, calls, run.plan.alpha()),
+            ..user_command::facts(command, table, &rows)
+        }),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),

@@ -62,6 +62,12 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         other_sizes: figure(OTHER_SIZES),
         exit: told(EXIT_CODE).map(|code| (code, told(SAID).unwrap_or_default())),
         served_by: noted(SERVED_BY),
+        variants: command
+            .variants
+            .iter()
+            .map(|variant| (variant.name.clone(), variant.line()))
+            .collect(),
+        interactions: Vec::new(),
         pss_missed: noted(PSS_MISSED),
         calls_per_cpu_s: figure(CALLS_PER_S),
         untimed: told(UNTIMED),

@@ -49,6 +49,7 @@ pub mod signals;
 pub mod surroundings;
 #[doc(hidden)]
 pub mod try_command;
+mod variants;
 
 pub use page::add_to_pages;
 

@@ -29,7 +29,7 @@ pub use mode::Mode;
 pub use purpose::Purpose;
 pub use target::Target;
 pub use turns::{Asked as AskedTurns, Turn, Turns};
-pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
+pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand, Variant};
 
 use crate::catalog::Iterations;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};

@@ -1,14 +1,16 @@
 //! The texts of a run of a user's command: its columns, how much of it an allocator reaches, and a
 //! recommendation.
 
+use super::document::Sheet;
 use super::factor;
 use super::names::{AS_SMALL, WORTH_NAMING};
-use super::sheet::{Extent, SheetOf, over_baseline};
+use super::sheet::{Extent, SheetOf, over_baseline, time_ratio};
 use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
-    Analysis, Clock, CommandFacts, Conclusion, Ranking, Ratio, Role, Table, TableRow, Verdict,
+    Analysis, Clock, CommandFacts, Conclusion, Interaction, Ranking, Ratio, Role, Table, TableRow,
+    Verdict, distinct,
 };
 use heapmark_stats::LEAST_BLOCKS;
 
@@ -90,9 +92,9 @@ fn cpu(table: &mut SheetOf<TableRow>, case: &Table) {
 }
 
 /// What time is where processes took turns.
-pub fn of_turns(baseline: &str) -> String {
+pub fn of_turns(noun: &str, baseline: &str) -> String {
     format!(
-        "in turns: each allocator and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
+        "in turns: each {noun} and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
          both met the same machine; time there is CPU time. time / {baseline}: over {baseline}'s in the same duet, below 1 is faster; \
          Hodges-Lehmann estimate and 95 % interval ([n = 5]: too few for one)."
     )
@@ -114,7 +116,7 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
     vec![
         format!("{wall}. Medians over processes."),
         match took_turns {
-            true => of_turns(baseline),
+            true => of_turns(tried.noun(), baseline),
             false => format!(
             "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
              interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."
@@ -124,6 +126,47 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
          not timed."
             .to_owned(),
     ]
+}
+
+/// Builds of a command in rows, allocators in columns, and what they do to each other's gain.
+pub fn crossed(case: &Table) -> Option<Sheet> {
+    let tried = case.command.as_ref()?;
+    if tried.interactions.is_empty() {
+        return None;
+    }
+    let allocators = case.rows.iter().filter_map(|row| {
+        let (_, allocator) = row.allocator.split_once('+')?;
+        row.role.ranks().then_some(allocator)
+    });
+    let heading = format!("time / {}, builds by allocators", case.baseline);
+    let mut table = SheetOf::new(heading, &tried.variants);
+    table.add("variant", |(name, _)| name);
+    for allocator in distinct(allocators) {
+        table.add(allocator, |(name, _): &(String, String)| {
+            case.row(&format!("{name}+{allocator}"))
+                .map_or_else(|| "".into(), time_ratio)
+        });
+    }
+    let mut sheet = table.sheet;
+    sheet.remark(tried.interactions.iter().map(interaction));
+    Some(sheet)
+}
+
+/// What a build and an allocator take together, over what each takes by itself.
+fn interaction(it: &Interaction) -> String {
+    let Interaction {
+        variant, allocator, ..
+    } = it;
+    let seen = match it.verdict {
+        Verdict::Faster => format!("together they gain more than {variant} and {allocator} each"),
+        Verdict::Slower => format!("together they gain less than {variant} and {allocator} each"),
+        Verdict::Same => "the gains of the two add up".into(),
+        verdict => verdict.word().into(),
+    };
+    format!(
+        "interaction of {variant} and {allocator}: {} of what both take by themselves: {seen}",
+        units::interval(&it.ratio)
+    )
 }
 
 /// What the table must not be read without: that allocators reach the command only in part.
@@ -211,7 +254,13 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
             "the command ends with exit code {code} each time, as it is meant to{said}"
         ));
     }
-    lines.extend(tried.served_by.iter().map(|(row, owners)| {
+    let server = |name: &str| tried.served_by.iter().find(|(row, _)| row == name);
+    lines.extend(tried.variants.iter().map(|(name, line)| {
+        let served = server(name).map(|(_, owners)| format!("; served by {owners}"));
+        format!("{name}: {}{}", short(line), served.unwrap_or_default())
+    }));
+    let of_user = tried.served_by.iter().filter(|_| tried.variants.is_empty());
+    lines.extend(of_user.map(|(row, owners)| {
         format!(
             "{row} is the command with all of its user's environment: {owners} serves its memory"
         )
@@ -347,6 +396,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     }
     let baseline = &case.baseline;
     let own = analysis.named(baseline);
+    let noun = tried.noun();
     let time = ranking.by.noun();
     let all = spread(&candidates, baseline, time);
     Some(if !faster.is_empty() {
@@ -358,12 +408,12 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             slower => format!(" {slower} others are slower."),
         };
         format!(
-            "Stay with {own} until more is known: no allocator was shown to be faster; {} may be.{slower}",
+            "Stay with {own} until more is known: no {noun} was shown to be faster; {} may be.{slower}",
             may_be(&promising)
         )
     } else if slower.is_empty() && near {
         format!(
-            "Stay with {own}: no allocator differs from it by more than {} ({all}).",
+            "Stay with {own}: no {noun} differs from it by more than {} ({all}).",
             units::percent(farthest(&candidates))
         )
     } else {
@@ -373,7 +423,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             1 => format!("1 of {of} is slower"),
             slower => format!("{slower} of {of} are slower"),
         };
-        format!("Stay with {own}: no allocator is faster here, and {slower} ({all}).")
+        format!("Stay with {own}: no {noun} is faster here, and {slower} ({all}).")
     })
 }
 

@@ -170,6 +170,9 @@ impl CommandRunner<'_> {
                 *value = settings::joined(&name.to_string_lossy(), &own.to_string_lossy(), value);
             }
         }
+        if self.silent().is_some() {
+            return variables;
+        }
         let witness = self.tools.witness.display().to_string();
         let preload = variables
             .get("LD_PRELOAD")

@@ -258,11 +258,7 @@ fn a_crash_an_exit_and_a_hang_are_told_apart_and_cost_one_cell() {
             Some(("hang", "not ended after 1")),
         ),
         // 1 s, or 10 s where others had the CPU in the first one.
-        (
-            "spins",
-            "for (;;) {}",
-            Some(("hang", "not ended after 1")),
-        ),
+        ("spins", "for (;;) {}", Some(("hang", "not ended after 1"))),
         // It may be ended with its parent, or later.
         ("kills-parent", "kill(getppid(), 9); pause();", None),
     ] {

@@ -11,3 +11,4 @@ mod try_age;
 mod try_command;
 mod try_inputs;
 mod try_server;
+mod try_variants;
