@@ -2,6 +2,7 @@
 //! allocator reaches.
 
 use super::interaction::Interaction;
+use crate::plan::OwnValue;
 use serde::Serialize;
 
 /// A command.
@@ -14,6 +15,9 @@ pub struct CommandFacts {
     pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
+    /// The number of its own that rows are judged by, in place of time, and those that are only shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<OwnValue>,
     /// How many programs its tree executed under the baseline.
     pub processes: u64,
     /// The program that its script becomes after it has started most of them.

@@ -1,7 +1,6 @@
 //! Builds of a command, each under several allocators: whether the gain of one depends on the other. A build and an allocator
 //! that only add up take together what each takes by itself: the ratios multiply, block by block.
 
-use super::clock::Clock;
 use super::group::CaseGroups;
 use super::ratio::Ratio;
 use super::verdict::{Verdict, Verdicts};
@@ -37,7 +36,7 @@ pub fn interactions(
         return Vec::new();
     };
     let over_baseline = |row: &str| -> Option<BTreeMap<u32, f64>> {
-        Some(table.named(row)?.log_times(baseline, Clock::Wall))
+        Some(table.named(row)?.log_times(baseline, table.clock()))
     };
     let name = &baseline.allocator.name;
     let Some((first, usual)) = name.split_once('+').filter(|_| !table.is_paced()) else {

@@ -325,12 +325,16 @@ impl Analysis {
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
         // If everything was disturbed, wall times show others' load as much as allocators.
-        let clock = match self.interference.all_timed_is_disturbed() {
-            true => Clock::Cpu,
-            false => Clock::Wall,
+        let disturbed = self.interference.all_timed_is_disturbed();
+        let clock = |judged: &JudgedCase| match judged.table.clock() {
+            Clock::Wall if disturbed => Clock::Cpu,
+            clock => clock,
         };
         let judge = |judged: &[JudgedCase]| {
-            let by_clock: Vec<_> = judged.iter().map(|judged| judged.by(clock)).collect();
+            let by_clock: Vec<_> = judged
+                .iter()
+                .map(|judged| judged.by(clock(judged)))
+                .collect();
             conclusion::judge(run, &by_clock)
         };
         // First and later rounds of one trace answer two questions: no verdict covers both. A suite
@@ -433,7 +437,7 @@ pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
         }
         for role in [Role::Candidate, Role::AaCopy] {
             for group in table.of(role).filter(|group| group.failed.is_none()) {
-                let logs = table.logs(group, verdict::TIME);
+                let logs = table.logs(group, |process| table.clock().of(process));
                 add(table.case.label(), group, &logs, role == Role::AaCopy);
             }
         }

@@ -34,6 +34,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
     CommandFacts {
         line: command.line(),
         real: command.real.is_some(),
+        values: command.values.clone(),
         client: command.client.as_ref().map(|client| client.line()),
         processes: row
             .and_then(|row| row.median("processes"))

@@ -34,6 +34,7 @@ pub mod noise;
 pub mod open;
 #[doc(hidden)]
 pub mod output;
+mod own_values;
 #[doc(hidden)]
 pub mod page;
 mod piped_input;

@@ -1,6 +1,7 @@
 //! `heapmark try`: the user's command under every allocator.
 
 use super::build::is_unbuilt;
+use super::own_values::ValueFlags;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
@@ -34,6 +35,8 @@ pub struct TryArgs {
     comparison: Comparison,
     #[command(flatten)]
     builds: VariantFlags,
+    #[command(flatten)]
+    values: ValueFlags,
     /// A command for sh before each process; it is not timed
     #[arg(long, value_name = "CMD", help_heading = "The command")]
     prepare: Option<String>,
@@ -290,6 +293,7 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     Ok(UserCommand {
         command,
         variants,
+        values: args.values.values(args.server.is_some())?,
         folder: folder.to_path_buf(),
         stdin,
         prepare: args.prepare.clone(),

@@ -11,6 +11,7 @@ mod lifetimes;
 pub mod limit;
 mod litter;
 mod mode;
+mod own_value;
 mod purpose;
 mod target;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
+pub use own_value::{OwnValue, ReadValue, ValueFrom};
 pub use purpose::Purpose;
 pub use target::Target;
 pub use turns::{Asked as AskedTurns, Turn, Turns};

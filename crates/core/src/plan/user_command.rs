@@ -48,6 +48,9 @@ pub struct UserCommand {
     /// Builds or settings of it that are rows, the baseline's first; none if every row runs `command`, which is the first one's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+    /// Numbers that it reports of itself; the first is judged in place of its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<super::OwnValue>,
     /// Of a program of the catalogue: what is its own. A user's command runs with what its user
     /// has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +162,7 @@ impl UserCommand {
         let prepares_for_one = |line: &String| !line.contains(SIDE);
         self.client.is_none()
             && self.real.is_none()
+            && self.values.is_empty()
             && !self.prepare.as_ref().is_some_and(prepares_for_one)
     }
 

@@ -192,10 +192,9 @@ fn caveats(case: &Table, extent: Extent) -> Vec<String> {
         } else {
             ""
         };
-        let takes = interval(aa_copy);
-        lines.push(format!(
-            "A/A: a copy of {name} takes {takes} of its time{verdict}"
-        ));
+        let time = || format!("takes {} of its time", interval(aa_copy));
+        let takes = user_command::copy(case, aa_copy).unwrap_or_else(time);
+        lines.push(format!("A/A: a copy of {name} {takes}{verdict}"));
         lines.extend(operations::judged_of_copy(case));
     }
     lines.extend(operations::other_load(case));

@@ -12,10 +12,12 @@ mod in_malloc;
 mod last_words;
 mod malloc_probe;
 mod output;
+mod own_values;
 mod process;
 mod reached;
 mod scheduling;
 mod server;
+mod tools;
 mod trees;
 mod written_files;
 
@@ -40,9 +42,11 @@ pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE, SLOWER_CALLS, SLOWER_WALL};
+pub use own_values::{VALUE_COST, unreadable};
 pub use reached::{
     ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
 };
+pub use tools::{TOOLS, Tool};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
@@ -103,6 +107,9 @@ impl CommandRunner<'_> {
         let code = ran.end.code().unwrap_or_default();
         let wanted = self.command.expect_exit.unwrap_or(0);
         let mut fault = self.fault(&mut ran, like)?;
+        if fault.is_none() {
+            fault = self.valued(&ran, &mut Measurement::default());
+        }
         if self.command.client.is_none() && code != wanted {
             let phase = Phase::Run.word().into();
             fault.get_or_insert(Outcome::Exit { code, phase });
@@ -282,6 +289,9 @@ impl CommandRunner<'_> {
             Err(outcome) => return Ok(self.attempt(outcome, ran, Measurement::default())),
         };
         let mut measurement = measurement(launched, &ran);
+        if let Some(outcome) = self.valued(&ran, &mut measurement) {
+            return Ok(self.attempt(outcome, ran, Measurement::default()));
+        }
         measurement.figures.extend(littered);
         let notes = &mut measurement.notes;
         if !ran.digest.is_empty() {

@@ -11,4 +11,5 @@ mod try_age;
 mod try_command;
 mod try_inputs;
 mod try_server;
+mod try_values;
 mod try_variants;
