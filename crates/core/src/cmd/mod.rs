@@ -14,6 +14,7 @@ macro_rules! refuse {
 
 #[doc(hidden)]
 pub mod build;
+mod cargo_flags;
 #[doc(hidden)]
 pub mod clean;
 #[doc(hidden)]

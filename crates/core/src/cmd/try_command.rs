@@ -1,6 +1,7 @@
 //! `heapmark try`: the user's command under every allocator.
 
 use super::build::is_unbuilt;
+use super::cargo_flags::CargoFlags;
 use super::own_values::ValueFlags;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
@@ -29,12 +30,14 @@ use std::path::{Path, PathBuf};
 pub struct TryArgs {
     /// The command and its arguments: everything after it belongs to it; `{side}` in it, as in --prepare, stands for 0 or 1
     /// where two of it run at a time
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server", "variants"], conflicts_with = "server")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server", "variants", "cargo"], conflicts_with = "server")]
     command: Vec<String>,
     #[command(flatten)]
     comparison: Comparison,
     #[command(flatten)]
     builds: VariantFlags,
+    #[command(flatten)]
+    cargo: CargoFlags,
     #[command(flatten)]
     values: ValueFlags,
     /// A command for sh before each process; it is not timed
@@ -80,6 +83,13 @@ pub struct TryArgs {
     ready: Option<Ready>,
 }
 
+impl TryArgs {
+    /// Whether rows are builds or settings of the command.
+    fn has_variants(&self) -> bool {
+        self.builds.are_given() || self.cargo.is_given()
+    }
+}
+
 /// Those that are tried beside the baseline unless others are asked for.
 const USUAL: [&str; 5] = ["jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"];
 
@@ -101,7 +111,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     command.taken_out = command.settings.split(std::env::vars_os()).1;
     let recognised = command::recognise_command(&command.command, &folder);
     // Without -a a variant runs as it is built.
-    let as_built = args.builds.are_given() && flags.allocators.is_empty();
+    let as_built = args.has_variants() && flags.allocators.is_empty();
     if let Some(why) = recognised.unreachable.as_ref().filter(|_| !as_built) {
         let program = recognised.program().display();
         refuse!(
@@ -113,7 +123,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         command.sha256.push(build::hash_of_file(file)?);
     }
     let libraries = command::linked(recognised.program());
-    let mut cautions = common_cautions(&command.taken_out, args.builds.are_given());
+    let mut cautions = common_cautions(&command.taken_out, args.has_variants());
     if !as_built {
         cautions.splice(..0, self::cautions(&recognised, &libraries));
     }
@@ -276,7 +286,8 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
             (None, Some(build)) => [split("--variant", build)?, args.command.clone()].concat(),
         })
     };
-    let variants = args.builds.variants(&of, folder)?;
+    let built = args.cargo.builds(folder)?;
+    let variants = args.builds.variants(&built, &of, folder)?;
     let command = match variants.first() {
         Some(first) => first.command.clone(),
         None => of(None)?,

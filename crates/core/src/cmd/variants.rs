@@ -1,12 +1,12 @@
 //! `heapmark try --variant`, `--variant-env`: builds of a command, and settings of it, as rows.
 
 use crate::build::command::{recognise_command, shown_to_serve};
-use crate::build::{self, Library};
+use crate::build::{self, CargoBuild, Library};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Source};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::Variant;
+use crate::plan::CommandVariant;
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,10 +47,18 @@ impl VariantFlags {
     /// without those of the only command.
     pub fn variants(
         &self,
+        built: &[CargoBuild],
         command: &dyn Fn(Option<&str>) -> Result<Vec<String>>,
         folder: &Path,
-    ) -> Result<Vec<Variant>> {
-        let mut variants: Vec<Variant> = Vec::new();
+    ) -> Result<Vec<CommandVariant>> {
+        let mut variants: Vec<CommandVariant> = Vec::new();
+        for build in built {
+            let file = build.file.to_string_lossy();
+            let words = shlex::try_quote(&file)?;
+            let mut variant = of_command(&build.name, command(Some(&words))?, folder)?;
+            variant.inside.extend(build.origin.clone());
+            variants.push(variant);
+        }
         for (name, words) in &self.variants {
             if variants.iter().any(|known| known.name == *name) {
                 bail!("--variant {name}: two have this name");
@@ -61,7 +69,7 @@ impl VariantFlags {
             let known = variants.iter().position(|known| known.name == *name);
             let place = match known {
                 Some(place) => place,
-                None if self.variants.is_empty() => {
+                None if self.variants.is_empty() && built.is_empty() => {
                     variants.push(of_command(name, command(None)?, folder)?);
                     variants.len() - 1
                 }
@@ -88,7 +96,7 @@ impl VariantFlags {
 }
 
 /// A build: which files it executes, and what they show to serve its memory.
-fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<Variant> {
+fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<CommandVariant> {
     let recognised = recognise_command(&command, folder);
     let program = recognised.program().to_path_buf();
     if let Some(why) = recognised.unreachable.as_ref().filter(|_| !recognised.runs) {
@@ -99,7 +107,7 @@ fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<Variant
         .chain
         .iter()
         .map(|file| build::hash_of_file(file));
-    Ok(Variant {
+    Ok(CommandVariant {
         name: name.to_owned(),
         command,
         program,
@@ -111,9 +119,9 @@ fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<Variant
 }
 
 /// Two rows of the same content would show noise as a difference of builds.
-fn refuse_equal(variants: &[Variant]) -> Result<()> {
+fn refuse_equal(variants: &[CommandVariant]) -> Result<()> {
     for (place, one) in variants.iter().enumerate() {
-        let is_equal = |other: &&Variant| {
+        let is_equal = |other: &&CommandVariant| {
             one.sha256 == other.sha256
                 && one.command[1..] == other.command[1..]
                 && one.environment == other.environment
@@ -129,7 +137,7 @@ fn refuse_equal(variants: &[Variant]) -> Result<()> {
 }
 
 /// The row of a variant as it is built.
-pub fn as_built(variant: &Variant) -> Subject {
+pub fn as_built(variant: &CommandVariant) -> Subject {
     let allocator = Allocator {
         name: variant.name.clone(),
         family: variant.name.clone(),
@@ -150,7 +158,7 @@ pub fn as_built(variant: &Variant) -> Subject {
 
 /// Each variant under each allocator, and the row that is the baseline; the allocators themselves if there are no variants.
 pub fn crossed(
-    variants: &[Variant],
+    variants: &[CommandVariant],
     baseline: String,
     subjects: Vec<Subject>,
 ) -> Result<(String, Vec<Subject>)> {
@@ -166,8 +174,8 @@ pub fn crossed(
             variant.name
         );
     }
-    let row = |variant: &Variant, allocator: &str| format!("{}+{allocator}", variant.name);
-    let crossed = |variant: &Variant| -> Vec<Subject> {
+    let row = |variant: &CommandVariant, allocator: &str| format!("{}+{allocator}", variant.name);
+    let crossed = |variant: &CommandVariant| -> Vec<Subject> {
         let of = |subject: &Subject| {
             let mut subject = subject.clone();
             subject.allocator.name = row(variant, &subject.allocator.name);

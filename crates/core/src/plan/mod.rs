@@ -31,7 +31,7 @@ pub use own_value::{OwnValue, ReadValue, ValueFrom};
 pub use purpose::Purpose;
 pub use target::Target;
 pub use turns::{Asked as AskedTurns, Turn, Turns};
-pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand, Variant};
+pub use user_command::{Client, CommandVariant, PipedInput, Ready, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};

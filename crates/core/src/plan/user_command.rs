@@ -47,7 +47,7 @@ pub struct UserCommand {
     pub client: Option<Client>,
     /// Builds or settings of it that are rows, the baseline's first; none if every row runs `command`, which is the first one's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variants: Vec<Variant>,
+    pub variants: Vec<CommandVariant>,
     /// Numbers that it reports of itself; the first is judged in place of its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<super::OwnValue>,
@@ -59,7 +59,7 @@ pub struct UserCommand {
 
 /// A build of the command, or a setting of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variant {
+pub struct CommandVariant {
     /// Its name in the tables.
     pub name: String,
     /// What is started, an absolute path, then its arguments.
@@ -183,13 +183,13 @@ impl UserCommand {
     }
 
     /// The variant of this name.
-    pub fn variant(&self, name: Option<&str>) -> Option<&Variant> {
+    pub fn variant(&self, name: Option<&str>) -> Option<&CommandVariant> {
         let mut all = self.variants.iter();
         all.find(|variant| name == Some(&variant.name))
     }
 
     /// It as this variant runs it.
-    pub fn as_variant(&self, variant: Option<&Variant>) -> UserCommand {
+    pub fn as_variant(&self, variant: Option<&CommandVariant>) -> UserCommand {
         let command = variant.map_or(&self.command, |variant| &variant.command);
         UserCommand {
             command: command.clone(),
@@ -198,7 +198,7 @@ impl UserCommand {
     }
 
     /// The first variant that runs the same command: both must do the same.
-    pub fn model_of<'a>(&'a self, variant: &'a Variant) -> &'a Variant {
+    pub fn model_of<'a>(&'a self, variant: &'a CommandVariant) -> &'a CommandVariant {
         let mut all = self.variants.iter();
         all.find(|other| other.command == variant.command)
             .unwrap_or(variant)
@@ -210,7 +210,7 @@ impl UserCommand {
     }
 }
 
-impl Variant {
+impl CommandVariant {
     /// As typed in a shell, behind its variables.
     pub fn line(&self) -> String {
         let variables = self.environment.iter();

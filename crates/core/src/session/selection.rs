@@ -3,7 +3,7 @@
 use crate::build::CompiledTrace;
 use crate::execute::{Program, Subject};
 use crate::file::Draft;
-use crate::plan::{Plan, Variant};
+use crate::plan::{CommandVariant, Plan};
 use anyhow::{Result, anyhow};
 
 /// The plan of a run, and all that it names.
@@ -41,7 +41,7 @@ impl Selection {
     }
 
     /// The row of a variant of the command under the baseline's allocator.
-    pub fn row_of(&self, variant: &Variant) -> Result<&Subject> {
+    pub fn row_of(&self, variant: &CommandVariant) -> Result<&Subject> {
         let baseline = self.subject(&self.plan.baseline)?;
         let first = baseline.variant.as_deref().unwrap_or_default();
         let allocator = baseline.allocator.name.strip_prefix(first);

@@ -1,7 +1,7 @@
 //! A command, its allocator, and the environment that it runs in.
 
 use crate::execute::{Job, Subject};
-use crate::plan::{UserCommand, Variant};
+use crate::plan::{CommandVariant, UserCommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -52,7 +52,7 @@ pub struct CommandRunner<'a> {
 
 impl CommandRunner<'_> {
     /// The variant that it runs, if rows are variants.
-    pub(super) fn variant(&self) -> Option<&Variant> {
+    pub(super) fn variant(&self) -> Option<&CommandVariant> {
         self.command.variant(self.subject.variant.as_deref())
     }
 

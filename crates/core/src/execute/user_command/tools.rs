@@ -282,3 +282,110 @@ fn pgbench(document: &str) -> Result<Named, String> {
     let without = r"tps = ([0-9.]+) \((?:without initial connection time|excluding connections establishing)\)";
     by_regex(without, document)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What these tools of Debian 12, PyPI and crates.io wrote; of two JSON documents the part about the machine is cut off.
+    macro_rules! written {
+        ($name:literal) => {
+            include_str!(concat!("outputs/", $name))
+        };
+    }
+
+    /// The number of a benchmark, and of how many repetitions it is the median.
+    fn read(tool: &str, text: &str, benchmark: &str) -> (f64, usize) {
+        let found = (named(tool).unwrap().read)(text).unwrap();
+        let own = found.iter().filter(|(name, _)| name == benchmark);
+        let numbers: Vec<f64> = own.map(|(_, number)| *number).collect();
+        (heapmark_stats::median(&numbers).unwrap(), numbers.len())
+    }
+
+    #[test]
+    fn what_each_tool_writes_is_read_as_it_shows_it() {
+        assert_eq!(
+            read("hyperfine", written!("hyperfine.json"), "ls /usr/bin"),
+            (0.007_797_174, 5)
+        );
+        let google = written!("google-benchmark.json");
+        let (ns, repetitions) = read("google-benchmark", google, "BM_vector/4096");
+        assert_eq!(
+            ((ns * 1e3).round(), repetitions),
+            (6_030_641.0, 3),
+            "microseconds there"
+        );
+        let (s, rounds) = read(
+            "pytest-benchmark",
+            written!("pytest-benchmark.json"),
+            "test_list",
+        );
+        assert_eq!(((s * 1e9).round(), rounds), (15_570.0, 5));
+        assert_eq!(read("wrk", written!("wrk.txt"), ""), (989.22, 1));
+        assert_eq!(read("ab", written!("ab.txt"), ""), (1096.96, 1));
+        assert_eq!(
+            read("pgbench", written!("pgbench.txt"), ""),
+            (164.098525, 1)
+        );
+        for text in [
+            written!("redis-benchmark.txt"),
+            written!("redis-benchmark.csv"),
+        ] {
+            assert_eq!(read("redis-benchmark", text, "GET"), (62500.0, 1));
+        }
+        assert_eq!(
+            read("redis-benchmark", written!("redis-benchmark.csv"), "SET"),
+            (60606.06, 1)
+        );
+        let (ns, _) = read(
+            "criterion",
+            written!("criterion.json"),
+            "criterion's estimate",
+        );
+        assert!((1.0..1e6).contains(&ns), "{ns}");
+    }
+
+    /// After the documents of tools that no registry of ours has.
+    #[test]
+    fn what_jmh_and_oha_are_said_to_write_is_read() {
+        let jmh = |mode: &str, unit: &str| {
+            format!(
+                "[{{\"benchmark\": \"a.B.c\", \"mode\": \"{mode}\", \"primaryMetric\": {{\"score\": 2.0, \
+                 \"scoreUnit\": \"{unit}\", \"rawData\": [[1.0, 2.0], [3.0]]}}}}]"
+            )
+        };
+        assert_eq!(read("jmh", &jmh("avgt", "ms/op"), "a.B.c"), (2e-3, 3));
+        assert_eq!(
+            read("jmh-throughput", &jmh("thrpt", "ops/ms"), "a.B.c"),
+            (2e3, 3)
+        );
+        let other = (named("jmh").unwrap().read)(&jmh("thrpt", "ops/s"));
+        assert_eq!(
+            other.unwrap_err(),
+            "a.B.c has mode thrpt: --value-of jmh-throughput"
+        );
+        let oha = "{\"summary\": {\"requestsPerSec\": 1234.5}}";
+        assert_eq!(read("oha", oha, "oha"), (1234.5, 1));
+        assert_eq!(
+            read("oha", "  Requests/sec:\t1234.5678\n", ""),
+            (1234.5678, 1)
+        );
+    }
+
+    #[test]
+    fn a_text_of_something_else_has_no_number() {
+        for tool in &TOOLS {
+            let found = (tool.read)("{\"results\": 3}");
+            assert!(
+                found.as_ref().map_or(true, Vec::is_empty),
+                "{}: {found:?}",
+                tool.name
+            );
+            assert!(
+                (tool.read)("").map_or(true, |found| found.is_empty()),
+                "{}",
+                tool.name
+            );
+        }
+    }
+}

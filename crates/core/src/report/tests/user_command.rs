@@ -3,7 +3,7 @@
 use super::*;
 use crate::analyse::Verdict;
 use crate::analyse::analyse;
-use crate::plan::{Client, RealCommand, Target, UserCommand, Variant};
+use crate::plan::{Client, CommandVariant, RealCommand, Target, UserCommand};
 use crate::report::conclusion;
 
 /// A command under glibc and under another allocator, which takes `times` as long, with malloc's
@@ -435,10 +435,10 @@ fn crossed(of: impl Fn(&str, &str) -> f64) -> (String, Verdict) {
     lab.run.plan.baseline = rows[0].into();
     let case = &mut lab.run.plan.cases[0];
     case.whole_process = true;
-    let variant = |name: &str| Variant {
+    let variant = |name: &str| CommandVariant {
         name: name.into(),
         command: vec![format!("/bin/{name}")],
-        ..Variant::default()
+        ..CommandVariant::default()
     };
     case.target = Target::Command(Box::new(UserCommand {
         command: vec!["/bin/old".into()],

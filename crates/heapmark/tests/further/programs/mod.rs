@@ -8,6 +8,7 @@ mod reach;
 mod real_programs;
 mod rows;
 mod try_age;
+mod try_cargo;
 mod try_command;
 mod try_inputs;
 mod try_server;

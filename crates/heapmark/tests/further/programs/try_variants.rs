@@ -267,3 +267,36 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
         Some(0)
     );
 }
+
+#[test]
+fn a_pull_request_gets_twelve_lines_with_the_command_to_repeat_it() {
+    let place = Place::new();
+    build(&place, "one", &[]);
+    build(&place, "two", &["-static"]);
+    let (end, _) = compared(
+        &place,
+        &[
+            "--variant-env",
+            "two=A=b c",
+            "--value",
+            "n:higher=([0-9]+)",
+            "--",
+            "7",
+        ],
+    );
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let end = place.run(&["export", "run", "--to", "pr", "-o", "-"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stdout.lines().count() <= 12, "{}", end.stdout);
+    let again = end.stdout.lines().last().unwrap();
+    let line = "Again: `heapmark try --value 'n:higher=([0-9]+)' --value-from stdout --variant 'one=one 7' --variant 'two=two 7' \
+        --variant-env 'two=A=b c'`";
+    assert_eq!(again, line);
+    for part in [
+        "| variant | n | n / one",
+        "heapmark 0.1.0, 2 blocks on ",
+        "one is one 7, two is A='b c' two 7.",
+    ] {
+        assert!(end.stdout.contains(part), "no {part} in {}", end.stdout);
+    }
+}
