@@ -66,8 +66,8 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     let others = match stats.events.saturating_sub(calls) {
         0 => String::new(),
         others => format!(
-            ", and {} of threads, time and pages",
-            format!("{} events", grouped(others))
+            ", and {} events of threads, time and pages",
+            grouped(others)
         ),
     };
     let duration = match stats.duration_ns {

@@ -240,7 +240,7 @@ fn next() -> Section {
         ],
     ];
     let rows = rows.map(|row| row.map(String::from).to_vec());
-    let table = Sheet::of_text("", &["to", "type"], rows);
+    let table = Sheet::of_text("", &["to", "command"], rows);
     Section::of_tables("next", "What next", [table])
 }
 

@@ -2,7 +2,7 @@
 
 use super::output::{Destination, Output};
 use super::{Exit, say, say_damage, usage};
-use crate::report::{Format, export, write_raw};
+use crate::report::{Format, export, perfetto, write_raw};
 use crate::store::{self, Paths, Purpose, Record, Run};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,8 +16,9 @@ pub struct ExportArgs {
     run: String,
     /// csv: one line per metric of each row, of every kind of run; csv-samples: one per measured
     /// iteration; csv-rows: one per row of timed runs; csv-latency: one per timed function of a
-    /// row; json: everything; md: the tables; pr: at most 12 lines for a pull request, with the command to repeat it. For other tools: bmf (Bencher), gha-smaller and
-    /// gha-bigger (github-action-benchmark), google-benchmark, hyperfine
+    /// row; json: everything; md: the tables; pr: at most 12 lines for a pull request, with the command to
+    /// repeat it. For other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark),
+    /// google-benchmark, hyperfine, perfetto (memory over time)
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::all().map(Format::name)).map(|name| format(&name)))]
     to: Format,
     #[command(flatten)]
@@ -47,6 +48,16 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
             );
         }
         write(&output, to, &run)?;
+        return Ok(Exit::Done);
+    }
+    if to == Format::Perfetto {
+        let series = store::series(&dir, &run.records);
+        if series.is_empty() {
+            refuse!(
+                "this run has no memory over time, so there is nothing for {name}: heapmark run --series 1ms"
+            );
+        }
+        output.put(perfetto(&series))?;
         return Ok(Exit::Done);
     }
     let exported = export(to, &run.head, &run.records).map_err(usage)?;

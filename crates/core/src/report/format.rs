@@ -35,6 +35,8 @@ pub enum Format {
     GoogleBenchmark,
     /// The JSON of hyperfine.
     Hyperfine,
+    /// Memory over time, as counter tracks of Perfetto; made of the files in `series/`.
+    Perfetto,
 }
 
 /// A run in a format for files.
@@ -59,6 +61,7 @@ const NAMES: &[(Format, &str)] = &[
     (Format::GithubActionBigger, "gha-bigger"),
     (Format::GoogleBenchmark, "google-benchmark"),
     (Format::Hyperfine, "hyperfine"),
+    (Format::Perfetto, "perfetto"),
 ];
 
 impl Format {
@@ -135,7 +138,7 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::GithubActionBigger => some(other_tools::bigger_is_better(&analysis()))?,
         Format::GoogleBenchmark => some(other_tools::google_benchmark(run, &analysis(), records))?,
         Format::Hyperfine => some(other_tools::hyperfine(run, &analysis(), records))?,
-        _ => bail!("{name} is made of records, not of tables"),
+        _ => bail!("{name} is not made of tables"),
     };
     // An empty file would pass for a valid result.
     if text.is_empty() && format == Format::Latency {

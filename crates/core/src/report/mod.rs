@@ -63,6 +63,7 @@ pub use format::{Exported, Format, export, write_raw};
 pub use machine::{doctor, price_warning, prices, warnings};
 pub use matrix::provisional;
 pub use metrics::metrics;
+pub use other_tools::perfetto;
 pub use page::{PageRun, page, section::Section};
 pub use run::terminal;
 pub use screen::{Screen, plain_lines};

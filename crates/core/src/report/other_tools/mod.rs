@@ -5,11 +5,13 @@ mod bmf;
 mod github_action;
 mod google_benchmark;
 mod hyperfine;
+mod perfetto;
 
 pub use bmf::bmf;
 pub use github_action::{bigger_is_better, smaller_is_better};
 pub use google_benchmark::google_benchmark;
 pub use hyperfine::hyperfine;
+pub use perfetto::perfetto;
 
 use super::text::{json, plain};
 use crate::analyse::{Analysis, Spread, Table, TableRow};

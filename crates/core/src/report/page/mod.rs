@@ -160,7 +160,7 @@ fn laid_out(section: &Section) -> minijinja::Value {
 }
 
 /// Titles of columns that have commands.
-const COMMANDS: [&str; 2] = ["type", "again"];
+const COMMANDS: [&str; 2] = ["command", "again"];
 
 /// A table as the template reads it.
 #[derive(Serialize)]

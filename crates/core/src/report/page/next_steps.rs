@@ -11,7 +11,7 @@ use crate::store::RunFile;
 pub fn section(legend: &SeriesLegend) -> Section {
     let steps = legend.runs.iter().flat_map(steps);
     let rows = distinct(steps.map(|(aim, command)| vec![aim.to_owned(), command]));
-    let table = Sheet::of_text("", &["to", "type"], rows);
+    let table = Sheet::of_text("", &["to", "command"], rows);
     Section::of_tables("next", "What next", [table])
 }
 

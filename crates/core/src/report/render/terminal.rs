@@ -308,7 +308,27 @@ impl Layout<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::bar;
+    use super::{bar, terminal};
+    use crate::report::Screen;
+    use crate::report::document::{Block, Sheet};
+
+    #[test]
+    fn a_word_that_is_wider_than_its_column_stands_out() {
+        let long = "x".repeat(60);
+        let rows =
+            ["a", "b"].map(|name| vec![name.into(), format!("one {long}"), "two ".repeat(40)]);
+        let sheet = Sheet::of_text("", &["name", "found", "why"], rows);
+        let screen = Screen {
+            width: 100,
+            colour: false,
+        };
+        assert_eq!(
+            terminal(&[Block::Sheet(sheet)], screen)
+                .matches(&long)
+                .count(),
+            2
+        );
+    }
 
     #[test]
     fn a_bar_is_drawn_to_an_eighth_of_a_character() {

@@ -1,4 +1,4 @@
-//! The documents: each relative link leads to a file that is there, and to a heading that it has; README stays short.
+//! The documents: each relative link leads to a file that is there, and to a heading that it has; they stay few and short.
 
 use crate::support::{Place, repository};
 use std::fs;
@@ -97,6 +97,33 @@ fn a_dead_link_is_found() {
         .map(|one| one.rsplit(' ').next().unwrap().to_string())
         .collect();
     assert_eq!(found, ["#one", "other.md", "none.png"]);
+}
+
+/// Limits of the documents that people write: what a program prints is not stored.
+const MOST_DOCUMENTS: usize = 18;
+const MOST_WORDS: usize = 45_000;
+
+/// Words of documents that no program has written.
+fn written_words(pages: &[String]) -> usize {
+    let written = pages
+        .iter()
+        .filter(|page| !page.contains("\nWritten by `make "));
+    written.map(|page| page.split_whitespace().count()).sum()
+}
+
+#[test]
+fn documents_are_few_and_short() {
+    let folder = fs::read_dir(repository().join("docs")).unwrap();
+    let paths = folder.map(|entry| entry.unwrap().path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let pages: Vec<String> = pages
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let words = written_words(&pages);
+    assert!(pages.len() <= MOST_DOCUMENTS, "{} documents", pages.len());
+    assert!((1..=MOST_WORDS).contains(&words), "{words} words");
+    let both = ["# A\n\nWritten by `make a`; three more", "# B\n\ntwo words"];
+    assert_eq!(written_words(&both.map(String::from)), 4);
 }
 
 /// README is for the first minutes; what needs more words has its own document.

@@ -357,6 +357,50 @@ fn google_benchmarks_compare_py_tests_two_allocators_of_a_run() {
     );
 }
 
+/// What `tracks.py` says of a trace.
+fn tracks(file: &Path) -> End {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/tracks.py");
+    let mut command = Command::new(python());
+    End::of(command.arg(script).arg(file).output().unwrap())
+}
+
+#[test]
+fn memory_over_time_is_a_counter_track_by_perfettos_own_schema() {
+    let place = Place::new();
+    let end = place.run_small("run", &["--blocks", "1", "-a", "glibc", "--series", "1ms"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let end = place.run(&["export", "run", "--to", "perfetto", "-o", "trace"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let said = tracks(&place.at("trace"));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let told: Vec<Value> = serde_json::from_str(&said.stdout).unwrap();
+    let own =
+        |track: &&Value| track["process"] == "churn@1/glibc" && track["name"] == "resident set";
+    let track = told.iter().find(own).unwrap();
+    assert_eq!(track["unit"], "UNIT_SIZE_BYTES");
+    let table = fs::read_to_string(place.at("run/series/churn@1_b00_glibc.csv")).unwrap();
+    let mut lines = table
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let titles = lines.next().unwrap();
+    let column = |name: &str| titles.iter().position(|title| *title == name).unwrap();
+    let (time, rss) = (column("time_ns"), column("rss_bytes"));
+    let points = lines.map(|line| [line[time], line[rss]].map(|word| word.parse().unwrap()));
+    let points: Vec<[u64; 2]> = points.collect();
+    assert!(!points.is_empty());
+    assert_eq!(
+        serde_json::from_value::<Vec<[u64; 2]>>(track["points"].clone()).unwrap(),
+        points
+    );
+    // A trace that ends within a message is no trace, and a run without series has none.
+    let bytes = fs::read(place.at("trace")).unwrap();
+    fs::write(place.at("cut"), &bytes[..bytes.len() - 3]).unwrap();
+    assert_eq!(tracks(&place.at("cut")).code, Some(1));
+    place.run_small("bare", &["--blocks", "1", "-a", "glibc"]);
+    let end = place.run(&["export", "bare", "--to", "perfetto", "-o", "none"]);
+    end.is_one_line(2);
+}
+
 /// What `one_line.py` says of a table in a folder and the lines of the document, under a Python.
 fn one_line(python: &Path, folder: &Path) -> End {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
