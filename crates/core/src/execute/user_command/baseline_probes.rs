@@ -119,7 +119,7 @@ impl CommandRunner<'_> {
         self.prepare()?;
         let sizes = SizesFile::new()?;
         self.start(
-            below(&aging.sizes, &libc()?, sizes.variable()),
+            self.below(&aging.sizes, &libc()?, sizes.variable()),
             None,
             None,
             None,
@@ -172,7 +172,7 @@ impl CommandRunner<'_> {
     ) -> Result<Result<(Ran, Calls), Outcome>> {
         self.prepare()?;
         let times = Times::new()?;
-        let mut variables = below(&self.tools.timer, libc, times.variable());
+        let mut variables = self.below(&self.tools.timer, libc, times.variable());
         if let Some((by_ns, for_ns)) = slower_ns {
             let until_ns = monotonic_ns_after(Duration::from_nanos(for_ns));
             variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
@@ -201,7 +201,7 @@ impl CommandRunner<'_> {
         let log = Handed::new()?;
         let counts = ReachFile::new()?;
         let Tools { witness, reach, .. } = self.tools;
-        let mut variables = below(reach, &libc()?, counts.variable());
+        let mut variables = self.below(reach, &libc()?, counts.variable());
         let preload = format!("{}:{}", variables["LD_PRELOAD"], witness.display());
         variables.extend([
             ("LD_PRELOAD".into(), preload),
@@ -254,6 +254,21 @@ impl CommandRunner<'_> {
         let words = listed(untold.map(|(program, one)| one.words_in(program)));
         let notes = &mut measurement.notes;
         notes.extend(words.map(|words| (BEYOND.into(), words)));
+    }
+
+    /// The variables of a process in which a library sees all calls that glibc serves, with those of its variant. libc comes before
+    /// any allocator that the program is linked to, for functions that the library does not define.
+    fn below(
+        &self,
+        library: &Path,
+        libc: &Path,
+        variable: (String, String),
+    ) -> BTreeMap<String, String> {
+        let own = self.variant().map(|variant| variant.environment.clone());
+        let mut variables = own.unwrap_or_default();
+        let preload = format!("{}:{}", library.display(), libc.display());
+        variables.extend([("LD_PRELOAD".to_owned(), preload), variable]);
+        variables
     }
 
     fn prepare(&self) -> Result<()> {
@@ -329,11 +344,4 @@ fn listed(words: impl Iterator<Item = String>) -> Option<String> {
 
 fn libc() -> Result<PathBuf> {
     find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")
-}
-
-/// The variables of a process in which a library sees all calls that glibc serves. libc comes before
-/// any allocator that the program is linked to, for functions that the library does not define.
-fn below(library: &Path, libc: &Path, variable: (String, String)) -> BTreeMap<String, String> {
-    let preload = format!("{}:{}", library.display(), libc.display());
-    [("LD_PRELOAD".to_owned(), preload), variable].into()
 }

@@ -23,7 +23,7 @@ pub(super) type Named = Vec<(String, f64)>;
 /// What was there before a process wrote its numbers.
 pub(super) struct Before {
     stdout: Option<File>,
-    files: Vec<(PathBuf, Option<(u64, i64, i64)>)>,
+    files: Vec<(PathBuf, Option<Written>)>,
 }
 
 impl CommandRunner<'_> {
@@ -99,9 +99,12 @@ impl CommandRunner<'_> {
     }
 }
 
-/// What changes when a file is written.
-fn state(file: &Path) -> Option<(u64, i64, i64)> {
-    let of = |it: Metadata| (it.ino(), it.mtime(), it.mtime_nsec());
+/// What changes when a file is written: its inode, and the time in seconds and nanoseconds.
+#[derive(PartialEq)]
+struct Written(u64, i64, i64);
+
+fn state(file: &Path) -> Option<Written> {
+    let of = |it: Metadata| Written(it.ino(), it.mtime(), it.mtime_nsec());
     file.metadata().ok().map(of)
 }
 

@@ -347,3 +347,32 @@ const BUMP: &str = "#include <stddef.h>\n#include <string.h>\n#include <sys/mman
     void *calloc(size_t n, size_t size) { return rpmalloc(n * size); }\n\
     void *realloc(void *old, size_t size) {\n    void *own = rpmalloc(size);\n    \
     if (old) memcpy(own, old, size < ((size_t *)old)[-2] ? size : ((size_t *)old)[-2]);\n    return own;\n}\n";
+
+#[test]
+fn the_time_in_malloc_is_that_of_each_setting() {
+    let place = Place::new();
+    fs::write(
+        place.at("build.py"),
+        "print(len({str(i): [i] for i in range(300000)}))\n",
+    )
+    .unwrap();
+    let setting = |name: &str| format!("{name}=PYTHONMALLOC={name}");
+    let [all, few] = ["malloc", "pymalloc"].map(setting);
+    let flags = ["--variant-env", &all, "--variant-env", &few];
+    let (end, records) = run(
+        &place,
+        &[&flags[..], &["--", "python3", "build.py"]].concat(),
+    );
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let calls = |row: &str| {
+        let figures = &record(&records, "check", row)["measurement"]["figures"];
+        figures["malloc_calls_per_cpu_s"].as_f64().unwrap()
+    };
+    // pymalloc serves small objects by itself.
+    assert!(
+        calls("malloc") > 5.0 * calls("pymalloc"),
+        "{} {}",
+        calls("malloc"),
+        calls("pymalloc")
+    );
+}
