@@ -62,6 +62,9 @@ pub struct CommandFacts {
     /// Its builds or settings that are rows, each as typed in a shell; the baseline's first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<(String, String)>,
+    /// The share of each one's CPU time that calls of the malloc family take, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<(String, f64)>,
     /// Of builds under several allocators: what they do to each other's gain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interactions: Vec<Interaction>,

@@ -69,6 +69,13 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
             .iter()
             .map(|variant| (variant.name.clone(), variant.line()))
             .collect(),
+        shares: (table.groups.iter())
+            .filter(|_| !command.variants.is_empty())
+            .filter_map(|group| {
+                let share = group.check?.figures.get(SHARE)?;
+                Some((group.allocator.name.clone(), *share))
+            })
+            .collect(),
         interactions: Vec::new(),
         pss_missed: noted(PSS_MISSED),
         calls_per_cpu_s: figure(CALLS_PER_S),

@@ -114,7 +114,7 @@ pub fn build_with(
     let allocators: Vec<&GlobalAllocator> = allocators.iter().map(of).collect::<Result<_>>()?;
     let binary = Binary::find(folder, program)?;
     binary.refuse_own_choice()?;
-    let key = short_hash([binary.workspace.to_string_lossy().as_ref()].into_iter());
+    let key = short_hash([binary.workspace.to_string_lossy().as_ref()]);
     let place = root()?.join("cargo").join(format!("{}-{key}", binary.name));
     fs::create_dir_all(&place).with_path("cannot create", &place)?;
     let lock = place.join("lock");

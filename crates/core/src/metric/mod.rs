@@ -286,7 +286,7 @@ pub fn of_case(case: &Case) -> Vec<&'static Metric> {
 /// Those of the processes of a run.
 pub fn of_part(plan: &Plan) -> Vec<&'static Metric> {
     let whole = plan.cases.iter().find(|case| case.whole_process);
-    match whole.filter(|_| matches!(plan.mode, Mode::Time)) {
+    match whole.filter(|_| plan.mode.spec().plain) {
         Some(case) => of_case(case),
         None => of_mode(plan.mode),
     }

@@ -323,7 +323,11 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     let server = |name: &str| tried.served_by.iter().find(|(row, _)| row == name);
     lines.extend(tried.variants.iter().map(|(name, line)| {
         let served = server(name).map(|(_, owners)| format!("; served by {owners}"));
-        format!("{name}: {}{}", short(line), served.unwrap_or_default())
+        let share = tried.shares.iter().find(|(row, _)| row == name);
+        let share =
+            share.map(|(_, share)| format!("; {} in malloc and free", units::percent(*share)));
+        let told: String = served.into_iter().chain(share).collect();
+        format!("{name}: {}{told}", short(line))
     }));
     let of_user = tried.served_by.iter().filter(|_| tried.variants.is_empty());
     lines.extend(of_user.map(|(row, owners)| {

@@ -68,6 +68,14 @@ pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
             found.insert(allocator, format!("its symbol {known}"));
         }
     }
+    // That is musl's C library, whose malloc is not linked if another one takes its place.
+    if found.len() > 1
+        && found
+            .get(MUSL)
+            .is_some_and(|it| it.starts_with("its string"))
+    {
+        found.remove(MUSL);
+    }
     if let Some(section) = elf.section_by_name(".go.buildinfo") {
         let version = section.data().ok().and_then(go_version);
         found.insert(GO, version.unwrap_or("its .go.buildinfo".into()));

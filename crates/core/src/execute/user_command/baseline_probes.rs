@@ -44,26 +44,25 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
-    /// What the check of the baseline asks beside; of what nothing can be preloaded into, that of each variant.
+    /// What the check of the baseline asks beside, and that of each variant: its time in malloc, or how it asks for memory.
     pub(super) fn probed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         let mut untimed = |why: String| _ = measurement.notes.insert(UNTIMED.into(), why);
         if let Some(why) = self.silent() {
             untimed(why.to_owned());
             return self.asked(measurement, plain);
         }
-        if !self.is_first_variant() {
-            return Ok(());
-        }
+        let is_first = self.is_first_variant();
         match self.variant().map(|variant| &variant.inside[..]) {
             None | Some([]) => {
                 self.sized(measurement)?;
-                self.timed(measurement, plain)?;
+                self.timed(measurement, plain, is_first)?;
             }
             Some(inside) => untimed(format!("it has {} inside", joined(inside, ", "))),
         }
         // A variant as it is built is not reached by any allocator, and need not be.
         match self.subject.allocator.source {
             Source::AsCalled => Ok(()),
+            _ if !is_first => Ok(()),
             _ => self.searched(measurement, plain),
         }
     }
@@ -120,7 +119,7 @@ impl CommandRunner<'_> {
         self.prepare()?;
         let sizes = SizesFile::new()?;
         self.start(
-            below(&aging.sizes, &libc()?, sizes.variable()),
+            self.below(&aging.sizes, &libc()?, sizes.variable()),
             None,
             None,
             None,
@@ -130,7 +129,7 @@ impl CommandRunner<'_> {
 
     /// Runs one process in which glibc serves and its calls are timed; and another one in which they
     /// take longer, which shows whether the command's time follows from its work.
-    fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+    fn timed(&self, measurement: &mut Measurement, plain: &Ran, slower: bool) -> Result<()> {
         let libc = libc()?;
         let (timed, calls) = match self.timed_at(&libc, None, plain)? {
             Ok(timed) => timed,
@@ -143,7 +142,8 @@ impl CommandRunner<'_> {
         // What has so much to do makes up for it afterwards, and takes longer than that in all.
         let slow_for_ns = timed.end.launched.wall_ns * 3 / 2;
         // What is judged by a number of its own may run for a fixed time.
-        if self.command.values.is_empty()
+        if slower
+            && self.command.values.is_empty()
             && let Some(slower_ns) = calls.slower_ns(timed.cpu_ns())
             && let Ok((slower, fewer)) =
                 self.timed_at(&libc, Some((slower_ns, slow_for_ns)), plain)?
@@ -172,7 +172,7 @@ impl CommandRunner<'_> {
     ) -> Result<Result<(Ran, Calls), Outcome>> {
         self.prepare()?;
         let times = Times::new()?;
-        let mut variables = below(&self.tools.timer, libc, times.variable());
+        let mut variables = self.below(&self.tools.timer, libc, times.variable());
         if let Some((by_ns, for_ns)) = slower_ns {
             let until_ns = monotonic_ns_after(Duration::from_nanos(for_ns));
             variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
@@ -201,7 +201,7 @@ impl CommandRunner<'_> {
         let log = Handed::new()?;
         let counts = ReachFile::new()?;
         let Tools { witness, reach, .. } = self.tools;
-        let mut variables = below(reach, &libc()?, counts.variable());
+        let mut variables = self.below(reach, &libc()?, counts.variable());
         let preload = format!("{}:{}", variables["LD_PRELOAD"], witness.display());
         variables.extend([
             ("LD_PRELOAD".into(), preload),
@@ -254,6 +254,21 @@ impl CommandRunner<'_> {
         let words = listed(untold.map(|(program, one)| one.words_in(program)));
         let notes = &mut measurement.notes;
         notes.extend(words.map(|words| (BEYOND.into(), words)));
+    }
+
+    /// The variables of a process in which a library sees all calls that glibc serves, with those of its variant. libc comes before
+    /// any allocator that the program is linked to, for functions that the library does not define.
+    fn below(
+        &self,
+        library: &Path,
+        libc: &Path,
+        variable: (String, String),
+    ) -> BTreeMap<String, String> {
+        let own = self.variant().map(|variant| variant.environment.clone());
+        let mut variables = own.unwrap_or_default();
+        let preload = format!("{}:{}", library.display(), libc.display());
+        variables.extend([("LD_PRELOAD".to_owned(), preload), variable]);
+        variables
     }
 
     fn prepare(&self) -> Result<()> {
@@ -329,11 +344,4 @@ fn listed(words: impl Iterator<Item = String>) -> Option<String> {
 
 fn libc() -> Result<PathBuf> {
     find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")
-}
-
-/// The variables of a process in which a library sees all calls that glibc serves. libc comes before
-/// any allocator that the program is linked to, for functions that the library does not define.
-fn below(library: &Path, libc: &Path, variable: (String, String)) -> BTreeMap<String, String> {
-    let preload = format!("{}:{}", library.display(), libc.display());
-    [("LD_PRELOAD".to_owned(), preload), variable].into()
 }

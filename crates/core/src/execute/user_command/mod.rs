@@ -313,7 +313,9 @@ impl CommandRunner<'_> {
             notes.insert(SERVED_BY.into(), joined(owners, ", "));
         }
         let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
-        if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {
+        let is_as_built = matches!(allocator.source, Source::AsCalled) && self.variant().is_some();
+        let is_of_baseline = allocator.name == reference.baseline.allocator.name;
+        if self.job.check && !is_aged && (is_of_baseline || is_as_built) {
             let writes = reference.writes.clone();
             measurement
                 .notes

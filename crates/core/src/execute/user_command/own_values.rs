@@ -2,6 +2,7 @@
 //! fault of the process and never left out.
 
 use super::process::Ran;
+use super::tools::{self, Named, by_regex, json, number};
 use super::{CommandRunner, Outcome};
 use crate::execute::Measurement;
 use crate::execute::memory_file::text;
@@ -17,13 +18,10 @@ use std::path::{Path, PathBuf};
 /// Figure: the first of its numbers, in the direction in which less is better: of one of which more is better, its reciprocal.
 pub const VALUE_COST: &str = "value_cost";
 
-/// Numbers in one text, each with the name of its benchmark.
-pub(super) type Named = Vec<(String, f64)>;
-
 /// What was there before a process wrote its numbers.
 pub(super) struct Before {
     stdout: Option<File>,
-    files: Vec<(PathBuf, Option<(u64, i64, i64)>)>,
+    files: Vec<(PathBuf, Option<Written>)>,
 }
 
 impl CommandRunner<'_> {
@@ -99,9 +97,12 @@ impl CommandRunner<'_> {
     }
 }
 
-/// What changes when a file is written.
-fn state(file: &Path) -> Option<(u64, i64, i64)> {
-    let of = |it: Metadata| (it.ino(), it.mtime(), it.mtime_nsec());
+/// What changes when a file is written: its inode, and the time in seconds and nanoseconds.
+#[derive(PartialEq)]
+struct Written(u64, i64, i64);
+
+fn state(file: &Path) -> Option<Written> {
+    let of = |it: Metadata| Written(it.ino(), it.mtime(), it.mtime_nsec());
     file.metadata().ok().map(of)
 }
 
@@ -112,7 +113,7 @@ fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
         ReadValue::Regex(expression) => (by_regex(expression, text)?, None),
         ReadValue::Json(path) => (by_path(path, &json(text)?)?, None),
         ReadValue::Tool { tool, benchmark } => {
-            let tool = super::tools::named(tool).ok_or("an unknown tool")?;
+            let tool = tools::named(tool).ok_or("an unknown tool")?;
             ((tool.read)(text)?, benchmark.as_deref())
         }
     };
@@ -137,25 +138,6 @@ fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
         Some(number) => Err(format!("{number} in {from}, of which nothing is a ratio")),
         None => Err(format!("nothing like it in {from}")),
     }
-}
-
-/// All that the group captures.
-pub(super) fn by_regex(expression: &str, text: &str) -> Result<Named, String> {
-    let regex = Regex::new(expression).map_err(|error| error.to_string())?;
-    let numbers = regex.captures_iter(text).filter_map(|found| found.get(1));
-    numbers
-        .map(|found| Ok((String::new(), number(found.as_str())?)))
-        .collect()
-}
-
-/// A number as programs print it.
-pub(super) fn number(text: &str) -> Result<f64, String> {
-    let plain = text.trim();
-    plain.parse().map_err(|_| format!("{plain:?} is no number"))
-}
-
-pub(super) fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
 }
 
 /// All that stands at a path: `results[0].times`, `benchmarks[*].real_time`.

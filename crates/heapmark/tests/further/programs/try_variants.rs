@@ -300,3 +300,79 @@ fn a_pull_request_gets_twelve_lines_with_the_command_to_repeat_it() {
         assert!(end.stdout.contains(part), "no {part} in {}", end.stdout);
     }
 }
+
+#[test]
+fn a_static_program_of_musl_and_one_with_another_malloc_are_told_apart() {
+    let place = Place::new();
+    fs::write(place.at("work.c"), WORK.replace("mi_malloc", "unused")).unwrap();
+    let build = |name: &str, flags: &[&str]| {
+        let mut cc = Command::new("musl-gcc");
+        let own = [
+            "-static",
+            "-DSAYS=\"done\"",
+            "-DCODE=0",
+            "work.c",
+            "-o",
+            name,
+        ];
+        let status = cc.args(own).args(flags).current_dir(place.at(".")).status();
+        assert!(
+            status.unwrap().success(),
+            "scripts/setup.sh test installs musl-tools"
+        );
+    };
+    build("one", &[]);
+    fs::write(place.at("bump.c"), BUMP).unwrap();
+    build("two", &["bump.c"]);
+    let (end, records) = compared(&place, &["--check-output"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let [musl, other] = ["one", "two"].map(|row| note(&records, row, "served_by"));
+    assert!(
+        musl.starts_with("musl (its symbol __malloc_context)"),
+        "{musl}"
+    );
+    assert!(
+        other.starts_with("rpmalloc (its symbol rpmalloc)"),
+        "{other}"
+    );
+    assert!(other.ends_with("1 of mmap ask for its memory"), "{other}");
+}
+
+/// A malloc that calls itself rpmalloc, and takes all from one mapping.
+const BUMP: &str = "#include <stddef.h>\n#include <string.h>\n#include <sys/mman.h>\n\
+    static char *next;\n\
+    void *rpmalloc(size_t size) {\n    if (!next) next = mmap(0, 1ul << 30, 3, 0x4022, -1, 0);\n    \
+    char *own = next;\n    next += (size + 31) & ~15ul;\n    *(size_t *)own = size;\n    return own + 16;\n}\n\
+    void *malloc(size_t size) { return rpmalloc(size); }\nvoid free(void *block) {}\n\
+    void *calloc(size_t n, size_t size) { return rpmalloc(n * size); }\n\
+    void *realloc(void *old, size_t size) {\n    void *own = rpmalloc(size);\n    \
+    if (old) memcpy(own, old, size < ((size_t *)old)[-2] ? size : ((size_t *)old)[-2]);\n    return own;\n}\n";
+
+#[test]
+fn the_time_in_malloc_is_that_of_each_setting() {
+    let place = Place::new();
+    fs::write(
+        place.at("build.py"),
+        "print(len({str(i): [i] for i in range(300000)}))\n",
+    )
+    .unwrap();
+    let setting = |name: &str| format!("{name}=PYTHONMALLOC={name}");
+    let [all, few] = ["malloc", "pymalloc"].map(setting);
+    let flags = ["--variant-env", &all, "--variant-env", &few];
+    let (end, records) = run(
+        &place,
+        &[&flags[..], &["--", "python3", "build.py"]].concat(),
+    );
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let calls = |row: &str| {
+        let figures = &record(&records, "check", row)["measurement"]["figures"];
+        figures["malloc_calls_per_cpu_s"].as_f64().unwrap()
+    };
+    // pymalloc serves small objects by itself.
+    assert!(
+        calls("malloc") > 5.0 * calls("pymalloc"),
+        "{} {}",
+        calls("malloc"),
+        calls("pymalloc")
+    );
+}
