@@ -108,7 +108,7 @@ impl CommandRunner<'_> {
         let wanted = self.command.expect_exit.unwrap_or(0);
         let mut fault = self.fault(&mut ran, like)?;
         if fault.is_none() {
-            fault = self.valued(&ran, &mut Measurement::default());
+            fault = self.valued(ran.before.as_ref(), &ran.end, &mut Measurement::default());
         }
         if self.command.client.is_none() && code != wanted {
             let phase = Phase::Run.word().into();
@@ -289,7 +289,7 @@ impl CommandRunner<'_> {
             Err(outcome) => return Ok(self.attempt(outcome, ran, Measurement::default())),
         };
         let mut measurement = measurement(launched, &ran);
-        if let Some(outcome) = self.valued(&ran, &mut measurement) {
+        if let Some(outcome) = self.valued(ran.before.as_ref(), &ran.end, &mut measurement) {
             return Ok(self.attempt(outcome, ran, Measurement::default()));
         }
         measurement.figures.extend(littered);

@@ -1,10 +1,10 @@
 //! Reads the numbers that a process reports of itself. A number that is missing, or of which nothing can be a ratio, is a
 //! fault of the process and never left out.
 
-use super::process::Ran;
 use super::tools::{self, Named, by_regex, json, number};
 use super::{CommandRunner, Outcome};
 use crate::execute::Measurement;
+use crate::execute::exit::End;
 use crate::execute::memory_file::text;
 use crate::plan::{OwnValue, ReadValue, ValueFrom};
 use heapmark_stats::median;
@@ -49,9 +49,16 @@ impl CommandRunner<'_> {
     }
 
     /// Adds the numbers of a process to its figures; its fault, if one is missing.
-    pub(super) fn valued(&self, ran: &Ran, measurement: &mut Measurement) -> Option<Outcome> {
+    pub(super) fn valued(
+        &self,
+        before: Option<&Before>,
+        end: &End,
+        measurement: &mut Measurement,
+    ) -> Option<Outcome> {
         for (place, value) in self.command.values.iter().enumerate() {
-            let read = self.text_of(value, ran).and_then(|text| read(value, &text));
+            let read = self
+                .text_of(value, before, end)
+                .and_then(|text| read(value, &text));
             let (number, count) = match read {
                 Ok(read) => read,
                 Err(why) => {
@@ -72,14 +79,19 @@ impl CommandRunner<'_> {
         None
     }
 
-    fn text_of(&self, value: &OwnValue, ran: &Ran) -> Result<String, String> {
-        let before = ran.before.as_ref().ok_or("nothing was kept of it")?;
+    fn text_of(
+        &self,
+        value: &OwnValue,
+        before: Option<&Before>,
+        end: &End,
+    ) -> Result<String, String> {
+        let before = before.ok_or("nothing was kept of it")?;
         match &value.from {
             ValueFrom::Stdout => {
                 let file = before.stdout.as_ref().ok_or("its stdout was not kept")?;
                 Ok(text(file, 0))
             }
-            ValueFrom::Stderr => Ok(ran.end.stderr()),
+            ValueFrom::Stderr => Ok(end.stderr()),
             ValueFrom::File(file) => {
                 let file = self.command.folder.join(file);
                 let known = before.files.iter().find(|(known, _)| *known == file);
