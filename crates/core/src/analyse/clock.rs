@@ -1,6 +1,5 @@
-//! What allocators are ranked by: a time of their processes, or a number that these report.
+//! The time of a process that allocators are ranked by.
 
-use crate::execute::user_command::VALUE_COST;
 use crate::metric::Process;
 use serde::Serialize;
 
@@ -12,8 +11,6 @@ pub enum Clock {
     Wall,
     /// CPU time, if other programs disturbed everything: a process that waits for a CPU uses none.
     Cpu,
-    /// The number that a command reports of itself, in the direction in which less is better.
-    Own,
 }
 
 impl Clock {
@@ -22,7 +19,6 @@ impl Clock {
         match self {
             Clock::Wall => Some(process.ns_per_op),
             Clock::Cpu => process.cpu_ns_per_op,
-            Clock::Own => process.value_cost,
         }
     }
 
@@ -31,7 +27,6 @@ impl Clock {
         match self {
             Clock::Wall => "ns_per_op",
             Clock::Cpu => "cpu_ns_per_op",
-            Clock::Own => VALUE_COST,
         }
     }
 
@@ -40,7 +35,6 @@ impl Clock {
         match self {
             Clock::Wall => "time",
             Clock::Cpu => "CPU time",
-            Clock::Own => "own value",
         }
     }
 }

@@ -117,8 +117,7 @@ pub fn preloadable(path: &Path) -> bool {
 }
 
 /// The names of all that heapmark keeps in its cache.
-const SHELVES: [&str; 14] = [
-    "cargo",
+const SHELVES: [&str; 13] = [
     "carried",
     "checks",
     "compiled-traces",

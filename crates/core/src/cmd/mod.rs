@@ -14,7 +14,6 @@ macro_rules! refuse {
 
 #[doc(hidden)]
 pub mod build;
-mod cargo_flags;
 #[doc(hidden)]
 pub mod clean;
 #[doc(hidden)]
@@ -35,7 +34,6 @@ pub mod noise;
 pub mod open;
 #[doc(hidden)]
 pub mod output;
-mod own_values;
 #[doc(hidden)]
 pub mod page;
 mod piped_input;
@@ -51,7 +49,6 @@ pub mod signals;
 pub mod surroundings;
 #[doc(hidden)]
 pub mod try_command;
-mod variants;
 
 pub use page::add_to_pages;
 

@@ -35,7 +35,6 @@ mod operations;
 mod other_tools;
 #[doc(hidden)]
 pub mod page;
-mod pr;
 mod real_programs;
 #[doc(hidden)]
 pub mod render;

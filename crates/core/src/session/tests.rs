@@ -261,7 +261,6 @@ impl Stage {
                 ..Allocator::default()
             },
             library: Default::default(),
-            variant: None,
             refused: None,
         };
         let selection = Arc::new(Selection {

@@ -114,14 +114,7 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         [] => {
             let case = analysis.only_case()?;
             let heading = heading::heading_of(case);
-            let command = case.command.as_ref();
-            let own = command.and_then(|command| command.values.first());
-            let what = match own {
-                None => "time".to_owned(),
-                Some(value) if value.higher => format!("1 / {}", value.name),
-                Some(value) => value.name.clone(),
-            };
-            let caption = format!("{heading}: {what} / {}", case.baseline);
+            let caption = format!("{heading}: time / {}", case.baseline);
             (caption, of_case(case))
         }
         overall => (sheet::overall_heading(analysis), of_all(overall, analysis)),
@@ -213,11 +206,11 @@ fn of_case(case: &Table) -> Vec<Ranked> {
 }
 
 fn of_row(row: &TableRow) -> Option<Ranked> {
-    let time = row.ranked();
+    let time = row.time();
     let ratio = time.ratio.filter(|_| !row.role.is_companion())?;
     let verdict = match row.role {
         Role::Baseline => "baseline".into(),
-        _ => sheet::verdict(row, time.metric.key).to_string(),
+        _ => sheet::verdict(row, "ns_per_op").to_string(),
     };
     let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
     let is_clear = matches!(
@@ -230,7 +223,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
         holds: memory.map(|memory| memory.ratio),
         kernel: row
             .parts
-            .map(|parts| units::percent(parts.kernel_ns / row.time().spread.median)),
+            .map(|parts| units::percent(parts.kernel_ns / time.spread.median)),
         verdict,
         way: if is_clear { new.way } else { "" },
         shown: format!("{}{}", sheet::bound(row), new.shown),

@@ -48,7 +48,6 @@ impl Counter {
             subject: Subject {
                 allocator,
                 library,
-                variant: None,
                 refused: None,
             },
             dir,

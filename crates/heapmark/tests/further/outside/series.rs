@@ -62,7 +62,6 @@ fn subject(name: &str) -> Subject {
     Subject {
         allocator,
         library,
-        variant: None,
         refused: None,
     }
 }
