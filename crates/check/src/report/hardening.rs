@@ -1,12 +1,12 @@
 //! What `heapmark check` found of hardening: how each allocator answers wrong programs, and what
 //! such programs can see.
 
-use super::{named, together};
+use super::named;
 use crate::definition::{Check, Ends, Form, MisuseOutcome};
 use crate::file::{CheckFile, CheckedAllocator, Impact, MisuseCell};
 use heapmark_core::analyse::distinct;
 use heapmark_core::report::document::{Block, Mark, Note, Sheet};
-use heapmark_core::report::text::{join, list};
+use heapmark_core::report::text::{join, list, together};
 use heapmark_core::report::units;
 
 /// All of it.

@@ -13,7 +13,7 @@ use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
 use heapmark_core::report::known_faults::standing;
 use heapmark_core::report::machine::machine_name;
 use heapmark_core::report::sheet::SheetOf;
-use heapmark_core::report::text::{count, enclosed, list};
+use heapmark_core::report::text::{count, enclosed, list, together};
 use heapmark_core::store::{CheckVerdict, Standing};
 
 /// All of a result.
@@ -100,19 +100,6 @@ fn sentences(file: &CheckFile) -> Vec<Note> {
 fn named(check: &Check, kind: &str, said: impl IntoIterator<Item: Into<Note>>) -> Block {
     let heading = format!("{} ({kind}): {}", check.name, check.about);
     Block::lines(heading, Mark::Strong, said)
-}
-
-/// Each text once, with the names that have it.
-fn together(all: &[(String, String)]) -> Vec<(String, String)> {
-    let with = |text: &String| {
-        let names = all.iter().filter(|(_, it)| it == text);
-        let names = list(distinct(names.map(|(name, _)| name)));
-        (text.clone(), names)
-    };
-    distinct(all.iter().map(|(_, text)| text))
-        .into_iter()
-        .map(with)
-        .collect()
 }
 
 /// Passed checks of each group, of those that apply. A page leads from a number to what failed.

@@ -1,11 +1,11 @@
 //! The verdict as sentences that a reader can act on.
 
-use super::text::{count, enclosed, join, list, short};
+use super::text::{count, enclosed, join, list, short, together};
 use super::units::{self, times};
 use super::{memory_answer, names, user_command};
 use crate::analyse::{
     Analysis, Clock, Conclusion, Doubt, LeftOut, MemoryMeasure, PairwiseTest, Purge, Ranking,
-    Ratio, Table, TableRow, Withheld, distinct,
+    Ratio, Table, TableRow, Withheld,
 };
 use crate::report::known_faults;
 use crate::store::RunFile;
@@ -88,17 +88,13 @@ fn without(left_out: &[LeftOut]) -> String {
             .map(|(number, what)| format!("{what} in {number} of {cases}"));
         join(reasons, ", ")
     };
-    let reasons: Vec<String> = left_out.iter().map(reason).collect();
-    let groups = distinct(&reasons).into_iter().map(|shared| {
-        let names = left_out
-            .iter()
-            .zip(&reasons)
-            .filter(|(_, own)| *own == shared);
-        format!(
-            "{} ({shared})",
-            list(names.map(|(left, _)| &left.allocator))
-        )
-    });
+    let reasons = left_out
+        .iter()
+        .map(|left| (left.allocator.clone(), reason(left)));
+    let groups = together(&reasons.collect::<Vec<_>>());
+    let groups = groups
+        .iter()
+        .map(|(reason, names)| format!("{names} ({reason})"));
     enclosed(" Left out: ", &list(groups), ".")
 }
 

@@ -42,7 +42,7 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
             "{}Mean: geometric, over {}{}.",
             joined(marks(analysis).map(|mark| mark + ". "), ""),
             count(counted.len(), "program"),
-            if tells_next_case(analysis) {
+            if TIME.tells_next(analysis) {
                 "; another program: 95 % of those that were not measured"
             } else {
                 ""
@@ -67,11 +67,6 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     Some(blocks)
 }
 
-/// Whether enough programs were measured to say where the time of another one may lie.
-fn tells_next_case(analysis: &Analysis) -> bool {
-    analysis.overall.iter().any(|one| one.next_case.is_some())
-}
-
 /// What a matrix shows of the rows.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -83,6 +78,14 @@ struct Shown {
     mean: fn(&Overall) -> Option<f64>,
     /// Where another program may lie.
     next: fn(&Overall) -> Option<(f64, f64)>,
+}
+
+impl Shown {
+    /// Whether enough programs were measured to say where another one may lie.
+    fn tells_next(&self, analysis: &Analysis) -> bool {
+        let mut overall = analysis.overall.iter();
+        overall.any(|one| (self.next)(one).is_some())
+    }
 }
 
 const TIME: Shown = Shown {
@@ -153,7 +156,7 @@ fn matrix(analysis: &Analysis, all: &[MeasuredProgram], counted: usize, of: Show
             let told = |(low, high)| format!("{}-{}", units::short(low), units::short(high));
             (of.next)(one).map(told).into()
         };
-        if analysis.overall.iter().any(|one| (of.next)(one).is_some()) {
+        if of.tells_next(analysis) {
             sheet
                 .rows
                 .insert(counted + 1, row("another program", &next));

@@ -1,5 +1,6 @@
 //! Escapes strings from outside (names, paths, stderr), and wraps paragraphs.
 
+use crate::analyse::distinct;
 pub use crate::catalog::joined as join;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -54,6 +55,19 @@ impl<W: Write> Write for Escaping<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
+}
+
+/// Each text once, with the names that have it.
+pub fn together(all: &[(String, String)]) -> Vec<(String, String)> {
+    let with = |text: &String| {
+        let names = all.iter().filter(|(_, it)| it == text);
+        let names = list(distinct(names.map(|(name, _)| name)));
+        (text.clone(), names)
+    };
+    distinct(all.iter().map(|(_, text)| text))
+        .into_iter()
+        .map(with)
+        .collect()
 }
 
 /// Breaks at spaces into lines of at most `width` characters, all but the first indented. A longer

@@ -102,9 +102,7 @@ fn copies(analysis: &Analysis) -> Option<(f64, f64)> {
     if !analysis.overall.is_empty() {
         return analysis.copies();
     }
-    let mut rows = analysis.only_case()?.rows.iter();
-    let copy = rows.find(|row| row.role == Role::AaCopy)?;
-    copy.time().ratio?.interval
+    analysis.only_case()?.aa_copy?.interval
 }
 
 fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
@@ -125,6 +123,8 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     }
     let most = rows.iter().filter_map(|row| row.holds).fold(0.0, f64::max);
     for row in &mut rows {
+        row.memory = row.holds.map(units::times);
+        row.next_run = row.next.map(ends).unwrap_or_default();
         row.memory_width = row.holds.map(|holds| (holds / most * 1e4).round() / 100.0);
         row.version = version(told.run.head, &row.name);
         row.entry = legend.entry(&row.name);
@@ -176,14 +176,12 @@ fn of_all(overall: &[Overall], analysis: &Analysis) -> Vec<Ranked> {
         .map(|one| {
             let new = Ranked::new(&one.allocator, one.ratio, one.interval);
             Ranked {
-                memory: memory(one).map(units::times),
                 holds: memory(one),
                 kernel: one.kernel_share.map(units::percent),
                 way: if is_withheld { "" } else { new.way },
                 faster: one.faster,
                 slower: one.slower,
                 neither: one.cases - one.faster - one.slower,
-                next_run: one.run_to_run.map(ends).unwrap_or_default(),
                 next: one.run_to_run,
                 ..new
             }
@@ -217,10 +215,8 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
         time.verdict,
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small)
     );
-    let memory = row.ratio("grown_bytes");
     Some(Ranked {
-        memory: memory.map(|memory| units::times(memory.ratio)),
-        holds: memory.map(|memory| memory.ratio),
+        holds: row.ratio("grown_bytes").map(|memory| memory.ratio),
         kernel: row
             .parts
             .map(|parts| units::percent(parts.kernel_ns / time.spread.median)),

@@ -115,9 +115,13 @@ impl TextColumn {
         let widest_cell = widest(cells.iter().map(String::as_str));
         let least_cell = match alignment {
             // No word is broken.
-            Alignment::Text => widest_cell
-                .min(LEAST_TEXT)
-                .max(widest(cells.iter().flat_map(|cell| cell.split(' ')))),
+            Alignment::Text => {
+                let words = cells.iter().map(|cell| wrap(cell, 1, 0));
+                let widest_word = words.map(|words| widest(words.lines())).max();
+                widest_cell
+                    .min(LEAST_TEXT)
+                    .max(widest_word.unwrap_or_default())
+            }
             Alignment::Word | Alignment::Number => widest_cell,
         };
         TextColumn {
@@ -253,8 +257,7 @@ impl Layout<'_> {
             let line = |part: usize| {
                 let texts = columns.iter().enumerate().map(|(place, column)| {
                     let text = cells[place].get(part).map_or("", String::as_str);
-                    // A word may be wider than its column.
-                    let room = " ".repeat(widths[place].saturating_sub(width(text)));
+                    let room = " ".repeat(widths[place] - width(text));
                     let text = painted(marks[place], text, self.screen);
                     match column.alignment {
                         Alignment::Number => room + &text,
@@ -313,7 +316,7 @@ mod tests {
     use crate::report::document::{Block, Sheet};
 
     #[test]
-    fn a_word_that_is_wider_than_its_column_stands_out() {
+    fn a_word_that_is_longer_than_a_sentences_least_width_widens_its_column() {
         let long = "x".repeat(60);
         let rows =
             ["a", "b"].map(|name| vec![name.into(), format!("one {long}"), "two ".repeat(40)]);
