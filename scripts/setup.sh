@@ -56,6 +56,7 @@ tools() {
         want "command -v sqlite3" sqlite3
         want "command -v slurmctld && command -v slurmd && command -v sbatch" slurm-wlm
         want "command -v perl" perl
+        want "command -v musl-gcc" musl-tools
         want "command -v git" git
         want "command -v curl" curl
         want "printf '#include <boost/context/fiber.hpp>' | c++ -fsyntax-only -x c++ -" libboost-context-dev

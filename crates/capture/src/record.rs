@@ -87,7 +87,13 @@ pub fn run(mut args: RecordArgs) -> Result<u8> {
     }
     let program = recognised.program().display();
     if let Some(why) = &recognised.unreachable {
-        refuse!("{program}: {why}. It cannot be recorded");
+        let instead = match recognised.is_silent {
+            true => {
+                ": record a dynamically linked build of it, which makes the same calls; builds of it can be compared (heapmark try --variant)"
+            }
+            false => "",
+        };
+        refuse!("{program}: {why}. It cannot be recorded{instead}");
     }
     if let Some(shim) = &recognised.shim {
         say!("{} is {}", file.display(), shim.advice());

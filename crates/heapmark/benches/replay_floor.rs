@@ -117,6 +117,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
     let subject = Subject {
         allocator,
         library: Library::default(),
+        variant: None,
         refused: None,
     };
     let cell = Cell {

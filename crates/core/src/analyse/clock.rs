@@ -1,5 +1,6 @@
-//! The time of a process that allocators are ranked by.
+//! What allocators are ranked by: a time of their processes, or a number that these report.
 
+use crate::execute::user_command::VALUE_COST;
 use crate::metric::Process;
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ pub enum Clock {
     Wall,
     /// CPU time, if other programs disturbed everything: a process that waits for a CPU uses none.
     Cpu,
+    /// The number that a command reports of itself, in the direction in which less is better.
+    Own,
 }
 
 impl Clock {
@@ -19,6 +22,7 @@ impl Clock {
         match self {
             Clock::Wall => Some(process.ns_per_op),
             Clock::Cpu => process.cpu_ns_per_op,
+            Clock::Own => process.value_cost,
         }
     }
 
@@ -27,6 +31,7 @@ impl Clock {
         match self {
             Clock::Wall => "ns_per_op",
             Clock::Cpu => "cpu_ns_per_op",
+            Clock::Own => VALUE_COST,
         }
     }
 
@@ -35,6 +40,7 @@ impl Clock {
         match self {
             Clock::Wall => "time",
             Clock::Cpu => "CPU time",
+            Clock::Own => "own value",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Facts about a user's command beside its rows: its time in malloc and free, and how much of it an
 //! allocator reaches.
 
+use super::interaction::Interaction;
+use crate::plan::OwnValue;
 use serde::Serialize;
 
 /// A command.
@@ -13,6 +15,9 @@ pub struct CommandFacts {
     pub real: bool,
     /// The client that drives it, if it is a server.
     pub client: Option<String>,
+    /// The number of its own that rows are judged by, in place of time, and those that are only shown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<OwnValue>,
     /// How many programs its tree executed under the baseline.
     pub processes: u64,
     /// The program that its script becomes after it has started most of them.
@@ -54,6 +59,15 @@ pub struct CommandFacts {
     pub exit: Option<(String, String)>,
     /// Rows that run as the user starts the command, with the allocator that serves them.
     pub served_by: Vec<(String, String)>,
+    /// Its builds or settings that are rows, each as typed in a shell; the baseline's first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<(String, String)>,
+    /// The share of each one's CPU time that calls of the malloc family take, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<(String, f64)>,
+    /// Of builds under several allocators: what they do to each other's gain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interactions: Vec<Interaction>,
     /// Programs of its tree that no preloaded allocator reaches, and why.
     pub unproven: Option<String>,
     /// Programs that an allocator may serve without proof, and why they could not report it.
@@ -81,6 +95,14 @@ pub struct ReachedMemory {
 }
 
 impl CommandFacts {
+    /// What a row is, in a word.
+    pub fn noun(&self) -> &'static str {
+        match self.variants.is_empty() {
+            true => "allocator",
+            false => "variant",
+        }
+    }
+
     /// Whether an allocator reaches less than half of its memory, or passes an object of it by.
     pub fn is_reached_in_part(&self) -> bool {
         let is_little = |memory: ReachedMemory| memory.reached_bytes < memory.bytes / 2.0;

@@ -100,6 +100,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if in_each {
         tables
             .iter_mut()
+            .filter(|table| table.clock == Clock::Cpu)
             .for_each(|table| *table = table.by(Clock::Wall));
     }
     let clock = tables.first().map_or(Clock::Wall, |table| table.clock);

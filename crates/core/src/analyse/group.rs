@@ -321,6 +321,14 @@ impl<'a> CaseGroups<'a> {
             .find(|group| group.allocator.name == name)
     }
 
+    /// What its rows are ranked by: time, or a number that its command reports of itself.
+    pub fn clock(&self) -> Clock {
+        match self.case.command().map(|command| &command.values[..]) {
+            None | Some([]) => Clock::Wall,
+            Some(_) => Clock::Own,
+        }
+    }
+
     /// Whether its times say nothing of an allocator: recorded ones, or those of a command that runs for
     /// a fixed time.
     pub fn is_paced(&self) -> bool {
@@ -329,7 +337,7 @@ impl<'a> CaseGroups<'a> {
     }
 
     /// ln of a row's value over the baseline's, for each slot in which both have one.
-    pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
+    pub fn logs(&self, group: &Group, value: impl Fn(&Process) -> Option<f64>) -> Vec<f64> {
         let baseline = self.baseline();
         baseline
             .map(|baseline| group.log_ratios(baseline, value).into_values().collect())

@@ -18,6 +18,7 @@ pub mod group;
 mod hardening;
 pub mod held;
 mod huge_pages;
+mod interaction;
 pub mod interference;
 pub mod latency;
 mod limit;
@@ -55,6 +56,7 @@ pub use failure::{Failed, Failure};
 pub use footprint::Sampling;
 pub use hardening::HardeningCost;
 pub use held::{Held, MemoryShape};
+pub use interaction::Interaction;
 pub use interference::InterferenceSummary;
 pub use latency::{LongestCall, TimedCalls, Timer, Timing};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
@@ -335,12 +337,16 @@ impl Analysis {
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
         // If everything was disturbed, wall times show others' load as much as allocators.
-        let clock = match self.interference.all_timed_is_disturbed() {
-            true => Clock::Cpu,
-            false => Clock::Wall,
+        let disturbed = self.interference.all_timed_is_disturbed();
+        let clock = |judged: &JudgedCase| match judged.table.clock() {
+            Clock::Wall if disturbed => Clock::Cpu,
+            clock => clock,
         };
         let judge = |judged: &[JudgedCase]| {
-            let by_clock: Vec<_> = judged.iter().map(|judged| judged.by(clock)).collect();
+            let by_clock: Vec<_> = judged
+                .iter()
+                .map(|judged| judged.by(clock(judged)))
+                .collect();
             conclusion::judge(run, &by_clock)
         };
         // First and later rounds of one trace answer two questions: no verdict covers both. A suite
@@ -443,7 +449,7 @@ pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
         }
         for role in [Role::Candidate, Role::AaCopy] {
             for group in table.of(role).filter(|group| group.failed.is_none()) {
-                let logs = table.logs(group, verdict::TIME);
+                let logs = table.logs(group, |process| table.clock().of(process));
                 add(table.case.label(), group, &logs, role == Role::AaCopy);
             }
         }
@@ -571,9 +577,10 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
     Table {
         paced,
         took_turns: table.took_turns(),
-        command: case
-            .command()
-            .map(|command| user_command::facts(command, table, &rows)),
+        command: case.command().map(|command| CommandFacts {
+            interactions: interaction::interactions(command, table, calls, run.plan.alpha()),
+            ..user_command::facts(command, table, &rows)
+        }),
         aa_copy: calls.aa_copy.map(Ratio::of_shift),
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),

@@ -14,6 +14,7 @@ use super::table_cell::TableCell;
 use super::times::{Stalled, TimeParts, Timed};
 use super::verdict::Verdict;
 use super::work_of;
+use crate::execute::user_command::VALUE_COST;
 use crate::metric::WALL;
 use crate::plan::{Case, Factor};
 use crate::store::{AllocatorInfo, RunFile};
@@ -306,6 +307,11 @@ impl TableRow {
     /// `ns_per_op` of timed processes, by which rows are ranked; infinite without numbers.
     pub fn time(&self) -> &TableCell {
         self.cell(WALL.key).unwrap_or(&NO_TIME)
+    }
+
+    /// What it is ranked by: its time, or the number that its command reports of itself.
+    pub fn ranked(&self) -> &TableCell {
+        self.cell(VALUE_COST).unwrap_or_else(|| self.time())
     }
 
     /// A metric over the baseline's; `None` for the floor, and if one of the two has no value.

@@ -8,7 +8,9 @@ use super::spread::TwoModes;
 use super::table::TableRow;
 use super::times::{Stalled, TimeParts, Timed};
 use super::verdict::RowVerdicts;
+use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, HELD_BEFORE, Judged, Unit, Value, WALL};
+use crate::plan::OwnValue;
 use crate::store::RunFile;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +145,8 @@ fn times(group: &Group) -> Vec<Timed> {
 
 /// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
-    metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)
+    let is_own = name == VALUE_COST || name.starts_with(OwnValue::FIGURES);
+    is_own || metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {

@@ -34,6 +34,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
     CommandFacts {
         line: command.line(),
         real: command.real.is_some(),
+        values: command.values.clone(),
         client: command.client.as_ref().map(|client| client.line()),
         processes: row
             .and_then(|row| row.median("processes"))
@@ -63,6 +64,19 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         other_sizes: figure(OTHER_SIZES),
         exit: told(EXIT_CODE).map(|code| (code, told(SAID).unwrap_or_default())),
         served_by: noted(SERVED_BY),
+        variants: command
+            .variants
+            .iter()
+            .map(|variant| (variant.name.clone(), variant.line()))
+            .collect(),
+        shares: (table.groups.iter())
+            .filter(|_| !command.variants.is_empty())
+            .filter_map(|group| {
+                let share = group.check?.figures.get(SHARE)?;
+                Some((group.allocator.name.clone(), *share))
+            })
+            .collect(),
+        interactions: Vec::new(),
         pss_missed: noted(PSS_MISSED),
         calls_per_cpu_s: figure(CALLS_PER_S),
         untimed: told(UNTIMED),

@@ -3,6 +3,7 @@
 
 use super::group::CaseGroups;
 use super::role::Role;
+use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, Metric, Process, Unit, Value};
 use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use serde::Serialize;
@@ -52,6 +53,8 @@ impl Verdict {
     /// The word for tables, if it is about this metric: only times are fast or slow.
     pub fn word_of(self, metric: &Metric) -> &'static str {
         match self {
+            Verdict::Faster if metric.key == VALUE_COST => "better",
+            Verdict::Slower if metric.key == VALUE_COST => "worse",
             Verdict::Faster if metric.unit != Unit::Ns => "less",
             Verdict::Slower if metric.unit != Unit::Ns => "more",
             _ => self.word(),
@@ -104,7 +107,8 @@ impl Verdicts {
     /// The verdict that takes the place of all claims by this metric, if there is one. A busy machine
     /// does not change how much memory a process takes.
     pub fn withheld(&self, by: &Metric) -> Option<Verdict> {
-        let is_withheld = self.aa_copy_differs && by.unit == Unit::Ns;
+        let is_of_speed = by.unit == Unit::Ns || by.key == VALUE_COST;
+        let is_withheld = self.aa_copy_differs && is_of_speed;
         is_withheld.then_some(Verdict::AaCopyDiffers)
     }
 }
@@ -116,11 +120,12 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
         let copy = table.of(Role::AaCopy).next().filter(|_| !table.is_paced());
         all.push(Verdicts {
             rows: vec![RowVerdicts::new(); table.groups.len()],
-            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, TIME))),
+            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, |it| table.clock().of(it)))),
             aa_copy_differs: false,
         });
     }
-    for (table, _, call) in family(tables, Role::AaCopy, TIME, alpha) {
+    let ranked_by = |table: &CaseGroups, process: &Process| table.clock().of(process);
+    for (table, _, call) in family(tables, Role::AaCopy, ranked_by, alpha) {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
         all[table].aa_copy_differs |= differs && !tables[table].is_paced();
     }
@@ -130,7 +135,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             let Value::Process(value) = metric.of else {
                 continue;
             };
-            for (table, row, call) in family(tables, role, value, alpha) {
+            for (table, row, call) in family(tables, role, |_, process| value(process), alpha) {
                 if metric.unit == Unit::Ns && tables[table].is_paced() {
                     continue;
                 }
@@ -147,7 +152,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
 fn family(
     tables: &[CaseGroups],
     role: Role,
-    value: fn(&Process) -> Option<f64>,
+    value: impl Fn(&CaseGroups, &Process) -> Option<f64>,
     alpha: f64,
 ) -> Vec<(usize, usize, Verdict)> {
     let mut places = Vec::new();
@@ -156,7 +161,7 @@ fn family(
         for (row, group) in table.groups.iter().enumerate() {
             if group.role == role {
                 places.push((place, row));
-                logs.push(table.logs(group, value));
+                logs.push(table.logs(group, |process| value(table, process)));
             }
         }
     }

@@ -117,7 +117,8 @@ pub fn preloadable(path: &Path) -> bool {
 }
 
 /// The names of all that heapmark keeps in its cache.
-const SHELVES: [&str; 13] = [
+const SHELVES: [&str; 14] = [
+    "cargo",
     "carried",
     "checks",
     "compiled-traces",

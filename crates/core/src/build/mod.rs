@@ -2,6 +2,7 @@
 //! inspects libraries that were built elsewhere. Does not decide what is measured.
 
 mod cache;
+mod cargo_project;
 mod cargo_sources;
 mod carried;
 pub mod command;
@@ -38,6 +39,7 @@ pub use cache::{
     place as cache_place, preloadable, root as cache_root, shelves, short_hash,
     write as write_to_cache,
 };
+pub use cargo_project::{CargoBuild, CargoProgram, build_with};
 pub use cargo_sources::{directory as sources_of, fetch, pin};
 pub use carried::{
     CHECKS, CHECKS_IN_CXX, CHECKS_REPLACING, GUEST, LITTER, REACH, RECORDER, SIZES, TIMER, WITNESS,

@@ -8,6 +8,7 @@ use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::analyse::{Verdict, distinct};
 use crate::build::hash_of_file;
 use crate::catalog::joined;
+use crate::execute::user_command::VALUE_COST;
 use crate::file::length;
 use crate::metric::{self, Metric};
 use crate::plan::{Plan, row_name};
@@ -160,7 +161,7 @@ pub fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
 }
 
 pub fn read(dir: &Path, paths: Paths) -> Result<Run> {
-    let run = store::read_for_tables(dir, paths, |_| false)?;
+    let run = store::read_for_tables(dir, paths, |name| name == VALUE_COST)?;
     say_damage(dir, &run);
     Ok(run)
 }

@@ -16,8 +16,9 @@ pub struct ExportArgs {
     run: String,
     /// csv: one line per metric of each row, of every kind of run; csv-samples: one per measured
     /// iteration; csv-rows: one per row of timed runs; csv-latency: one per timed function of a
-    /// row; json: everything; md: the tables. For other tools: bmf (Bencher), gha-smaller and
-    /// gha-bigger (github-action-benchmark), google-benchmark, hyperfine, perfetto (memory over time)
+    /// row; json: everything; md: the tables; pr: at most 12 lines for a pull request, with the command to
+    /// repeat it. For other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark),
+    /// google-benchmark, hyperfine, perfetto (memory over time)
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::all().map(Format::name)).map(|name| format(&name)))]
     to: Format,
     #[command(flatten)]

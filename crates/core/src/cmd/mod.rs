@@ -14,6 +14,7 @@ macro_rules! refuse {
 
 #[doc(hidden)]
 pub mod build;
+mod cargo_flags;
 #[doc(hidden)]
 pub mod clean;
 #[doc(hidden)]
@@ -34,6 +35,7 @@ pub mod noise;
 pub mod open;
 #[doc(hidden)]
 pub mod output;
+mod own_values;
 #[doc(hidden)]
 pub mod page;
 mod piped_input;
@@ -49,6 +51,7 @@ pub mod signals;
 pub mod surroundings;
 #[doc(hidden)]
 pub mod try_command;
+mod variants;
 
 pub use page::add_to_pages;
 

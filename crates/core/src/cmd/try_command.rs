@@ -1,9 +1,12 @@
 //! `heapmark try`: the user's command under every allocator.
 
 use super::build::is_unbuilt;
+use super::cargo_flags::CargoFlags;
+use super::own_values::ValueFlags;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
 use super::run::{controls, go, resolve, run_length, select};
+use super::variants::{self, VARIANT, VariantFlags};
 use super::{Exit, catalog, piped_input, say, usage};
 use crate::build;
 use crate::build::command::{self, Linked, Recognised};
@@ -11,10 +14,10 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Client, LimitKind, Mode, Ready, UserCommand};
+use crate::plan::{Case, Client, LimitKind, Mode, Ready, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
@@ -27,10 +30,16 @@ use std::path::{Path, PathBuf};
 pub struct TryArgs {
     /// The command and its arguments: everything after it belongs to it; `{side}` in it, as in --prepare, stands for 0 or 1
     /// where two of it run at a time
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server", "variants", "cargo"], conflicts_with = "server")]
     command: Vec<String>,
     #[command(flatten)]
     comparison: Comparison,
+    #[command(flatten)]
+    builds: VariantFlags,
+    #[command(flatten)]
+    cargo: CargoFlags,
+    #[command(flatten)]
+    values: ValueFlags,
     /// A command for sh before each process; it is not timed
     #[arg(long, value_name = "CMD", help_heading = "The command")]
     prepare: Option<String>,
@@ -53,7 +62,7 @@ pub struct TryArgs {
     tree_may_differ: bool,
     /// Add a row, as-called: the command with those variables of your environment that configure
     /// allocators; all other rows run without them
-    #[arg(long, help_heading = "The command")]
+    #[arg(long, conflicts_with_all = ["variants", "variant_settings"], help_heading = "The command")]
     keep_env: bool,
     /// Name in the tables [default: the command's own name]
     #[arg(long, help_heading = "The command")]
@@ -62,7 +71,8 @@ pub struct TryArgs {
     /// slow-down near it
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget", "age", "turns"], help_heading = "What is measured")]
     limit: Option<LimitKind>,
-    /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
+    /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready, `{variant}` for the command
+    /// of a --variant
     #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "turns", help_heading = "Servers")]
     server: Option<String>,
     /// Command that drives the server and is timed; no allocator is preloaded into it
@@ -71,6 +81,13 @@ pub struct TryArgs {
     /// Port on this machine, or path of a Unix socket, that answers when the server is ready
     #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
+}
+
+impl TryArgs {
+    /// Whether rows are builds or settings of the command.
+    fn has_variants(&self) -> bool {
+        self.builds.are_given() || self.cargo.is_given()
+    }
 }
 
 /// Those that are tried beside the baseline unless others are asked for.
@@ -93,15 +110,23 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     command.settings = Settings::of(&catalog.allocators);
     command.taken_out = command.settings.split(std::env::vars_os()).1;
     let recognised = command::recognise_command(&command.command, &folder);
-    if let Some(why) = &recognised.unreachable {
+    // Without -a a variant runs as it is built.
+    let as_built = args.has_variants() && flags.allocators.is_empty();
+    if let Some(why) = recognised.unreachable.as_ref().filter(|_| !as_built) {
         let program = recognised.program().display();
-        refuse!("{program}: {why}. No allocator can be tried on it");
+        refuse!(
+            "{program}: {why}. No allocator can be tried on it; builds of it can be compared: heapmark try --variant NAME={program} \
+             --variant OTHER=FILE -- ARGS"
+        );
     }
     for file in &recognised.chain {
         command.sha256.push(build::hash_of_file(file)?);
     }
     let libraries = command::linked(recognised.program());
-    let cautions = cautions(&recognised, &libraries, &command.taken_out);
+    let mut cautions = common_cautions(&command.taken_out, args.has_variants());
+    if !as_built {
+        cautions.splice(..0, self::cautions(&recognised, &libraries));
+    }
     cautions.iter().for_each(say);
 
     if args.stdin.is_none() && !flags.dry_run {
@@ -116,9 +141,19 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     };
     let caution = (!cautions.is_empty()).then(|| cautions.join(" "));
     let as_called = args.keep_env.then(|| as_called(&command));
+    let variants = command.variants.clone();
     let cases = vec![command.case(&name, caution)];
     let mode = args.limit.map(Mode::Limit).unwrap_or_default();
     select::refuse_factor(&cases, flags, mode)?;
+
+    if as_built {
+        if flags.baseline.is_some() {
+            refuse!("--baseline: the first variant is the baseline");
+        }
+        let subjects: Vec<Subject> = variants.iter().map(variants::as_built).collect();
+        let baseline = subjects[0].allocator.name.clone();
+        return selected(args, mode, cases, subjects, baseline);
+    }
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
@@ -163,6 +198,19 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     subjects.extend(as_called);
     resolve::must_be_ready(&baseline, &subjects)?;
+    let (baseline, subjects) = variants::crossed(&variants, baseline, subjects)?;
+    selected(args, mode, cases, subjects, baseline)
+}
+
+/// The plan of these rows, with its control.
+fn selected(
+    args: &TryArgs,
+    mode: Mode,
+    cases: Vec<Case>,
+    mut subjects: Vec<Subject>,
+    baseline: String,
+) -> Result<Selection> {
+    let flags = &args.comparison;
     let aa_copy = controls::aa_copy(flags, mode, &cases, &subjects, &baseline)?;
     let cases = select::with_factor(cases, flags);
     let length = run_length::of_try(flags, mode);
@@ -207,7 +255,7 @@ fn flags_behind(command: &[String]) -> Option<String> {
 /// The words of the command line as a command that can be started.
 fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     let ready = args.ready.clone().unwrap_or_default().below(folder);
-    let split = |flag: &str, line: &str| {
+    let split = |flag: &str, line: &str| -> Result<Vec<String>> {
         let line = match &ready {
             Ready::Port(port) => line.replace("{port}", &port.to_string()),
             Ready::Socket(_) => line.to_owned(),
@@ -224,10 +272,26 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         };
         words.into_iter().map(text).collect()
     };
-    let command = start(match &args.server {
-        Some(line) => split("--server", line)?,
-        None => args.command.clone(),
-    })?;
+    // Of a build, its own words stand before the arguments, or in their place in a server's line.
+    let of = |build: Option<&str>| {
+        start(match (&args.server, build) {
+            (Some(line), None) => split("--server", line)?,
+            (Some(line), Some(build)) if line.contains(VARIANT) => {
+                split("--server", &line.replace(VARIANT, build))?
+            }
+            (Some(line), Some(_)) => bail!(
+                "--server {line:?}: {VARIANT} must stand in it, for the command of each --variant"
+            ),
+            (None, None) => args.command.clone(),
+            (None, Some(build)) => [split("--variant", build)?, args.command.clone()].concat(),
+        })
+    };
+    let built = args.cargo.builds(folder)?;
+    let variants = args.builds.variants(&built, &of, folder)?;
+    let command = match variants.first() {
+        Some(first) => first.command.clone(),
+        None => of(None)?,
+    };
     let client = args
         .client
         .as_ref()
@@ -239,6 +303,8 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     }
     Ok(UserCommand {
         command,
+        variants,
+        values: args.values.values(args.server.is_some())?,
         folder: folder.to_path_buf(),
         stdin,
         prepare: args.prepare.clone(),
@@ -260,12 +326,8 @@ fn ready(text: &str) -> Result<Ready, String> {
     }
 }
 
-/// What users should know before they read a number.
-fn cautions(
-    recognised: &Recognised,
-    libraries: &Linked,
-    taken_out: &BTreeMap<String, String>,
-) -> Vec<String> {
+/// What users should know of the command before they read a number.
+fn cautions(recognised: &Recognised, libraries: &Linked) -> Vec<String> {
     let program = recognised.program().display();
     let mut cautions = Vec::new();
     if let Some(shim) = &recognised.shim {
@@ -292,6 +354,12 @@ fn cautions(
              same in every row."
         ));
     }
+    cautions
+}
+
+/// What they should know of its surroundings.
+fn common_cautions(taken_out: &BTreeMap<String, String>, has_variants: bool) -> Vec<String> {
+    let mut cautions = Vec::new();
     if let Some(bytes) = getrlimit(Resource::As).current {
         cautions.push(format!(
             "ulimit -v is in force: {} of address space for each process, which some allocators reserve at once.",
@@ -299,8 +367,12 @@ fn cautions(
         ));
     }
     if !taken_out.is_empty() {
+        let instead = match has_variants {
+            true => "--variant-env sets them in a row".to_owned(),
+            false => format!("--keep-env adds a row with them, {AS_CALLED}"),
+        };
         cautions.push(format!(
-            "Left out of your environment, since they configure allocators: {}. --keep-env adds a row with them, {AS_CALLED}.",
+            "Left out of your environment, since they configure allocators: {}. {instead}.",
             settings::named(taken_out).join(", ")
         ));
     }

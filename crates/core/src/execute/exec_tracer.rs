@@ -78,8 +78,19 @@ pub struct FoundPrograms {
     pub anonymous_bytes: BTreeMap<i32, u64>,
     /// Objects that took memory past the preloaded libraries, with the program.
     pub beyond: BTreeSet<(String, Beyond)>,
+    /// How often each process asked the kernel for memory since its last exec, if that is counted.
+    pub asked: BTreeMap<i32, Asked>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
+}
+
+/// Calls that ask the kernel for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// Of `brk`.
+    pub brk: u64,
+    /// Of `mmap`, for memory without a file.
+    pub mmap: u64,
 }
 
 impl FoundPrograms {
@@ -97,13 +108,15 @@ fn is_process(pid: i32) -> bool {
     field(&status, "Tgid:").is_some_and(|of| of.trim() == pid.to_string())
 }
 
-/// The libraries that a command is started with.
+/// The libraries that a command is started with, and what is counted.
 #[derive(Clone, Copy)]
 pub struct Preloaded<'a> {
     /// The one that reports in each process.
     pub witness: &'a Path,
     /// The one that serves memory.
     pub serves: &'a Path,
+    /// Whether calls that ask the kernel for memory are counted, for which each call stops the process.
+    pub counts: bool,
 }
 
 /// How long to wait for the next event.
@@ -162,7 +175,12 @@ fn follow(
         std::thread::sleep(WAIT);
     }
     let mut found = FoundPrograms::default();
-    if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
+    let counts = if preloaded.counts {
+        libc::PTRACE_O_TRACESYSGOOD
+    } else {
+        0
+    };
+    if !trace(libc::PTRACE_SEIZE, first, (OPTIONS | counts) as usize) {
         let error = std::io::Error::last_os_error();
         child
             .kill()
@@ -177,6 +195,7 @@ fn follow(
     let mut ending = None;
     let mut reader = Reader::default();
     let mut next_look = Instant::now();
+    let wait = if preloaded.counts { WAIT / 10 } else { WAIT };
     loop {
         let mut status = 0;
         let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
@@ -188,7 +207,7 @@ fn follow(
                     alive.iter().for_each(|pid| found.look_at_memory(*pid));
                     next_look = now + LOOK.max(now.elapsed() * LOOKS);
                 }
-                std::thread::sleep(WAIT);
+                std::thread::sleep(wait);
             }
             // No traced process is left.
             ..0 => return Ok(found),
@@ -246,6 +265,7 @@ fn go_on(
             alive.remove(&former);
         }
         found.anonymous_bytes.remove(&pid);
+        found.asked.remove(&pid);
         let started = Executed::at_its_start(pid, preloaded.witness);
         found.executed.extend(started);
     } else if event == libc::PTRACE_EVENT_EXIT {
@@ -271,13 +291,48 @@ fn go_on(
     }
     // A new process, and one that continues after a stop, report that with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
-    let delivered = if event == 0 { signal as usize } else { 0 };
-    let request = if stays {
-        libc::PTRACE_LISTEN
-    } else {
-        libc::PTRACE_CONT
+    let is_call = signal == SYSTEM_CALL;
+    if is_call {
+        let asked = found.asked.entry(pid).or_default();
+        match call_at(pid) {
+            Some((libc::SYS_brk, _)) => asked.brk += 1,
+            Some((libc::SYS_mmap, flags)) if flags & libc::MAP_ANONYMOUS as u64 != 0 => {
+                asked.mmap += 1;
+            }
+            _ => {}
+        }
+    }
+    let delivered = match event {
+        0 if !is_call => signal as usize,
+        _ => 0,
+    };
+    let request = match stays {
+        true => libc::PTRACE_LISTEN,
+        false if preloaded.counts => libc::PTRACE_SYSCALL,
+        false => libc::PTRACE_CONT,
     };
     trace(request, pid, delivered);
+}
+
+/// How a process stops at the begin and at the end of a system call.
+const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
+
+/// The number and the fourth argument (of `mmap` its flags) of the system call that a process begins; `None` at its end.
+fn call_at(pid: i32) -> Option<(i64, u64)> {
+    const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+    const ENTRY: u64 = 1;
+    // The kernel's `ptrace_syscall_info`: its kind, two addresses, then number and arguments of the call.
+    let mut words = [0_u64; 11];
+    // SAFETY: the kernel writes at most as many bytes as it is told to be there.
+    let told = unsafe {
+        libc::ptrace(
+            GET_SYSCALL_INFO,
+            pid,
+            size_of_val(&words),
+            words.as_mut_ptr(),
+        )
+    };
+    (told > 0 && words[0] & 0xff == ENTRY).then_some((words[3] as i64, words[7]))
 }
 
 fn signal(pid: i32, signal: i32) {
@@ -307,6 +362,7 @@ mod tests {
         Preloaded {
             witness,
             serves: Path::new("/none"),
+            counts: false,
         }
     }
 
@@ -395,6 +451,25 @@ mod tests {
         let left = "setsid /bin/sleep 86399 >/dev/null 2>&1 &
                     until read pid name state rest </proc/$!/stat && [ $name$state = '(sleep)S' ]; do :; done";
         assert_eq!(programs(left)[1..], ["setsid", "sleep"]);
+    }
+
+    #[test]
+    fn what_asks_the_kernel_for_memory_is_counted_since_its_exec() {
+        let mut command = Command::new("/bin/sh");
+        let line = "exec python3 -S -c 'import mmap; [mmap.mmap(-1, 4096) for _ in range(300)]'";
+        command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
+        let counts = Preloaded {
+            counts: true,
+            ..of(Path::new("/none"))
+        };
+        let never = AtomicBool::new(false);
+        let limit = Duration::from_secs(60);
+        let found = search(command, counts, limit, &never, &mut |_| WAIT).unwrap();
+        let most = found.asked.values().max_by_key(|it| it.mmap);
+        let Some(Asked { brk, mmap }) = most else {
+            panic!("{found:?}");
+        };
+        assert!(*brk > 0 && (300..600).contains(mmap), "{found:?}");
     }
 
     #[test]

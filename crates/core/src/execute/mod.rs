@@ -89,6 +89,9 @@ pub struct Subject {
     pub allocator: Allocator,
     /// What is preloaded.
     pub library: Library,
+    /// The variant of the user's command that it runs, if rows are variants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// How its cells end, if the user asked for an allocator that cannot be measured here.
     #[serde(default, deserialize_with = "refused")]
     pub refused: Option<Outcome>,
@@ -114,6 +117,7 @@ impl Subject {
         Subject {
             allocator,
             library,
+            variant: None,
             refused: None,
         }
     }

@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, workloads};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
-use crate::plan::{Case, Mode};
+use crate::plan::{Case, Mode, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -283,6 +283,15 @@ pub fn of_case(case: &Case) -> Vec<&'static Metric> {
     metrics
 }
 
+/// Those of the processes of a run.
+pub fn of_part(plan: &Plan) -> Vec<&'static Metric> {
+    let whole = plan.cases.iter().find(|case| case.whole_process);
+    match whole.filter(|_| plan.mode.spec().plain) {
+        Some(case) => of_case(case),
+        None => of_mode(plan.mode),
+    }
+}
+
 /// What heapmark computes itself, or asks of many processes.
 fn own() -> impl Iterator<Item = &'static Metric> {
     [
@@ -378,7 +387,7 @@ mod tests {
             all()
                 .filter(|metric| metric.judged == Judged::ByTest)
                 .count(),
-            4
+            5
         );
     }
 }

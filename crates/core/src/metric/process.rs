@@ -1,6 +1,7 @@
 //! The figures of one process, from its measured iterations. The raw counters stay in
 //! [`Measurement`]; these are quotients of their sums. Must not compare processes.
 
+use crate::execute::user_command::VALUE_COST;
 use crate::execute::{Iteration, Measurement};
 
 /// Derived from the iterations of one process that are not cold.
@@ -17,6 +18,8 @@ pub struct Process {
     pub user_ns_per_op: Option<f64>,
     /// The kernel's part of it.
     pub kernel_ns_per_op: Option<f64>,
+    /// The number that the program reports of itself, if it is judged by one, in the direction in which less is better.
+    pub value_cost: Option<f64>,
     /// The allocator's memory at the peak of the resident set; `None` if there was none.
     pub grown_bytes: Option<f64>,
     /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the whole.
@@ -46,6 +49,7 @@ impl Process {
             cpu_ns_per_op: (cpu_ns > 0.0).then_some(cpu_ns / ops),
             user_ns_per_op: (user_ns > 0.0).then_some(user_ns / ops),
             kernel_ns_per_op: (cpu_ns > 0.0).then_some(kernel_ns / ops),
+            value_cost: measurement.figures.get(VALUE_COST).copied(),
             grown_bytes: measurement
                 .heap_peak_bytes()
                 .filter(|bytes| *bytes > 0)

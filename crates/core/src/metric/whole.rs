@@ -5,9 +5,18 @@ use super::Better::Neither;
 use super::Unit::{Bytes, Count, Ns};
 use super::{Metric, Sample, Value, described, figure};
 use crate::execute::Iteration;
+use crate::execute::user_command::VALUE_COST;
 use std::collections::BTreeMap;
 
 pub const METRICS: &[Metric] = &[
+    described(
+        VALUE_COST,
+        "own value",
+        Count,
+        "the number that the command reports of itself (`try --value`), the reciprocal of one of which more is better: below 1 is better",
+        Value::Process(|process| process.value_cost),
+    )
+    .judged_by_test("value"),
     described(
         "wall_ns",
         "time of the process",

@@ -11,6 +11,7 @@ mod lifetimes;
 pub mod limit;
 mod litter;
 mod mode;
+mod own_value;
 mod purpose;
 mod target;
 #[cfg(test)]
@@ -26,10 +27,11 @@ pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
 pub use litter::{LITTER, Litter, OTHER_SIZES};
 pub use mode::Mode;
+pub use own_value::{OwnValue, ReadValue, ValueFrom};
 pub use purpose::Purpose;
 pub use target::Target;
 pub use turns::{Asked as AskedTurns, Turn, Turns};
-pub use user_command::{Client, PipedInput, Ready, RealCommand, UserCommand};
+pub use user_command::{Client, CommandVariant, PipedInput, Ready, RealCommand, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};

@@ -45,10 +45,38 @@ pub struct UserCommand {
     /// The client that drives it, if it is a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
+    /// Builds or settings of it that are rows, the baseline's first; none if every row runs `command`, which is the first one's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<CommandVariant>,
+    /// Numbers that it reports of itself; the first is judged in place of its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<super::OwnValue>,
     /// Of a program of the catalogue: what is its own. A user's command runs with what its user
     /// has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<RealCommand>,
+}
+
+/// A build of the command, or a setting of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandVariant {
+    /// Its name in the tables.
+    pub name: String,
+    /// What is started, an absolute path, then its arguments.
+    pub command: Vec<String>,
+    /// The file of its program, and hashes of its files, as in [`UserCommand::sha256`].
+    pub program: PathBuf,
+    /// See there.
+    pub sha256: Vec<String>,
+    /// Its variables.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub environment: std::collections::BTreeMap<String, String>,
+    /// Why nothing can be preloaded into it, so that it cannot report what serves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent: Option<String>,
+    /// What its file shows to serve its memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<String>,
 }
 
 /// What was piped or redirected into heapmark.
@@ -134,6 +162,7 @@ impl UserCommand {
         let prepares_for_one = |line: &String| !line.contains(SIDE);
         self.client.is_none()
             && self.real.is_none()
+            && self.values.is_empty()
             && !self.prepare.as_ref().is_some_and(prepares_for_one)
     }
 
@@ -153,9 +182,43 @@ impl UserCommand {
         }
     }
 
+    /// The variant of this name.
+    pub fn variant(&self, name: Option<&str>) -> Option<&CommandVariant> {
+        let mut all = self.variants.iter();
+        all.find(|variant| name == Some(&variant.name))
+    }
+
+    /// It as this variant runs it.
+    pub fn as_variant(&self, variant: Option<&CommandVariant>) -> UserCommand {
+        let command = variant.map_or(&self.command, |variant| &variant.command);
+        UserCommand {
+            command: command.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The first variant that runs the same command: both must do the same.
+    pub fn model_of<'a>(&'a self, variant: &'a CommandVariant) -> &'a CommandVariant {
+        let mut all = self.variants.iter();
+        all.find(|other| other.command == variant.command)
+            .unwrap_or(variant)
+    }
+
     /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
+    }
+}
+
+impl CommandVariant {
+    /// As typed in a shell, behind its variables.
+    pub fn line(&self) -> String {
+        let variables = self.environment.iter();
+        let variables = variables.map(|(name, value)| {
+            let value = shlex::try_quote(value).unwrap_or_default();
+            format!("{name}={value} ")
+        });
+        variables.collect::<String>() + &typed(&self.command)
     }
 }
 

@@ -43,7 +43,7 @@ fn noise(analysis: &Analysis) -> String {
         return String::new();
     }
     let consequence = match (by, &analysis.conclusion) {
-        (Clock::Wall, _) => ".",
+        (Clock::Wall | Clock::Own, _) => ".",
         (Clock::Cpu, Conclusion::Fastest(_)) => {
             ", so no winner is named by wall time. By CPU time:"
         }

@@ -47,7 +47,11 @@ fn headed_answer(run: &RunFile, analysis: &Analysis) -> Block {
 fn tried(analysis: &Analysis) -> Option<Vec<Block>> {
     user_command::of(analysis)?;
     let cases = analysis.cases.iter();
-    let mut sheets: Vec<Sheet> = cases.map(|case| timed::in_brief(case, analysis)).collect();
+    let both = |case| {
+        let table = timed::in_brief(case, analysis);
+        [table].into_iter().chain(user_command::crossed(case))
+    };
+    let mut sheets: Vec<Sheet> = cases.flat_map(both).collect();
     sheets.last_mut()?.remark(doubts(analysis));
     Some(sheets.into_iter().map(Block::Sheet).collect())
 }

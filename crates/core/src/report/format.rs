@@ -2,7 +2,7 @@
 
 use super::other_tools::Foreign;
 use super::text::count;
-use super::{csv, json, other_tools, run as tables_of};
+use super::{csv, json, other_tools, pr, run as tables_of};
 use crate::analyse::{analyse, tables};
 use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
@@ -23,6 +23,8 @@ pub enum Format {
     Json,
     /// The tables as on the terminal.
     Markdown,
+    /// At most 12 lines for a pull request.
+    Pr,
     /// Bencher Metric Format.
     Bmf,
     /// github-action-benchmark: times and memory.
@@ -53,6 +55,7 @@ const NAMES: &[(Format, &str)] = &[
     (Format::Latency, "csv-latency"),
     (Format::Json, "json"),
     (Format::Markdown, "md"),
+    (Format::Pr, "pr"),
     (Format::Bmf, "bmf"),
     (Format::GithubActionSmaller, "gha-smaller"),
     (Format::GithubActionBigger, "gha-bigger"),
@@ -129,6 +132,7 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::Rows => csv::rows(&analysis()),
         Format::Latency => csv::latency(&analysis()),
         Format::Markdown => tables_of::markdown(run, &analysis()),
+        Format::Pr => pr::pr(run, &analysis()),
         Format::Bmf => some(other_tools::bmf(&analysis()))?,
         Format::GithubActionSmaller => some(other_tools::smaller_is_better(&analysis()))?,
         Format::GithubActionBigger => some(other_tools::bigger_is_better(&analysis()))?,

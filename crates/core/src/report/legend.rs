@@ -82,7 +82,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
         line(|_, row| row.time().ratio.is_some(), &ratio),
         line(
             |case, _| case.took_turns,
-            &user_command::of_turns(&baselines),
+            &user_command::of_turns("allocator", &baselines),
         ),
         line(
             |_, row| row.cell("overhead").is_some(),

@@ -35,6 +35,7 @@ mod operations;
 mod other_tools;
 #[doc(hidden)]
 pub mod page;
+mod pr;
 mod real_programs;
 #[doc(hidden)]
 pub mod render;

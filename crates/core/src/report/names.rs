@@ -40,7 +40,7 @@ pub fn others(analysis: &Analysis) -> String {
             compromise(analysis, leader, &at_peak),
             for_pools(leader, &in_pools),
         ),
-        Clock::Cpu => Default::default(),
+        Clock::Cpu | Clock::Own => Default::default(),
     };
     let weakness = weakness(analysis, leader, !for_pools.is_empty());
     between + &for_pools + &smallest(analysis, ranking, at_peak) + &weakness

@@ -5,18 +5,18 @@ use super::heading::heading_of;
 use super::sheet::{self, Extent, SheetOf, missing};
 use super::units::{self, interval};
 use super::{factor, operations, text, user_command, whole};
-use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
+use crate::analyse::{Analysis, CommandFacts, Purge, Role, Table, TableRow};
 use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
 use crate::report::known_faults;
 
 /// All tables.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis
-        .cases
-        .iter()
-        .map(|case| of_case(case, analysis, Extent::Full))
-        .collect()
+    let both = |case| {
+        let table = of_case(case, analysis, Extent::Full);
+        [table].into_iter().chain(user_command::crossed(case))
+    };
+    analysis.cases.iter().flat_map(both).collect()
 }
 
 /// The table of a case for a first screen.
@@ -72,9 +72,9 @@ fn of_case(case: &Table, analysis: &Analysis, extent: Extent) -> Sheet {
 /// The columns of the rows with numbers.
 fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis, extent: Extent) {
     let of_programs = case.whole_process && case.command.is_none();
-    table.add(if of_programs { "row" } else { "allocator" }, |row| {
-        &row.allocator
-    });
+    let of_variants = case.command.as_ref().map(CommandFacts::noun);
+    let noun = of_variants.unwrap_or(if of_programs { "row" } else { "allocator" });
+    table.add(noun, |row| &row.allocator);
     if case.command.is_some() {
         user_command::columns(table, case, extent);
     } else if case.whole_process {
@@ -192,10 +192,9 @@ fn caveats(case: &Table, extent: Extent) -> Vec<String> {
         } else {
             ""
         };
-        let takes = interval(aa_copy);
-        lines.push(format!(
-            "A/A: a copy of {name} takes {takes} of its time{verdict}"
-        ));
+        let time = || format!("takes {} of its time", interval(aa_copy));
+        let takes = user_command::copy(case, aa_copy).unwrap_or_else(time);
+        lines.push(format!("A/A: a copy of {name} {takes}{verdict}"));
         lines.extend(operations::judged_of_copy(case));
     }
     lines.extend(operations::other_load(case));

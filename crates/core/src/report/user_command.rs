@@ -1,15 +1,20 @@
 //! The texts of a run of a user's command: its columns, how much of it an allocator reaches, and a
 //! recommendation.
 
+use super::document::{Cell, Sheet};
 use super::factor;
 use super::names::{AS_SMALL, WORTH_NAMING};
-use super::sheet::{Extent, SheetOf, over_baseline};
+use super::sheet::{Extent, SheetOf, over_baseline, time_ratio, verdict};
 use super::text::{count, enclosed, list, short};
 use super::units;
 use super::whole::seconds;
 use crate::analyse::{
-    Analysis, Clock, CommandFacts, Conclusion, Ranking, Ratio, Role, Table, TableRow, Verdict,
+    Analysis, Clock, CommandFacts, Conclusion, Interaction, Ranking, Ratio, Role, Table, TableRow,
+    Verdict, distinct,
 };
+use crate::execute::user_command::VALUE_COST;
+use crate::metric::Unit;
+use crate::plan::OwnValue;
 use heapmark_stats::LEAST_BLOCKS;
 
 /// No verdict covers a difference smaller than this.
@@ -38,23 +43,72 @@ pub fn heading(tried: &CommandFacts) -> String {
     heading
 }
 
-/// The time over the baseline's, which ranks the rows.
+/// The time or the cost over the baseline's, which ranks the rows.
 pub fn ratio(row: &TableRow) -> f64 {
-    row.time().ratio.map_or(1.0, |ratio| ratio.ratio)
+    row.ranked().ratio.map_or(1.0, |ratio| ratio.ratio)
+}
+
+/// A ratio of costs as one of the numbers that the command reports.
+fn of_values(cost: Ratio, value: &OwnValue) -> Ratio {
+    match value.higher {
+        true => Ratio {
+            ratio: cost.ratio.recip(),
+            interval: cost.interval.map(|(low, high)| (high.recip(), low.recip())),
+            ..cost
+        },
+        false => cost,
+    }
+}
+
+/// The number that rows are judged by, over the baseline's, and the verdict on that; then those that are only shown.
+fn values(table: &mut SheetOf<TableRow>, case: &Table, tried: &CommandFacts) {
+    for (place, value) in tried.values.iter().enumerate() {
+        let figure = value.figure();
+        table.add(value.title(), |row: &TableRow| {
+            row.figures
+                .get(&figure)
+                .map(|number| (*number, Unit::Count))
+        });
+        if place == 0 {
+            let title = format!("{} / {} [95 %]", value.name, case.baseline);
+            table.add(title, |row| match row.role {
+                Role::Baseline => "1 (baseline)".into(),
+                _ => Cell::from(row.ranked().ratio.map(|cost| of_values(cost, value))),
+            });
+            table.add("verdict", |row| verdict(row, VALUE_COST));
+        }
+    }
+}
+
+/// The meaning of their columns.
+fn legend_of_values(tried: &CommandFacts) -> Vec<String> {
+    let told = tried.values.iter().map(|value| {
+        let good = if value.higher { "above 1" } else { "below 1" };
+        format!(
+            "{}: the number that each process reports in {}; medians over processes; over the baseline's of the same block {good} is \
+             better",
+            value.name, value.from
+        )
+    });
+    told.collect()
 }
 
 /// Sorted by the ratios of time.
 pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
-    if extent == Extent::Brief {
+    let own = case.command.as_ref().filter(|it| !it.values.is_empty());
+    if let Some(tried) = own {
+        values(table, case, tried);
+        if extent == Extent::Full {
+            table.add("wall s", |row| seconds(row, "wall_ns"));
+            table.add("CPU s", |row| seconds(row, "cpu_ns"));
+        }
+    } else if extent == Extent::Brief {
         table.judged(&case.baseline);
         factor::columns(table, case);
         if !case.took_turns {
             cpu(table, case);
         }
-        resident(table);
-        return;
-    }
-    if case.took_turns {
+    } else if case.took_turns {
         table.add("CPU s", |row| seconds(row, "cpu_ns"));
         table.judged(&case.baseline);
     } else {
@@ -65,6 +119,9 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
         cpu(table, case);
     }
     resident(table);
+    if extent == Extent::Brief {
+        return;
+    }
     table.metric("peak PSS", "peak_pss_bytes");
     let number = |row: &TableRow| row.median("processes");
     if table.rows.iter().any(|row| number(row) > Some(1.0)) {
@@ -90,9 +147,9 @@ fn cpu(table: &mut SheetOf<TableRow>, case: &Table) {
 }
 
 /// What time is where processes took turns.
-pub fn of_turns(baseline: &str) -> String {
+pub fn of_turns(noun: &str, baseline: &str) -> String {
     format!(
-        "in turns: each allocator and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
+        "in turns: each {noun} and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
          both met the same machine; time there is CPU time. time / {baseline}: over {baseline}'s in the same duet, below 1 is faster; \
          Hodges-Lehmann estimate and 95 % interval ([n = 5]: too few for one)."
     )
@@ -111,10 +168,13 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
             "wall: of the client, from its start to its end. CPU: of the server's processes meanwhile"
         }
     };
-    vec![
+    let values = legend_of_values(tried);
+    let is_own = !values.is_empty();
+    let ratio = vec![
         format!("{wall}. Medians over processes."),
         match took_turns {
-            true => of_turns(baseline),
+            _ if is_own => String::new(),
+            true => of_turns(tried.noun(), baseline),
             false => format!(
             "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
              interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."
@@ -123,7 +183,50 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
          the kernel's own count. Peak PSS: the same, shared pages divided among those that share them, seen in a process that was \
          not timed."
             .to_owned(),
-    ]
+    ];
+    let ratio = ratio.into_iter().filter(|line| !line.is_empty());
+    values.into_iter().chain(ratio).collect()
+}
+
+/// Builds of a command in rows, allocators in columns, and what they do to each other's gain.
+pub fn crossed(case: &Table) -> Option<Sheet> {
+    let tried = case.command.as_ref()?;
+    if tried.interactions.is_empty() {
+        return None;
+    }
+    let allocators = case.rows.iter().filter_map(|row| {
+        let (_, allocator) = row.allocator.split_once('+')?;
+        row.role.ranks().then_some(allocator)
+    });
+    let heading = format!("time / {}, builds by allocators", case.baseline);
+    let mut table = SheetOf::new(heading, &tried.variants);
+    table.add("variant", |(name, _)| name);
+    for allocator in distinct(allocators) {
+        table.add(allocator, |(name, _): &(String, String)| {
+            case.row(&format!("{name}+{allocator}"))
+                .map_or_else(|| "".into(), time_ratio)
+        });
+    }
+    let mut sheet = table.sheet;
+    sheet.remark(tried.interactions.iter().map(interaction));
+    Some(sheet)
+}
+
+/// What a build and an allocator take together, over what each takes by itself.
+fn interaction(it: &Interaction) -> String {
+    let Interaction {
+        variant, allocator, ..
+    } = it;
+    let seen = match it.verdict {
+        Verdict::Faster => format!("together they gain more than {variant} and {allocator} each"),
+        Verdict::Slower => format!("together they gain less than {variant} and {allocator} each"),
+        Verdict::Same => "the gains of the two add up".into(),
+        verdict => verdict.word().into(),
+    };
+    format!(
+        "interaction of {variant} and {allocator}: {} of what both take by themselves: {seen}",
+        units::interval(&it.ratio)
+    )
 }
 
 /// What the table must not be read without: that allocators reach the command only in part.
@@ -217,7 +320,17 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
             "the command ends with exit code {code} each time, as it is meant to{said}"
         ));
     }
-    lines.extend(tried.served_by.iter().map(|(row, owners)| {
+    let server = |name: &str| tried.served_by.iter().find(|(row, _)| row == name);
+    lines.extend(tried.variants.iter().map(|(name, line)| {
+        let served = server(name).map(|(_, owners)| format!("; served by {owners}"));
+        let share = tried.shares.iter().find(|(row, _)| row == name);
+        let share =
+            share.map(|(_, share)| format!("; {} in malloc and free", units::percent(*share)));
+        let told: String = served.into_iter().chain(share).collect();
+        format!("{name}: {}{told}", short(line))
+    }));
+    let of_user = tried.served_by.iter().filter(|_| tried.variants.is_empty());
+    lines.extend(of_user.map(|(row, owners)| {
         format!(
             "{row} is the command with all of its user's environment: {owners} serves its memory"
         )
@@ -353,10 +466,10 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     }
     let baseline = &case.baseline;
     let own = analysis.named(baseline);
-    let time = ranking.by.noun();
-    let all = spread(&candidates, baseline, time);
+    let noun = tried.noun();
+    let all = spread(&candidates, baseline, noun_of(tried, ranking), tried);
     Some(if !faster.is_empty() {
-        gain(analysis, ranking, &faster, case)
+        gain(analysis, ranking, &faster, case, tried)
     } else if !promising.is_empty() {
         let slower = match slower.len() {
             0 => String::new(),
@@ -364,12 +477,12 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             slower => format!(" {slower} others are slower."),
         };
         format!(
-            "Stay with {own} until more is known: no allocator was shown to be faster; {} may be.{slower}",
-            may_be(&promising)
+            "Stay with {own} until more is known: no {noun} was shown to be faster; {} may be.{slower}",
+            may_be(&promising, tried)
         )
     } else if slower.is_empty() && near {
         format!(
-            "Stay with {own}: no allocator differs from it by more than {} ({all}).",
+            "Stay with {own}: no {noun} differs from it by more than {} ({all}).",
             units::percent(farthest(&candidates))
         )
     } else {
@@ -379,7 +492,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             1 => format!("1 of {of} is slower"),
             slower => format!("{slower} of {of} are slower"),
         };
-        format!("Stay with {own}: no allocator is faster here, and {slower} ({all}).")
+        format!("Stay with {own}: no {noun} is faster here, and {slower} ({all}).")
     })
 }
 
@@ -422,18 +535,47 @@ fn fixed_time(tried: &CommandFacts) -> String {
     };
     format!(
         "No verdict by time: {which} runs for a fixed time and does as much as it can in it (with slower calls of malloc and free it \
-         made fewer of them in the same time). Give it a fixed amount of work instead (so many requests or iterations); memory \
-         can be compared."
+         made fewer of them in the same time). Give it a fixed amount of work instead (so many requests or iterations), or name the number \
+         that it reports (--value); memory can be compared."
     )
+}
+
+/// What is compared, in a sentence.
+fn noun_of<'a>(tried: &'a CommandFacts, ranking: &Ranking) -> &'a str {
+    match tried.values.first() {
+        Some(value) => &value.name,
+        None => ranking.by.noun(),
+    }
+}
+
+/// The copy of the baseline, as the numbers that the command reports; `None` if rows are ranked by time.
+pub fn copy(case: &Table, aa_copy: &Ratio) -> Option<String> {
+    let value = case.command.as_ref()?.values.first()?;
+    let has = units::interval(&of_values(*aa_copy, value));
+    Some(format!("has {has} of its {}", value.name))
 }
 
 /// A candidate: its time over the baseline's by the clock of the ranking, and the verdict on that.
 struct JudgedRow<'a> {
     allocator: &'a str,
+    /// Of the costs; below 1 is better.
     ratio: f64,
     /// The ends of the 95 % interval of the ratio.
     interval: Option<(f64, f64)>,
     verdict: Verdict,
+}
+
+impl JudgedRow<'_> {
+    /// Its ratio and the ends of that, as they are shown.
+    fn shown(&self, tried: &CommandFacts) -> Ratio {
+        let cost = Ratio {
+            ratio: self.ratio,
+            interval: self.interval,
+            pairs: 0,
+        };
+        let value = tried.values.first();
+        value.map_or(cost, |value| of_values(cost, value))
+    }
 }
 
 impl<'a> JudgedRow<'a> {
@@ -450,23 +592,24 @@ impl<'a> JudgedRow<'a> {
 
 /// `Use mimalloc3 (mimalloc 3.6.0, 2026-10): 0.842 of glibc's time [0.830, 0.855]; 24.1 MiB at the peak
 /// (glibc 22.0 MiB).`
-fn gain(analysis: &Analysis, ranking: &Ranking, faster: &[&JudgedRow], case: &Table) -> String {
+fn gain(
+    analysis: &Analysis,
+    ranking: &Ranking,
+    faster: &[&JudgedRow],
+    case: &Table,
+    tried: &CommandFacts,
+) -> String {
     let best = faster[0];
     let base = &case.baseline;
-    let ratio = Ratio {
-        ratio: best.ratio,
-        interval: best.interval,
-        pairs: ranking.blocks,
-    };
     let time = units::over(
-        &ratio,
-        &format!("{base}'s {}", ranking.by.noun()),
+        &best.shown(tried),
+        &format!("{base}'s {}", noun_of(tried, ranking)),
         units::ratio,
     );
     let peak = |name: &str| case.row(name)?.median("peak_rss_bytes").map(units::bytes);
     let memory = peak(best.allocator).zip(peak(base));
     let memory = memory.map(|(own, of_base)| format!("; {own} at the peak ({base} {of_base})"));
-    let between = compromise(case, faster);
+    let between = compromise(case, faster, tried);
     let rivals = ranking.rivals().map(|contest| &contest.against);
     let rivals = rivals
         .filter(|_| best.allocator == ranking.leader)
@@ -487,7 +630,7 @@ fn gain(analysis: &Analysis, ranking: &Ranking, faster: &[&JudgedRow], case: &Ta
 
 /// ` Good compromise: mimalloc2 (0.712, 40.4 MiB).`: of those that are faster, the one that costs least, time times
 /// memory, if it holds much less than the fastest.
-fn compromise(case: &Table, faster: &[&JudgedRow]) -> String {
+fn compromise(case: &Table, faster: &[&JudgedRow], tried: &CommandFacts) -> String {
     let peak = |name: &str| case.row(name)?.median("peak_rss_bytes");
     let told = || {
         let most = peak(faster[0].allocator)? * (1.0 - WORTH_NAMING);
@@ -497,7 +640,8 @@ fn compromise(case: &Table, faster: &[&JudgedRow]) -> String {
         let smaller = smaller.filter(|(held, _)| *held <= most);
         let cost = |(held, row): &(f64, &&JudgedRow)| held * row.ratio;
         let (held, row) = smaller.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-        let (ratio, held) = (units::ratio(row.ratio), units::bytes(held));
+        let ratio = units::ratio(row.shown(tried).ratio);
+        let held = units::bytes(held);
         Some(format!(
             " Good compromise: {} ({ratio}, {held}).",
             row.allocator
@@ -510,10 +654,11 @@ fn compromise(case: &Table, faster: &[&JudgedRow]) -> String {
 const MOST_NAMED: usize = 3;
 
 /// `dlmalloc (1.008 [0.928, 1.077])`: each with its own interval, the lowest ratio first.
-fn may_be(promising: &[&JudgedRow]) -> String {
+fn may_be(promising: &[&JudgedRow], tried: &CommandFacts) -> String {
     let named = promising.iter().take(MOST_NAMED).map(|row| {
-        let ratio = units::ratio(row.ratio);
-        let interval = row.interval.map(units::bounds);
+        let shown = row.shown(tried);
+        let ratio = units::ratio(shown.ratio);
+        let interval = shown.interval.map(units::bounds);
         let interval = interval.unwrap_or("too few blocks for an interval".into());
         format!("{} ({ratio} {interval})", row.allocator)
     });
@@ -539,8 +684,12 @@ fn farthest(candidates: &[JudgedRow]) -> f64 {
 
 /// The union of all candidates' intervals: `95 % intervals of all 12 from 0.981 to 1.023 of glibc's
 /// time`.
-fn spread(candidates: &[JudgedRow], baseline: &str, time: &str) -> String {
-    match (ends(candidates), candidates.len()) {
+fn spread(candidates: &[JudgedRow], baseline: &str, time: &str, tried: &CommandFacts) -> String {
+    let ends = ends(candidates).map(|ends| match tried.values.first() {
+        Some(value) if value.higher => (ends.1.recip(), ends.0.recip()),
+        _ => ends,
+    });
+    match (ends, candidates.len()) {
         (Some((low, high)), 1) => {
             format!("95 % interval {low:.3}-{high:.3} of {baseline}'s {time}")
         }

@@ -31,9 +31,9 @@ pub struct Processes {
     pub(super) guest: Guest,
     pub(super) selection: Arc<Selection>,
     pub(super) stop: Arc<AtomicBool>,
-    /// What each case's command does under the baseline; measured once in each session, by a process
-    /// of its own.
-    pub(super) references: Mutex<BTreeMap<usize, Arc<Reference>>>,
+    /// What each case's command does under the baseline, or a build of it in its first row; measured once in each session, by a
+    /// process of its own.
+    pub(super) references: Mutex<BTreeMap<(usize, String), Arc<Reference>>>,
     pub(super) counters: Mutex<Counters>,
     /// Where control groups may be made, if those limit.
     groups: Option<PathBuf>,

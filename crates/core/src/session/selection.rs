@@ -3,7 +3,7 @@
 use crate::build::CompiledTrace;
 use crate::execute::{Program, Subject};
 use crate::file::Draft;
-use crate::plan::Plan;
+use crate::plan::{CommandVariant, Plan};
 use anyhow::{Result, anyhow};
 
 /// The plan of a run, and all that it names.
@@ -38,6 +38,18 @@ impl Selection {
             .chain(&self.pinned)
             .find(|subject| subject.allocator.name == name);
         found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+    }
+
+    /// The row of a variant of the command under the baseline's allocator.
+    pub fn row_of(&self, variant: &CommandVariant) -> Result<&Subject> {
+        let baseline = self.subject(&self.plan.baseline)?;
+        let first = baseline.variant.as_deref().unwrap_or_default();
+        let allocator = baseline.allocator.name.strip_prefix(first);
+        self.subject(&format!(
+            "{}{}",
+            variant.name,
+            allocator.unwrap_or_default()
+        ))
     }
 
     /// The program of a row.

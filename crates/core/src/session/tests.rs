@@ -261,6 +261,7 @@ impl Stage {
                 ..Allocator::default()
             },
             library: Default::default(),
+            variant: None,
             refused: None,
         };
         let selection = Arc::new(Selection {

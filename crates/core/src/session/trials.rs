@@ -80,8 +80,12 @@ impl Session {
         if check.is_none_or(|check| !check.outcome.is_ok()) {
             return Ok(());
         }
+        // Another build may do otherwise than the baseline's, another allocator hardly.
+        let of_builds = case.command().is_some_and(|it| !it.variants.is_empty());
+        let checks = self.of_case(cell).filter(|it| it.purpose == Purpose::Check);
+        let checks = checks.filter(|it| of_builds || it.allocator == cell.allocator);
         let is_command = case.command().is_some();
-        let cannot = check.filter(|_| is_command).and_then(cannot_take_turns);
+        let cannot = { checks }.find_map(|it| cannot_take_turns(it).filter(|_| is_command));
         let do_not_fit = || {
             do_not_fit(
                 2 * self.most_held_bytes(cell),

@@ -5,7 +5,7 @@ use super::{Processes, Session};
 use crate::build;
 use crate::execute::turns::Side;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
-use crate::execute::{Attempt, Job, Outcome, descendants, held, last_useful_line};
+use crate::execute::{Attempt, Job, Outcome, Subject, descendants, held, last_useful_line};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Result, bail};
@@ -23,13 +23,23 @@ impl Processes {
         mut watch: Option<&mut dyn FnMut(i32) -> Duration>,
     ) -> Result<Attempt> {
         let tools = self.tools()?;
+        let subject = self.selection.subject(&cell.allocator)?;
+        let variant = command.variant(subject.variant.as_deref());
+        let command = command.as_variant(variant);
         let names_sides = command.names_sides();
         let command = &command.as_side(job.side.as_ref().map_or(0, Side::index));
         let baseline = &self.selection.plan.baseline;
+        // The row that this one must do the same as: the baseline, or of another build its own first row.
+        let model = variant.map(|variant| command.model_of(variant));
+        let model = model.filter(|model| *model != &command.variants[0]);
+        let model_row = match model {
+            Some(model) => self.selection.row_of(model)?,
+            None => self.selection.subject(baseline)?,
+        };
         let launcher = self.guest.path();
         let stop = &*self.stop;
-        let is_baseline = cell.allocator == *baseline
-            || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
+        let is_copy = self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
+        let is_baseline = cell.allocator == model_row.allocator.name || is_copy;
         let takes_turns = self.selection.plan.cases[cell.case].turns.is_some();
         let shares_files = takes_turns && !names_sides;
         let of = |subject, job| CommandRunner {
@@ -50,17 +60,25 @@ impl Processes {
         };
         // A case with a factor does the work of the one without.
         let case = self.selection.plan.plain(cell.case);
-        let known = held(&self.references).get(&case).cloned();
-        let reference = match known {
+        let known = |row: &Subject| {
+            let key = (case, row.allocator.name.clone());
+            held(&self.references).get(&key).cloned()
+        };
+        let of_baseline = self.selection.subject(baseline)?;
+        let like = model.and_then(|_| known(of_baseline));
+        let reference = match known(model_row) {
             Some(reference) => reference,
-            None => match of(self.selection.subject(baseline)?, &free).reference() {
+            None => match of(model_row, &free).reference(like.as_deref()) {
                 Ok(reference) => {
                     let reference = Arc::new(reference);
-                    held(&self.references).insert(case, reference.clone());
+                    let key = (case, model_row.allocator.name.clone());
+                    held(&self.references).insert(key, reference.clone());
                     reference
                 }
                 Err(EarlyEnd::Error(error)) => return Err(error),
-                Err(EarlyEnd::Attempt(attempt)) if cell.allocator == *baseline => {
+                Err(EarlyEnd::Attempt(attempt))
+                    if cell.allocator == *baseline || model.is_some() =>
+                {
                     return Ok(*attempt);
                 }
                 Err(EarlyEnd::Attempt(attempt)) if command.real.is_some() => {
@@ -78,7 +96,6 @@ impl Processes {
             Some(watch) => watch(launcher),
             None => watcher.look(&descendants(launcher)),
         };
-        let subject = self.selection.subject(&cell.allocator)?;
         let mut attempt = of(subject, job).run(&reference, &mut look)?;
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();

@@ -16,6 +16,7 @@ use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
+use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, Metric, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
@@ -187,12 +188,13 @@ pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
         .head
         .parts()
         .iter()
-        .flat_map(|part| metric::of_mode(part.plan.mode))
+        .flat_map(|part| metric::of_part(&part.plan))
         .collect();
     // A kernel's own figures are those of a few workloads.
     let is_there = |one: &Metric| {
         let of = |record: &Record| record.measurement.as_ref()?.figures.get(one.key).copied();
-        !matches!(one.of, Value::Figure) || side.records.iter().any(|record| of(record).is_some())
+        let may_lack = matches!(one.of, Value::Figure) || one.key == VALUE_COST;
+        !may_lack || side.records.iter().any(|record| of(record).is_some())
     };
     measured.retain(|one| one.judged != metric::Judged::No && is_there(one));
     let usable: Vec<&str> = measured.iter().map(|one| one.key).collect();

@@ -46,7 +46,7 @@ pub fn look(data: &[u8]) -> Recognised {
     let Some(interp) = headers.find(|header| header.p_type(elf.endian()) == object::elf::PT_INTERP)
     else {
         let what = if go { "a static Go program" } else { "static" };
-        return Recognised::refused(format!(
+        return silent(format!(
             "{what}: it has no dynamic linker that could preload"
         ));
     };
@@ -54,9 +54,7 @@ pub fn look(data: &[u8]) -> Recognised {
         .data(elf.endian(), data)
         .is_ok_and(|name| contains(name, b"ld-musl"))
     {
-        return Recognised::refused(
-            "linked to musl: libraries for glibc cannot be preloaded into it",
-        );
+        return silent("linked to musl: libraries for glibc cannot be preloaded into it".into());
     }
     let needed: Vec<String> = elf
         .import_libraries()
@@ -82,7 +80,16 @@ pub fn look(data: &[u8]) -> Recognised {
             .chain(own_malloc(&elf))
             .chain(go.then_some("Go's own allocator"))
             .collect(),
+        runs: true,
         ..Recognised::default()
+    }
+}
+
+fn silent(why: String) -> Recognised {
+    Recognised {
+        runs: true,
+        is_silent: true,
+        ..Recognised::refused(why)
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a user's command is: where the file is, which program is executed in the end, and whether a
 //! preloaded allocator reaches it. Reads files, runs nothing; only [`Shim::advice`] asks a version manager.
 
+mod evidence;
 mod inside;
 mod linked;
 mod linker;
 mod shim;
 
+pub use evidence::shown_to_serve;
 pub use inside::{allocators_inside, own_malloc};
 pub use linked::{Linked, linked};
 pub use shim::Shim;
@@ -26,6 +28,10 @@ pub struct Recognised {
     pub chain: Vec<PathBuf>,
     /// Why a preloaded allocator does not reach it, worded to follow its name.
     pub unreachable: Option<String>,
+    /// Whether this machine runs it, reached or not.
+    pub runs: bool,
+    /// Whether nothing can be preloaded into it at all.
+    pub is_silent: bool,
     /// Allocators that are linked into it statically, under names of their own.
     pub inside: Vec<&'static str>,
     /// Whether the named file is a version manager's script.

@@ -168,6 +168,16 @@ impl Selection {
             }
         }
         let mut plan = head.plan;
+        let commands = plan.cases.iter().filter_map(Case::command);
+        for variant in commands.flat_map(|command| &command.variants) {
+            let file = &variant.program;
+            if Some(&build::hash_of_file(file)?) != variant.sha256.last() {
+                bail!(
+                    "{} is not the file that this run began with: start a new run",
+                    file.display()
+                );
+            }
+        }
         if let Some(file) = plan.cases.iter().find_map(Case::changed_file) {
             bail!("{file} is not the file that this run began with: start a new run");
         }
@@ -593,10 +603,14 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
         serde_json::from_value(json!(allocator.tier))?
     };
     // libc's reallocarray calls the allocator's realloc: it need not be exported.
+    let build = subject.variant.as_deref();
+    let mut commands = plan.cases.iter().filter_map(Case::command);
+    let build = commands.find_map(|command| command.variant(build));
+    let build = build.filter(|_| matches!(allocator.source, Source::AsCalled));
     let is_left = |name: &&&str| {
         !library.files.is_empty() && **name != "reallocarray" && !library.exports.contains(**name)
     };
-    let files = library.files.iter();
+    let files = library.files.iter().chain(build.map(|it| &it.program));
     let told = match subject.refused {
         Some(_) => None,
         None => told_version(guest, subject)?,
@@ -622,7 +636,9 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
             .clone()
             .map(|file| build::hash_of_file(file))
             .collect::<Result<_>>()?,
-        build_ids: files
+        build_ids: library
+            .files
+            .iter()
             .map(|file| Ok(build::inspect::inspect_any(file)?.build_id))
             .collect::<Result<_>>()?,
         environment: allocator.environment.clone(),

@@ -12,10 +12,10 @@ use super::reached::{
     ReachFile,
 };
 use super::server::Drive;
-use super::{CommandRunner, Tools};
+use super::{CommandRunner, SERVED_BY, Tools};
 use crate::build::command::recognise;
 use crate::build::find_library;
-use crate::catalog::joined;
+use crate::catalog::{Source, joined};
 use crate::execute::child::monotonic_ns_after;
 use crate::execute::exec_tracer::{FoundPrograms, Preloaded, resolved, search};
 use crate::execute::handed::Handed;
@@ -44,16 +44,82 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
+    /// What the check of the baseline asks beside, and that of each variant: its time in malloc, or how it asks for memory.
+    pub(super) fn probed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+        let mut untimed = |why: String| _ = measurement.notes.insert(UNTIMED.into(), why);
+        if let Some(why) = self.silent() {
+            untimed(why.to_owned());
+            return self.asked(measurement, plain);
+        }
+        let is_first = self.is_first_variant();
+        match self.variant().map(|variant| &variant.inside[..]) {
+            None | Some([]) => {
+                self.sized(measurement)?;
+                self.timed(measurement, plain, is_first)?;
+            }
+            Some(inside) => untimed(format!("it has {} inside", joined(inside, ", "))),
+        }
+        // A variant as it is built is not reached by any allocator, and need not be.
+        match self.subject.allocator.source {
+            Source::AsCalled => Ok(()),
+            _ if !is_first => Ok(()),
+            _ => self.searched(measurement, plain),
+        }
+    }
+
+    /// Runs one process that is traced through each system call, and notes how it asks for memory beside what its file shows.
+    fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+        self.prepare()?;
+        let nothing = Path::new("/none");
+        let libraries = Preloaded {
+            witness: nothing,
+            serves: nothing,
+            counts: true,
+        };
+        let (found, _) = self.traced(&self.subject.environment(), libraries, plain, None)?;
+        let executed = |pid: &i32| found.executed.iter().any(|one| one.pid == *pid);
+        let own = found.asked.iter().filter(|(pid, _)| executed(pid));
+        let (brk, mmap) = own.fold((0, 0), |(brk, mmap), (_, it)| {
+            (brk + it.brk, mmap + it.mmap)
+        });
+        let least = found.cut.as_ref().map_or("", |_| "at least ");
+        let notes = &mut measurement.notes;
+        let served_by = notes.entry(SERVED_BY.into()).or_default();
+        *served_by += &format!("; {least}{brk} calls of brk and {mmap} of mmap ask for its memory");
+        Ok(())
+    }
+
+    /// Runs one process that is traced, of a server with its client.
+    fn traced<'r>(
+        &'r self,
+        variables: &BTreeMap<String, String>,
+        libraries: Preloaded<'_>,
+        plain: &Ran,
+        counts: Option<&'r ReachFile>,
+    ) -> Result<(FoundPrograms, Option<Drive<'r>>)> {
+        let mut launch = self.launch(&["inherit", "held"], variables)?;
+        launch.command.stdout(nowhere()?).stderr(nowhere()?);
+        let wall = Duration::from_nanos(plain.end.launched.wall_ns);
+        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
+        let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
+        if let Some(drive) = &mut drive {
+            drive.reach = counts;
+        }
+        let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
+        let found = search(launch.command, libraries, limit, self.stop, &mut look)?;
+        Ok((found, drive))
+    }
+
     /// Runs one process in which glibc serves and the requested sizes are counted, if a heap is to
     /// be aged with them.
-    pub(super) fn sized(&self, measurement: &mut Measurement) -> Result<()> {
+    fn sized(&self, measurement: &mut Measurement) -> Result<()> {
         let Some(aging) = self.tools.aging.as_ref().filter(|_| self.job.counts_sizes) else {
             return Ok(());
         };
         self.prepare()?;
         let sizes = SizesFile::new()?;
         self.start(
-            below(&aging.sizes, &libc()?, sizes.variable()),
+            self.below(&aging.sizes, &libc()?, sizes.variable()),
             None,
             None,
             None,
@@ -63,7 +129,7 @@ impl CommandRunner<'_> {
 
     /// Runs one process in which glibc serves and its calls are timed; and another one in which they
     /// take longer, which shows whether the command's time follows from its work.
-    pub(super) fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+    fn timed(&self, measurement: &mut Measurement, plain: &Ran, slower: bool) -> Result<()> {
         let libc = libc()?;
         let (timed, calls) = match self.timed_at(&libc, None, plain)? {
             Ok(timed) => timed,
@@ -75,7 +141,10 @@ impl CommandRunner<'_> {
         };
         // What has so much to do makes up for it afterwards, and takes longer than that in all.
         let slow_for_ns = timed.end.launched.wall_ns * 3 / 2;
-        if let Some(slower_ns) = calls.slower_ns(timed.cpu_ns())
+        // What is judged by a number of its own may run for a fixed time.
+        if slower
+            && self.command.values.is_empty()
+            && let Some(slower_ns) = calls.slower_ns(timed.cpu_ns())
             && let Ok((slower, fewer)) =
                 self.timed_at(&libc, Some((slower_ns, slow_for_ns)), plain)?
         {
@@ -103,7 +172,7 @@ impl CommandRunner<'_> {
     ) -> Result<Result<(Ran, Calls), Outcome>> {
         self.prepare()?;
         let times = Times::new()?;
-        let mut variables = below(&self.tools.timer, libc, times.variable());
+        let mut variables = self.below(&self.tools.timer, libc, times.variable());
         if let Some((by_ns, for_ns)) = slower_ns {
             let until_ns = monotonic_ns_after(Duration::from_nanos(for_ns));
             variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
@@ -127,31 +196,23 @@ impl CommandRunner<'_> {
 
     /// Runs one process that is traced through each fork and exec of its tree. glibc serves it, and
     /// what a preloaded allocator would serve is counted.
-    pub(super) fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+    fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
         let log = Handed::new()?;
         let counts = ReachFile::new()?;
         let Tools { witness, reach, .. } = self.tools;
-        let mut variables = below(reach, &libc()?, counts.variable());
+        let mut variables = self.below(reach, &libc()?, counts.variable());
         let preload = format!("{}:{}", variables["LD_PRELOAD"], witness.display());
         variables.extend([
             ("LD_PRELOAD".into(), preload),
             ("HEAPMARK_WITNESS".into(), log.told()),
         ]);
-        let mut launch = self.launch(&["inherit", "held"], &variables)?;
-        launch.command.stdout(nowhere()?).stderr(nowhere()?);
-        let wall = Duration::from_nanos(plain.end.launched.wall_ns);
-        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
-        let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
-        if let Some(drive) = &mut drive {
-            drive.reach = Some(&counts);
-        }
-        let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let preloaded = Preloaded {
             witness,
             serves: reach,
+            counts: false,
         };
-        let found = search(launch.command, preloaded, limit, self.stop, &mut look)?;
+        let (found, mut drive) = self.traced(&variables, preloaded, plain, Some(&counts))?;
         let witnessed = malloc_probe::parse(&log.text());
         let silent = Silent::among(&found.executed, &witnessed);
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
@@ -193,6 +254,21 @@ impl CommandRunner<'_> {
         let words = listed(untold.map(|(program, one)| one.words_in(program)));
         let notes = &mut measurement.notes;
         notes.extend(words.map(|words| (BEYOND.into(), words)));
+    }
+
+    /// The variables of a process in which a library sees all calls that glibc serves, with those of its variant. libc comes before
+    /// any allocator that the program is linked to, for functions that the library does not define.
+    fn below(
+        &self,
+        library: &Path,
+        libc: &Path,
+        variable: (String, String),
+    ) -> BTreeMap<String, String> {
+        let own = self.variant().map(|variant| variant.environment.clone());
+        let mut variables = own.unwrap_or_default();
+        let preload = format!("{}:{}", library.display(), libc.display());
+        variables.extend([("LD_PRELOAD".to_owned(), preload), variable]);
+        variables
     }
 
     fn prepare(&self) -> Result<()> {
@@ -268,11 +344,4 @@ fn listed(words: impl Iterator<Item = String>) -> Option<String> {
 
 fn libc() -> Result<PathBuf> {
     find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")
-}
-
-/// The variables of a process in which a library sees all calls that glibc serves. libc comes before
-/// any allocator that the program is linked to, for functions that the library does not define.
-fn below(library: &Path, libc: &Path, variable: (String, String)) -> BTreeMap<String, String> {
-    let preload = format!("{}:{}", library.display(), libc.display());
-    [("LD_PRELOAD".to_owned(), preload), variable].into()
 }

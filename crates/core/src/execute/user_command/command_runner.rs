@@ -1,7 +1,7 @@
 //! A command, its allocator, and the environment that it runs in.
 
 use crate::execute::{Job, Subject};
-use crate::plan::UserCommand;
+use crate::plan::{CommandVariant, UserCommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -37,7 +37,8 @@ pub struct CommandRunner<'a> {
     pub subject: &'a Subject,
     /// Whether two of its processes at a time would write to the same files.
     pub shares_files: bool,
-    /// Whether that is the baseline, or its A/A copy.
+    /// Whether that is the row which the command's other rows must do the same as, or its A/A copy: the baseline, or the first
+    /// of a variant's.
     pub is_baseline: bool,
     /// Environment padding, and whether this is a check.
     pub job: &'a Job,
@@ -50,6 +51,21 @@ pub struct CommandRunner<'a> {
 }
 
 impl CommandRunner<'_> {
+    /// The variant that it runs, if rows are variants.
+    pub(super) fn variant(&self) -> Option<&CommandVariant> {
+        self.command.variant(self.subject.variant.as_deref())
+    }
+
+    /// Whether it runs what the baseline of the run does.
+    pub(super) fn is_first_variant(&self) -> bool {
+        self.variant() == self.command.variants.first()
+    }
+
+    /// Why nothing can be preloaded into it, so that no process of it reports what serves it.
+    pub(super) fn silent(&self) -> Option<&str> {
+        self.variant()?.silent.as_deref()
+    }
+
     /// The user's own environment without settings that configure allocators: with them, rows would
     /// measure something else than their names say, and two allocators in one process would prove
     /// nothing.

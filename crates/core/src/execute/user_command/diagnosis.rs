@@ -25,11 +25,8 @@ impl CommandRunner<'_> {
         if let Some(why) = malloc_probe::unproven(self.subject, &ran.witnessed) {
             return Ok(Some(Outcome::NotLoaded { why }));
         }
-        let phase = if ran.witnessed.is_empty() {
-            Phase::Load
-        } else {
-            Phase::Run
-        };
+        let is_unproven = ran.witnessed.is_empty() && self.silent().is_none();
+        let phase = if is_unproven { Phase::Load } else { Phase::Run };
         if let Some(served) = &ran.served {
             let fault = served.fault.clone();
             return Ok(fault.or(self.other_output(ran, reference)?));
@@ -37,7 +34,7 @@ impl CommandRunner<'_> {
         let Some(code) = ran.end.code() else {
             return Ok(ran.end.outcome(phase, None));
         };
-        if ran.witnessed.is_empty() {
+        if is_unproven {
             let outcome = ran.end.outcome(phase, None);
             let why = "no process of the command reported which library serves its malloc";
             let why = match &ran.unreported {
@@ -57,7 +54,8 @@ impl CommandRunner<'_> {
             }
             let (baseline, wanted) = (&reference.baseline.allocator.name, reference.code);
             let words = ran.end.last_words();
-            let what = if self.is_baseline {
+            let is_own = reference.baseline.variant == self.subject.variant;
+            let what = if self.is_baseline && is_own {
                 let what = format!(
                     "a later run of it ended otherwise than its first: exit code {code}, not {wanted}"
                 );

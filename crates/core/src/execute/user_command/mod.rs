@@ -12,10 +12,12 @@ mod in_malloc;
 mod last_words;
 mod malloc_probe;
 mod output;
+mod own_values;
 mod process;
 mod reached;
 mod scheduling;
 mod server;
+mod tools;
 mod trees;
 mod written_files;
 
@@ -40,9 +42,11 @@ pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
 pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE, SLOWER_CALLS, SLOWER_WALL};
+pub use own_values::{VALUE_COST, unreadable};
 pub use reached::{
     ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
 };
+pub use tools::{TOOLS, Tool};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
@@ -89,18 +93,23 @@ impl Reference {
 }
 
 impl CommandRunner<'_> {
-    /// Runs the command to define what every allocator must reproduce.
-    pub fn reference(&self) -> StepResult<Reference> {
-        let (mut ran, mut changed) = self.with_changes()?;
+    /// Runs the command to define what every allocator must reproduce. A variant must itself end and print `like` the
+    /// baseline.
+    pub fn reference(&self, like: Option<&Reference>) -> StepResult<Reference> {
+        let wanted_output = like.and_then(|like| like.printed.as_ref());
+        let (mut ran, mut changed) = self.with_changes(wanted_output)?;
         // A cache is written once, and others may write here, too.
         if changed.is_some()
-            && let Ok((_, again)) = self.with_changes()
+            && let Ok((_, again)) = self.with_changes(wanted_output)
         {
             changed = again;
         }
         let code = ran.end.code().unwrap_or_default();
         let wanted = self.command.expect_exit.unwrap_or(0);
-        let mut fault = self.fault(&mut ran, None)?;
+        let mut fault = self.fault(&mut ran, like)?;
+        if fault.is_none() {
+            fault = self.valued(ran.before.as_ref(), &ran.end, &mut Measurement::default());
+        }
         if self.command.client.is_none() && code != wanted {
             let phase = Phase::Run.word().into();
             fault.get_or_insert(Outcome::Exit { code, phase });
@@ -110,7 +119,7 @@ impl CommandRunner<'_> {
             return Err(EarlyEnd::Attempt(attempt.into()));
         }
         let printed = match ran.output.take() {
-            None => None,
+            None => wanted_output.cloned(),
             Some(output) => Some(Arc::new(output.end()?.0)),
         };
         let reference = Reference {
@@ -130,13 +139,13 @@ impl CommandRunner<'_> {
     }
 
     /// Runs the command, and looks for a file below its folder that changed meanwhile.
-    fn with_changes(&self) -> StepResult<(Ran, Option<PathBuf>)> {
+    fn with_changes(&self, wanted: Option<&Arc<Printed>>) -> StepResult<(Ran, Option<PathBuf>)> {
         let files = || {
             self.shares_files
                 .then(|| Files::below(&self.command.folder))
         };
         let before = files();
-        let ran = self.plain(None, None)?;
+        let ran = self.plain(None, wanted)?;
         let changed = before.zip(files());
         Ok((
             ran,
@@ -280,6 +289,9 @@ impl CommandRunner<'_> {
             Err(outcome) => return Ok(self.attempt(outcome, ran, Measurement::default())),
         };
         let mut measurement = measurement(launched, &ran);
+        if let Some(outcome) = self.valued(ran.before.as_ref(), &ran.end, &mut measurement) {
+            return Ok(self.attempt(outcome, ran, Measurement::default()));
+        }
         measurement.figures.extend(littered);
         let notes = &mut measurement.notes;
         if !ran.digest.is_empty() {
@@ -296,11 +308,14 @@ impl CommandRunner<'_> {
                 let place = process.proof.owners.get("malloc")?;
                 Some(process.proof.objects[*place].path.as_str())
             });
-            let owners: BTreeSet<&str> = owners.collect();
+            let inside = self.variant().map_or(&[][..], |it| &it.inside);
+            let owners: BTreeSet<&str> = owners.chain(inside.iter().map(String::as_str)).collect();
             notes.insert(SERVED_BY.into(), joined(owners, ", "));
         }
         let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
-        if self.job.check && !is_aged && allocator.name == reference.baseline.allocator.name {
+        let is_as_built = matches!(allocator.source, Source::AsCalled) && self.variant().is_some();
+        let is_of_baseline = allocator.name == reference.baseline.allocator.name;
+        if self.job.check && !is_aged && (is_of_baseline || is_as_built) {
             let writes = reference.writes.clone();
             measurement
                 .notes
@@ -308,9 +323,7 @@ impl CommandRunner<'_> {
             let becomes = self.becomes(&ran.witnessed);
             let becomes = becomes.map(|program| (BECOMES.into(), program.into()));
             measurement.notes.extend(becomes);
-            self.sized(&mut measurement)?;
-            self.timed(&mut measurement, &ran)?;
-            self.searched(&mut measurement, &ran)?;
+            self.probed(&mut measurement, &ran)?;
         }
         Ok(self.attempt(Outcome::Ok, ran, measurement))
     }
@@ -345,30 +358,25 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
         launched.wall_ns = served.client.wall_ns;
         (launched.user_ns, launched.sys_ns) = (served.used.cpu_ns, 0);
     }
-    let figures = [
-        ("processes", ran.witnessed.len() as f64),
-        ("largest_process_rss_bytes", launched.max_rss_bytes as f64),
-    ];
     // The whole command is one operation.
-    let mut measurement = Measurement {
-        figures: figures
-            .map(|(name, value)| (name.to_string(), value))
-            .into(),
-        ..Measurement::of_whole_process(&launched, 1)
-    };
+    let mut measurement = Measurement::of_whole_process(&launched, 1);
     let end_rss_bytes = match &ran.served {
         Some(served) => Some(served.used.rss_bytes),
         None => ran.end_rss_bytes,
     };
     let served = ran.served.as_ref();
+    // What nothing can be preloaded into does not report its processes.
+    let processes = Some(ran.witnessed.len() as u64).filter(|count| *count > 0);
     let told = [
+        ("processes", processes),
+        ("largest_process_rss_bytes", Some(launched.max_rss_bytes)),
         ("end_rss_bytes", end_rss_bytes),
         (
             "rest_rss_bytes",
             served.and_then(|served| served.rest_rss_bytes),
         ),
     ];
-    let told = told.map(|(name, bytes)| Some((name.to_owned(), bytes? as f64)));
+    let told = told.map(|(name, value)| Some((name.to_owned(), value? as f64)));
     measurement.figures.extend(told.into_iter().flatten());
     let left_behind = launched.left_behind;
     if left_behind > 0 {

@@ -6,6 +6,7 @@ use super::in_malloc::Times;
 use super::last_words::with_words;
 use super::malloc_probe::{self, Witnessed};
 use super::output::{OutputReader, Printed, nowhere};
+use super::own_values::Before;
 use super::scheduling::Scheduling;
 use super::server::{Drive, Served};
 use crate::build::input::renew;
@@ -44,6 +45,8 @@ pub struct Ran {
     pub served: Option<Served>,
     /// What aged its heap, in a run of aged heaps.
     pub litter: Option<LitterFile>,
+    /// Where the numbers stand that it reports of itself.
+    pub(super) before: Option<Before>,
 }
 
 impl Ran {
@@ -97,6 +100,17 @@ impl CommandRunner<'_> {
         let output = read
             .then(|| OutputReader::new(wanted.cloned()))
             .transpose()?;
+        let (output, mut stdout) = output.unzip();
+        // A file, so that no process waits for a reader.
+        let printed = self.reads_values_of_stdout();
+        let printed = printed
+            .then(|| stream_file("heapmark-stdout"))
+            .transpose()?;
+        if let Some(file) = &printed {
+            let file = file.try_clone().context("cannot duplicate a memory file")?;
+            stdout = Some(file.into());
+        }
+        let before = self.before_values(printed);
         let seed = self.job.seed;
         let litter = self.job.litter.as_ref();
         let litter = litter
@@ -104,7 +118,7 @@ impl CommandRunner<'_> {
             .transpose()?;
         let mut variables = self.variables(&log);
         variables.extend(litter.iter().map(LitterFile::variable));
-        let ran = self.start(variables, look, output, None)?;
+        let ran = self.start(variables, look, stdout, None)?;
         let told = log.text();
         let witnessed = malloc_probe::parse(&told);
         let cut = || (!told.is_empty()).then(|| "the report was cut off".to_owned());
@@ -120,6 +134,8 @@ impl CommandRunner<'_> {
             end_rss_bytes: malloc_probe::resident_at_end(&told),
             scheduled,
             litter,
+            output,
+            before: Some(before),
             ..ran
         })
     }
@@ -169,6 +185,9 @@ impl CommandRunner<'_> {
             if let Some(value) = name.to_str().and_then(|name| variables.get_mut(name)) {
                 *value = settings::joined(&name.to_string_lossy(), &own.to_string_lossy(), value);
             }
+        }
+        if self.silent().is_some() {
+            return variables;
         }
         let witness = self.tools.witness.display().to_string();
         let preload = variables
@@ -220,12 +239,11 @@ impl CommandRunner<'_> {
         &self,
         variables: BTreeMap<String, String>,
         look: Option<Look<'_>>,
-        output: Option<(OutputReader, Stdio)>,
+        stdout: Option<Stdio>,
         times: Option<&Times>,
     ) -> Result<Ran> {
         let mut launch = self.launch(&["inherit"], &variables)?;
-        let (output, read) = output.unzip();
-        let mut stdout = read.map_or_else(nowhere, Ok)?;
+        let mut stdout = stdout.map_or_else(nowhere, Ok)?;
         let mut of_client = nowhere()?;
         // Of a server, it is the client that prints what can be compared.
         if self.command.client.is_some() {
@@ -257,13 +275,14 @@ impl CommandRunner<'_> {
         Ok(Ran {
             served: drive.map(|drive| drive.served(&end)),
             end,
-            output,
+            output: None,
             witnessed: Vec::new(),
             unreported: None,
             end_rss_bytes: None,
             scheduled: BTreeSet::new(),
             digest: Vec::new(),
             litter: None,
+            before: None,
         })
     }
 }

@@ -112,7 +112,14 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         [] => {
             let case = analysis.only_case()?;
             let heading = heading::heading_of(case);
-            let caption = format!("{heading}: time / {}", case.baseline);
+            let command = case.command.as_ref();
+            let own = command.and_then(|command| command.values.first());
+            let what = match own {
+                None => "time".to_owned(),
+                Some(value) if value.higher => format!("1 / {}", value.name),
+                Some(value) => value.name.clone(),
+            };
+            let caption = format!("{heading}: {what} / {}", case.baseline);
             (caption, of_case(case))
         }
         overall => (sheet::overall_heading(analysis), of_all(overall, analysis)),
@@ -204,11 +211,11 @@ fn of_case(case: &Table) -> Vec<Ranked> {
 }
 
 fn of_row(row: &TableRow) -> Option<Ranked> {
-    let time = row.time();
+    let time = row.ranked();
     let ratio = time.ratio.filter(|_| !row.role.is_companion())?;
     let verdict = match row.role {
         Role::Baseline => "baseline".into(),
-        _ => sheet::verdict(row, "ns_per_op").to_string(),
+        _ => sheet::verdict(row, time.metric.key).to_string(),
     };
     let new = Ranked::new(&row.allocator, ratio.ratio, ratio.interval);
     let is_clear = matches!(
@@ -219,7 +226,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
         holds: row.ratio("grown_bytes").map(|memory| memory.ratio),
         kernel: row
             .parts
-            .map(|parts| units::percent(parts.kernel_ns / time.spread.median)),
+            .map(|parts| units::percent(parts.kernel_ns / row.time().spread.median)),
         verdict,
         way: if is_clear { new.way } else { "" },
         shown: format!("{}{}", sheet::bound(row), new.shown),

@@ -1,8 +1,9 @@
 //! Reports on a user's command.
 
 use super::*;
+use crate::analyse::Verdict;
 use crate::analyse::analyse;
-use crate::plan::{Client, RealCommand, Target, UserCommand};
+use crate::plan::{Client, CommandVariant, RealCommand, Target, UserCommand};
 use crate::report::conclusion;
 use crate::store::Record;
 
@@ -448,4 +449,58 @@ fn a_real_program_without_numbers_under_the_baseline_is_not_one_that_needs_no_al
         .find(|line| line.starts_with("  redis"))
         .unwrap();
     assert!(line.contains("fail"), "{line}");
+}
+
+/// Two builds under two allocators, which take these times.
+fn crossed(of: impl Fn(&str, &str) -> f64) -> (String, Verdict) {
+    let rows = ["old+glibc", "old+je", "new+glibc", "new+je"];
+    let noise = |name: &str, block: u32| crate::analyse::fake_run::noise(name, block);
+    let mut lab = FakeRun::new(&rows, &["build"], 15).fill(|_, name, block| {
+        let (build, allocator) = name.trim_end_matches(" (copy)").split_once('+').unwrap();
+        of(build, allocator) * noise(name, block)
+    });
+    lab.run.plan.baseline = rows[0].into();
+    let case = &mut lab.run.plan.cases[0];
+    case.whole_process = true;
+    let variant = |name: &str| CommandVariant {
+        name: name.into(),
+        command: vec![format!("/bin/{name}")],
+        ..CommandVariant::default()
+    };
+    case.target = Target::Command(Box::new(UserCommand {
+        command: vec!["/bin/old".into()],
+        variants: vec![variant("old"), variant("new")],
+        ..UserCommand::default()
+    }));
+    let analysis = analyse(&lab.run, &lab.records);
+    let facts = analysis.cases[0].command.clone().unwrap();
+    let [found] = &facts.interactions[..] else {
+        panic!("{:?}", facts.interactions);
+    };
+    let sheets = crate::report::run::sheets(&analysis);
+    let both = sheets
+        .iter()
+        .find(|it| it.heading.contains("builds by allocators"));
+    let told = both.unwrap().notes[0].text.clone();
+    (told, found.verdict)
+}
+
+#[test]
+fn a_build_that_spoils_an_allocators_gain_is_an_interaction_and_one_that_keeps_it_is_none() {
+    let build = |name: &str| if name == "new" { 6.0 } else { 10.0 };
+    let allocator = |name: &str| if name == "je" { 0.5 } else { 1.0 };
+    let (told, verdict) = crossed(|new, je| build(new) * allocator(je));
+    assert_eq!(verdict, Verdict::Same, "{told}");
+    assert!(told.ends_with("the gains of the two add up"), "{told}");
+    // The new build makes no calls that an allocator could make faster.
+    let (told, verdict) = crossed(|new, je| match new {
+        "new" => 6.0,
+        _ => 10.0 * allocator(je),
+    });
+    assert_eq!(verdict, Verdict::Slower, "{told}");
+    let start = "interaction of new and je: 2.00";
+    assert!(
+        told.starts_with(start) && told.ends_with("they gain less than new and je each"),
+        "{told}"
+    );
 }

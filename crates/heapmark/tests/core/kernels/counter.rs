@@ -48,6 +48,7 @@ impl Counter {
             subject: Subject {
                 allocator,
                 library,
+                variant: None,
                 refused: None,
             },
             dir,

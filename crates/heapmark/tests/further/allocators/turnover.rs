@@ -43,6 +43,7 @@ fn it_does_not_grow(is_looked_at: impl Fn(&Allocator) -> bool) {
         let subject = Subject {
             allocator: allocator.clone(),
             library,
+            variant: None,
             refused: None,
         };
         let peak = |incarnations: u32, rounds: u32| {

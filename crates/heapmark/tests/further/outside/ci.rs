@@ -75,6 +75,11 @@ fn faults_of_a_workflow_and_of_an_action_are_found() {
 
 /// How the action's steps end, one after the other until one fails, and what they leave in the places that the service reads.
 fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
+    action_of(place, [old, new], "")
+}
+
+/// The same of builds of an application.
+fn action_of(place: &Place, [old, new]: [&Path; 2], variants: &str) -> (Option<i32>, String) {
     let folder = Path::new(env!("CARGO_BIN_EXE_heapmark")).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let input = |value: &str| {
@@ -83,6 +88,10 @@ fn action(place: &Place, old: &Path, new: &Path) -> (Option<i32>, String) {
             .replace("${{ inputs.new }}", new.to_str().unwrap())
             .replace("${{ inputs.workloads }}", "larson-mimalloc-bench")
             .replace("${{ inputs.threshold }}", "1%")
+            .replace("${{ inputs.budget }}", "10min")
+            .replace("${{ inputs.variants }}", variants)
+            .replace("${{ inputs.command }}", "")
+            .replace("${{ inputs.allocators }}", "")
     };
     let mut code = Some(0);
     for step in ours()["steps"].as_array().unwrap() {
@@ -146,6 +155,23 @@ fn the_action_fails_a_library_that_takes_more_instructions() {
     let (code, summary) = action(&place, &place.fake("honest"), &place.fake("wordy"));
     assert_eq!(code, Some(3), "{summary}");
     assert!(summary.contains("more"), "{summary}");
+}
+
+#[test]
+fn the_action_fails_an_application_that_got_slower() {
+    let place = Place::new();
+    let none = Path::new("");
+    // Four times the work.
+    let count =
+        |times: u32| format!("sh -c 'i=0; while [ $i -lt {times}0000 ]; do i=$((i+1)); done'");
+    let variants = format!("old={}\nnew={}\n", count(3), count(12));
+    let (code, summary) = action_of(&place, [none; 2], &variants);
+    assert_eq!(code, Some(3), "{summary}");
+    let again = "Again: `heapmark try ";
+    assert!(
+        summary.contains("| slower |") && summary.contains(again),
+        "{summary}"
+    );
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn subject(name: &str) -> Subject {
     Subject {
         allocator,
         library,
+        variant: None,
         refused: None,
     }
 }

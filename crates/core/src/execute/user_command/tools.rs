@@ -1,0 +1,412 @@
+//! How known tools write what they have measured: a reader each. The number is what the tool itself shows as its result; of
+//! repetitions in one text, each of them.
+
+use regex_lite::Regex;
+use serde_json::Value;
+
+/// Numbers in one text, each with the name of its benchmark.
+pub type Named = Vec<(String, f64)>;
+
+/// A tool whose output can be read.
+pub struct Tool {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The name of its number.
+    pub value: &'static str,
+    /// What it is measured in.
+    pub unit: &'static str,
+    /// Whether more of it is better.
+    pub higher: bool,
+    /// What is read, in a few words.
+    pub about: &'static str,
+    /// The numbers in a text.
+    pub read: fn(&str) -> Result<Named, String>,
+}
+
+/// A tool of which less is better.
+const fn time(
+    name: &'static str,
+    unit: &'static str,
+    about: &'static str,
+    read: fn(&str) -> Result<Named, String>,
+) -> Tool {
+    Tool {
+        name,
+        value: "time",
+        unit,
+        higher: false,
+        about,
+        read,
+    }
+}
+
+/// A tool of which more is better.
+const fn rate(
+    name: &'static str,
+    value: &'static str,
+    about: &'static str,
+    read: fn(&str) -> Result<Named, String>,
+) -> Tool {
+    Tool {
+        name,
+        value,
+        unit: "1/s",
+        higher: true,
+        about,
+        read,
+    }
+}
+
+/// All of them.
+pub const TOOLS: [Tool; 11] = [
+    time(
+        "hyperfine",
+        "s",
+        "JSON of --export-json: each time",
+        hyperfine,
+    ),
+    time(
+        "criterion",
+        "ns",
+        "estimates.json: the slope, or the mean where there is none",
+        criterion,
+    ),
+    time(
+        "google-benchmark",
+        "ns",
+        "JSON: real_time of each repetition",
+        google_benchmark,
+    ),
+    time(
+        "pytest-benchmark",
+        "s",
+        "JSON of --benchmark-json: each round, or the median",
+        pytest_benchmark,
+    ),
+    time(
+        "jmh",
+        "s",
+        "JSON of -rff, modes avgt, sample and ss: each iteration",
+        jmh_times,
+    ),
+    rate(
+        "jmh-throughput",
+        "operations",
+        "JSON of -rff, mode thrpt: each iteration",
+        jmh_rates,
+    ),
+    rate("wrk", "requests", "text: Requests/sec", |text| {
+        by_regex(r"Requests/sec:\s+([0-9.]+)", text)
+    }),
+    rate("oha", "requests", "JSON or text: requests per second", oha),
+    rate(
+        "redis-benchmark",
+        "requests",
+        "text of -q or --csv: requests per second of each test",
+        redis_benchmark,
+    ),
+    rate(
+        "pgbench",
+        "transactions",
+        "text: tps without connecting",
+        pgbench,
+    ),
+    rate("ab", "requests", "text: Requests per second", |text| {
+        by_regex(r"Requests per second:\s+([0-9.]+)", text)
+    }),
+];
+
+/// The tool of this name.
+pub fn named(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// The entries of an array that must be there.
+fn entries<'v>(document: &'v Value, key: &str) -> Result<&'v Vec<Value>, String> {
+    let array = if key.is_empty() {
+        document
+    } else {
+        &document[key]
+    };
+    array
+        .as_array()
+        .ok_or_else(|| format!("no array {key} in its JSON"))
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The numbers of an array, or the one that stands in its place.
+fn each(name: &str, numbers: &Value, or: &Value, times: f64) -> Result<Named, String> {
+    let own = |number: f64| (name.to_owned(), number * times);
+    let many = numbers.as_array().filter(|many| !many.is_empty());
+    match (many, or.as_f64()) {
+        (Some(many), _) => {
+            let read = |one: &Value| one.as_f64().map(own);
+            let all = many
+                .iter()
+                .map(|one| read(one).ok_or_else(|| format!("{one} of {name} is no number")));
+            all.collect()
+        }
+        (None, Some(one)) => Ok(vec![own(one)]),
+        (None, None) => Err(format!("{name} has no number")),
+    }
+}
+
+fn joined(all: impl Iterator<Item = Result<Named, String>>) -> Result<Named, String> {
+    let all: Vec<Named> = all.collect::<Result<_, _>>()?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn hyperfine(document: &str) -> Result<Named, String> {
+    let document = json(document)?;
+    let results = entries(&document, "results")?.iter();
+    joined(results.map(|one| each(text(one, "command"), &one["times"], &one["median"], 1.0)))
+}
+
+fn criterion(document: &str) -> Result<Named, String> {
+    let document = json(document)?;
+    let slope = &document["slope"]["point_estimate"];
+    let mean = &document["mean"]["point_estimate"];
+    let estimate = if slope.is_number() { slope } else { mean };
+    each("criterion's estimate", &Value::Null, estimate, 1.0)
+}
+
+fn google_benchmark(document: &str) -> Result<Named, String> {
+    let document = json(document)?;
+    let all = entries(&document, "benchmarks")?.iter();
+    // Means and medians of repetitions are made of these.
+    let own = all.filter(|one| text(one, "run_type") != "aggregate");
+    joined(own.map(|one| {
+        let name = match text(one, "run_name") {
+            "" => text(one, "name"),
+            name => name,
+        };
+        if one["error_occurred"] == true {
+            return Err(format!("{name} failed: {}", text(one, "error_message")));
+        }
+        let ns = match text(one, "time_unit") {
+            "s" => 1e9,
+            "ms" => 1e6,
+            "us" => 1e3,
+            _ => 1.0,
+        };
+        each(name, &Value::Null, &one["real_time"], ns)
+    }))
+}
+
+fn pytest_benchmark(document: &str) -> Result<Named, String> {
+    let document = json(document)?;
+    let all = entries(&document, "benchmarks")?.iter();
+    joined(all.map(|one| {
+        let stats = &one["stats"];
+        each(text(one, "name"), &stats["data"], &stats["median"], 1.0)
+    }))
+}
+
+fn jmh_times(document: &str) -> Result<Named, String> {
+    jmh(document, false)
+}
+
+fn jmh_rates(document: &str) -> Result<Named, String> {
+    jmh(document, true)
+}
+
+/// In seconds, or operations per second.
+fn jmh(document: &str, rates: bool) -> Result<Named, String> {
+    let document = json(document)?;
+    let all = entries(&document, "")?.iter();
+    joined(all.map(|one| {
+        let (name, mode) = (text(one, "benchmark"), text(one, "mode"));
+        if (mode == "thrpt") != rates {
+            let other = if rates { "jmh" } else { "jmh-throughput" };
+            return Err(format!("{name} has mode {mode}: --value-of {other}"));
+        }
+        let metric = &one["primaryMetric"];
+        let unit = text(metric, "scoreUnit");
+        let second = |unit: &str| match unit {
+            "s" => Some(1.0),
+            "ms" => Some(1e-3),
+            "us" => Some(1e-6),
+            "ns" => Some(1e-9),
+            "min" => Some(60.0),
+            _ => None,
+        };
+        let seconds = match rates {
+            true => unit.strip_prefix("ops/").and_then(second).map(f64::recip),
+            false => unit.strip_suffix("/op").and_then(second),
+        };
+        let times = seconds.ok_or_else(|| format!("{name} is in {unit:?}"))?;
+        // An array for each fork.
+        let forks = metric["rawData"].as_array();
+        let raw = forks.map(|forks| {
+            forks
+                .iter()
+                .filter_map(Value::as_array)
+                .flatten()
+                .cloned()
+                .collect()
+        });
+        each(
+            name,
+            &Value::Array(raw.unwrap_or_default()),
+            &metric["score"],
+            times,
+        )
+    }))
+}
+
+fn oha(document: &str) -> Result<Named, String> {
+    match json(document) {
+        Ok(document) => each(
+            "oha",
+            &Value::Null,
+            &document["summary"]["requestsPerSec"],
+            1.0,
+        ),
+        Err(_) => by_regex(r"Requests/sec:\s+([0-9.]+)", document),
+    }
+}
+
+fn redis_benchmark(document: &str) -> Result<Named, String> {
+    let lines =
+        r#"(?m)^(?:.*\r)?"?([^"\r\n:]+?)(?:: |","|" *, *")([0-9.]+)(?: requests per second|")"#;
+    let lines = Regex::new(lines).map_err(|error| error.to_string())?;
+    let found = lines.captures_iter(document);
+    found
+        .map(|found| Ok((found[1].trim().to_owned(), number(&found[2])?)))
+        .collect()
+}
+
+fn pgbench(document: &str) -> Result<Named, String> {
+    // Before version 14 there were two lines.
+    let without = r"tps = ([0-9.]+) \((?:without initial connection time|excluding connections establishing)\)";
+    by_regex(without, document)
+}
+
+/// All that the group captures.
+pub(super) fn by_regex(expression: &str, text: &str) -> Result<Named, String> {
+    let regex = Regex::new(expression).map_err(|error| error.to_string())?;
+    let numbers = regex.captures_iter(text).filter_map(|found| found.get(1));
+    numbers
+        .map(|found| Ok((String::new(), number(found.as_str())?)))
+        .collect()
+}
+
+/// A number as programs print it.
+pub(super) fn number(text: &str) -> Result<f64, String> {
+    let plain = text.trim();
+    plain.parse().map_err(|_| format!("{plain:?} is no number"))
+}
+
+pub(super) fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What these tools of Debian 12, PyPI and crates.io wrote; of two JSON documents the part about the machine is cut off.
+    macro_rules! written {
+        ($name:literal) => {
+            include_str!(concat!("outputs/", $name))
+        };
+    }
+
+    /// The number of a benchmark, and of how many repetitions it is the median.
+    fn read(tool: &str, text: &str, benchmark: &str) -> (f64, usize) {
+        let found = (named(tool).unwrap().read)(text).unwrap();
+        let own = found.iter().filter(|(name, _)| name == benchmark);
+        let numbers: Vec<f64> = own.map(|(_, number)| *number).collect();
+        (heapmark_stats::median(&numbers).unwrap(), numbers.len())
+    }
+
+    #[test]
+    fn what_each_tool_writes_is_read_as_it_shows_it() {
+        assert_eq!(
+            read("hyperfine", written!("hyperfine.json"), "ls /usr/bin"),
+            (0.007_797_174, 5)
+        );
+        let google = written!("google-benchmark.json");
+        let (ns, repetitions) = read("google-benchmark", google, "BM_vector/4096");
+        assert_eq!(
+            ((ns * 1e3).round(), repetitions),
+            (6_030_641.0, 3),
+            "microseconds there"
+        );
+        let (s, rounds) = read(
+            "pytest-benchmark",
+            written!("pytest-benchmark.json"),
+            "test_list",
+        );
+        assert_eq!(((s * 1e9).round(), rounds), (15_037.0, 5));
+        assert_eq!(read("wrk", written!("wrk.txt"), ""), (989.22, 1));
+        assert_eq!(read("ab", written!("ab.txt"), ""), (1096.96, 1));
+        assert_eq!(
+            read("pgbench", written!("pgbench.txt"), ""),
+            (164.098525, 1)
+        );
+        for text in [
+            written!("redis-benchmark.txt"),
+            written!("redis-benchmark.csv"),
+        ] {
+            assert_eq!(read("redis-benchmark", text, "GET"), (62500.0, 1));
+        }
+        assert_eq!(
+            read("redis-benchmark", written!("redis-benchmark.csv"), "SET"),
+            (60606.06, 1)
+        );
+        let (ns, _) = read(
+            "criterion",
+            written!("criterion.json"),
+            "criterion's estimate",
+        );
+        assert!((1.0..1e6).contains(&ns), "{ns}");
+    }
+
+    /// After the documents of tools that no registry of ours has.
+    #[test]
+    fn what_jmh_and_oha_are_said_to_write_is_read() {
+        let jmh = |mode: &str, unit: &str| {
+            format!(
+                "[{{\"benchmark\": \"a.B.c\", \"mode\": \"{mode}\", \"primaryMetric\": {{\"score\": 2.0, \
+                 \"scoreUnit\": \"{unit}\", \"rawData\": [[1.0, 2.0], [3.0]]}}}}]"
+            )
+        };
+        assert_eq!(read("jmh", &jmh("avgt", "ms/op"), "a.B.c"), (2e-3, 3));
+        assert_eq!(
+            read("jmh-throughput", &jmh("thrpt", "ops/ms"), "a.B.c"),
+            (2e3, 3)
+        );
+        let other = (named("jmh").unwrap().read)(&jmh("thrpt", "ops/s"));
+        assert_eq!(
+            other.unwrap_err(),
+            "a.B.c has mode thrpt: --value-of jmh-throughput"
+        );
+        let oha = "{\"summary\": {\"requestsPerSec\": 1234.5}}";
+        assert_eq!(read("oha", oha, "oha"), (1234.5, 1));
+        assert_eq!(
+            read("oha", "  Requests/sec:\t1234.5678\n", ""),
+            (1234.5678, 1)
+        );
+    }
+
+    #[test]
+    fn a_text_of_something_else_has_no_number() {
+        for tool in &TOOLS {
+            let found = (tool.read)("{\"results\": 3}");
+            assert!(
+                found.as_ref().map_or(true, Vec::is_empty),
+                "{}: {found:?}",
+                tool.name
+            );
+            assert!(
+                (tool.read)("").map_or(true, |found| found.is_empty()),
+                "{}",
+                tool.name
+            );
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A run as text for a pull request: at most 12 lines that say what was compared, how sure the answer is, where it was measured,
+//! and how to measure it again.
+
+use super::conclusion::conclusion;
+use super::document::Sheet;
+use super::machine::machine_name;
+use super::render::{escaped, row};
+use super::text::{count, join};
+use super::{sheet, timed};
+use crate::analyse::Analysis;
+use crate::catalog::Source;
+use crate::execute::Subject;
+use crate::plan::{OwnValue, ReadValue, UserCommand};
+use crate::store::RunFile;
+use std::collections::BTreeSet;
+
+/// Rows of the table: with verdict, heads, machine, versions and command they are twelve lines.
+const MOST_ROWS: usize = 5;
+
+/// The answer, a table, what was measured where, and the command.
+pub fn pr(run: &RunFile, analysis: &Analysis) -> String {
+    let mut lines = vec![
+        format!("**{}**", escaped(&conclusion(analysis))),
+        String::new(),
+    ];
+    lines.extend(table(analysis));
+    lines.push(String::new());
+    lines.push(format!("{}; {}.", measured(run, analysis), releases(run)));
+    lines.push(format!("Again: `{}`", again(run)));
+    lines.join("\n") + "\n"
+}
+
+/// The table of the only case, or over all cases.
+fn table(analysis: &Analysis) -> Vec<String> {
+    let Sheet { columns, rows, .. } = match analysis.only_case() {
+        Some(case) => timed::in_brief(case, analysis),
+        None => sheet::overall(analysis),
+    };
+    let line = |row: String| row.trim_end().to_owned();
+    let mut lines = vec![line(row(&columns)), "|---".repeat(columns.len()) + "|"];
+    lines.extend(rows.iter().take(MOST_ROWS).map(|cells| line(row(cells))));
+    let more = rows.len().saturating_sub(MOST_ROWS);
+    if more > 0
+        && let Some(last) = lines.last_mut()
+    {
+        *last += &format!(" and {}", count(more, "more row"));
+    }
+    lines
+}
+
+fn measured(run: &RunFile, analysis: &Analysis) -> String {
+    let blocks = count(analysis.planned_blocks, "block");
+    let machine = machine_name(&run.machine);
+    let seen = &analysis.interference;
+    let noise = match seen.timed_disturbed {
+        0 => String::new(),
+        disturbed => format!(", {disturbed} of {} disturbed", count(seen.timed, "part")),
+    };
+    format!("heapmark {}, {blocks} on {machine}{noise}", run.heapmark)
+}
+
+/// What each row is: release and variables of an allocator, or the command of a build.
+fn releases(run: &RunFile) -> String {
+    let copy = run.plan.aa_copy.as_ref();
+    let infos = run
+        .allocators
+        .iter()
+        .filter(|info| Some(&info.name) != copy);
+    let subject = |name: &str| run.subjects.iter().find(|it| it.allocator.name == name);
+    let told = infos.map(|info| {
+        let is_build =
+            subject(&info.name).is_some_and(|it| matches!(it.allocator.source, Source::AsCalled));
+        let what = if is_build {
+            info.origin.clone()
+        } else {
+            info.released()
+        };
+        let variables = info.environment.iter().filter(|_| !is_build);
+        let variables = variables.map(|(name, value)| format!(" {name}={value}"));
+        format!("{} is {what}{}", info.name, variables.collect::<String>())
+    });
+    escaped(&join(told, ", "))
+}
+
+/// The command line that measures the same.
+fn again(run: &RunFile) -> String {
+    let mut words = vec!["heapmark".to_owned()];
+    let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
+    let Some(command) = commands.find(|command| command.real.is_none()) else {
+        words.extend(["run".to_owned(), run.suite.clone()]);
+        words.extend(allocators(&run.subjects, run));
+        let names: BTreeSet<&str> = run
+            .plan
+            .cases
+            .iter()
+            .map(|case| case.workload.as_str())
+            .collect();
+        if run.suite == "custom" {
+            words.extend(["-w".to_owned(), join(names, ",")]);
+        }
+        return typed(&words);
+    };
+    words.push("try".into());
+    let as_built = |it: &Subject| matches!(it.allocator.source, Source::AsCalled);
+    if !run.subjects.iter().any(as_built) {
+        words.extend(allocators(&run.subjects, run));
+    }
+    for value in &command.values {
+        words.extend(of_value(value));
+    }
+    for variant in &command.variants {
+        let line = UserCommand {
+            command: variant.command.clone(),
+            ..UserCommand::default()
+        };
+        words.extend([
+            "--variant".to_owned(),
+            format!("{}={}", variant.name, line.line()),
+        ]);
+        for (name, value) in &variant.environment {
+            words.extend([
+                "--variant-env".to_owned(),
+                format!("{}={name}={value}", variant.name),
+            ]);
+        }
+    }
+    let line = typed(&words);
+    match command.variants.is_empty() {
+        true => format!("{line} -- {}", command.line()),
+        false => line,
+    }
+}
+
+/// `-a glibc,mine=/path/lib.so`.
+fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let compared = subjects
+        .iter()
+        .filter(|it| run.plan.allocators.contains(&it.allocator.name));
+    for subject in compared {
+        let name = &subject.allocator.name;
+        // `build+allocator`.
+        let name = name.split_once('+').map_or(name.as_str(), |(_, name)| name);
+        let file = subject.library.files.first();
+        let word = match (&subject.allocator.source, file) {
+            (Source::Path { .. }, Some(file)) => format!("{name}={}", file.display()),
+            _ => name.to_owned(),
+        };
+        if !names.contains(&word) {
+            names.push(word);
+        }
+    }
+    vec!["-a".to_owned(), names.join(",")]
+}
+
+fn of_value(value: &OwnValue) -> Vec<String> {
+    let better = if value.higher { "higher" } else { "lower" };
+    let unit = match value.unit.as_str() {
+        "" => String::new(),
+        unit => format!(":{unit}"),
+    };
+    let head = format!("{}:{better}{unit}", value.name);
+    let mut words = match &value.read {
+        ReadValue::Regex(text) => vec!["--value".to_owned(), format!("{head}={text}")],
+        ReadValue::Json(path) => vec!["--value-json".to_owned(), format!("{head}={path}")],
+        ReadValue::Tool { tool, benchmark } => {
+            let benchmark = benchmark.iter().map(|name| format!(":{name}"));
+            vec![
+                "--value-of".to_owned(),
+                tool.clone() + &benchmark.collect::<String>(),
+            ]
+        }
+    };
+    words.extend(["--value-from".to_owned(), value.from.to_string()]);
+    words
+}
+
+fn typed(words: &[String]) -> String {
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}
