@@ -155,7 +155,8 @@ fn is_ours(path: &Path) -> bool {
         .is_ok_and(|data| match data.is_dir() {
             true => is_tag(&path.join(TAG)),
             false => {
-                is_tag(path) || data.is_file() && data.len() == 0 && path.ends_with(SHELVES[3])
+                is_tag(path)
+                    || data.is_file() && data.len() == 0 && path.ends_with("compiled-traces.lock")
             }
         })
 }

@@ -1,10 +1,11 @@
 //! The program of a Rust project, built once for each global allocator: from copies of its workspace in the cache, each with one
 //! module more. The project's own files are only read.
 
-use super::cache::{root, short_hash};
+use super::cache::{self, TAG, root, short_hash};
 use super::step::{Slots, Steps, output};
 use crate::catalog::{did_you_mean, joined};
 use crate::file::WithPath;
+use crate::store::RESULTS;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -116,7 +117,7 @@ pub fn build_with(
     binary.refuse_own_choice()?;
     let key = short_hash([binary.workspace.to_string_lossy().as_ref()]);
     let place = root()?.join("cargo").join(format!("{}-{key}", binary.name));
-    fs::create_dir_all(&place).with_path("cannot create", &place)?;
+    cache::make(&place).with_path("cannot create", &place)?;
     let lock = place.join("lock");
     let lock = File::create(&lock).with_path("cannot create", &lock)?;
     lock.lock()
@@ -252,7 +253,7 @@ impl Binary {
         }
     }
 
-    /// Its files, by paths below the workspace: without what cargo and git keep there.
+    /// Its files, by paths below the workspace: without what cargo, git and heapmark keep there.
     fn each_file(&self, each: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
@@ -261,11 +262,15 @@ impl Binary {
                 let entry = entry.with_path("cannot read", &full)?;
                 let path = folder.join(entry.file_name());
                 let kind = entry.file_type().with_path("cannot read", &path)?;
-                let is_made =
-                    || entry.path() == self.target || entry.path().join("CACHEDIR.TAG").exists();
+                let full = entry.path();
+                let is_made = || full == self.target || full.join(TAG).exists();
                 if !kind.is_dir() {
                     each(&path)?;
-                } else if entry.file_name() != ".git" && !is_made() {
+                } else if ![".git", RESULTS]
+                    .iter()
+                    .any(|name| entry.file_name() == *name)
+                    && !is_made()
+                {
                     folders.push(path);
                 }
             }

@@ -6,19 +6,24 @@ use crate::build::{CargoBuild, CargoProgram, build_with};
 use anyhow::Result;
 use std::path::Path;
 
+/// Flags of what is not built here. clap asks each part of a build for them, since what a flag requires is not required beside what that
+/// conflicts with.
+const ELSEWHERE: [&str; 4] = ["variants", "server", "age", "limit"];
+
 /// What is built, and with which allocators.
 #[derive(clap::Args)]
 pub struct CargoFlags {
     /// Build the program of the Rust project here once with each allocator as its `#[global_allocator]`, from copies of the workspace,
     /// and compare the builds; the arguments stand behind `--`
-    #[arg(long, conflicts_with_all = ["variants", "server", "age", "limit"], help_heading = "Builds and settings")]
+    #[arg(long, conflicts_with_all = ELSEWHERE, help_heading = "Builds and settings")]
     cargo: bool,
     /// The package of the program, if there are several
     #[arg(
         short,
         long,
         value_name = "NAME",
-        requires = "cargo",
+        requires = "cargo", conflicts_with_all = ELSEWHERE,
+        hide_short_help = true,
         help_heading = "Builds and settings"
     )]
     package: Option<String>,
@@ -26,7 +31,8 @@ pub struct CargoFlags {
     #[arg(
         long,
         value_name = "NAME",
-        requires = "cargo",
+        requires = "cargo", conflicts_with_all = ELSEWHERE,
+        hide_short_help = true,
         help_heading = "Builds and settings"
     )]
     bin: Option<String>,
@@ -34,7 +40,8 @@ pub struct CargoFlags {
     #[arg(
         long,
         value_name = "F,...",
-        requires = "cargo",
+        requires = "cargo", conflicts_with_all = ELSEWHERE,
+        hide_short_help = true,
         help_heading = "Builds and settings"
     )]
     features: Option<String>,
@@ -42,12 +49,13 @@ pub struct CargoFlags {
     #[arg(
         long,
         value_name = "T",
-        requires = "cargo",
+        requires = "cargo", conflicts_with_all = ELSEWHERE,
+        hide_short_help = true,
         help_heading = "Builds and settings"
     )]
     target: Option<String>,
     /// The allocators; the first is the baseline
-    #[arg(long, value_name = "A,...", value_delimiter = ',', value_parser = listed, default_value = "system,mimalloc,jemalloc,snmalloc", requires = "cargo", help_heading = "Builds and settings")]
+    #[arg(long, value_name = "A,...", value_delimiter = ',', value_parser = listed, default_value = "system,mimalloc,jemalloc,snmalloc", requires = "cargo", conflicts_with_all = ELSEWHERE, help_heading = "Builds and settings")]
     global_allocators: Vec<String>,
 }
 

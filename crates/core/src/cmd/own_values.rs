@@ -12,18 +12,23 @@ pub struct ValueFlags {
     /// Judge by a number that the command reports, not by its time: what the only group of REGEX captures, as in
     /// `ops:higher:1/s=Throughput = ([0-9.]+)`. Say whether higher or lower is better; the unit may be left out. The first number
     /// is judged, further ones are shown. Of several matches the median counts
-    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=REGEX", conflicts_with_all = ["check_output", "turns"], help_heading = "What is measured")]
+    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=REGEX", conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
     value: Vec<String>,
     /// The same out of JSON, by a path: `p99:lower:ms=results[0].p99`; `[*]` is each element, and an array all that it holds
-    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=PATH", conflicts_with_all = ["check_output", "turns"], help_heading = "What is measured")]
+    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=PATH", hide_short_help = true, conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
     value_json: Vec<String>,
     /// The same as a known tool writes it: hyperfine, criterion, google-benchmark, pytest-benchmark, jmh, jmh-throughput, wrk, oha,
     /// redis-benchmark, pgbench, ab. Of a text with several benchmarks, name one
-    #[arg(long, value_name = "TOOL[:BENCHMARK]", conflicts_with_all = ["check_output", "turns"], help_heading = "What is measured")]
+    #[arg(long, value_name = "TOOL[:BENCHMARK]", conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
     value_of: Vec<String>,
     /// Where the numbers stand: stdout, stderr, or a file that each process writes [default: stdout; of a server, what its client
     /// prints]
-    #[arg(long, value_name = "WHERE", help_heading = "What is measured")]
+    #[arg(
+        long,
+        value_name = "WHERE",
+        hide_short_help = true,
+        help_heading = "What is measured"
+    )]
     value_from: Option<String>,
 }
 

@@ -62,7 +62,7 @@ pub struct TryArgs {
     tree_may_differ: bool,
     /// Add a row, as-called: the command with those variables of your environment that configure
     /// allocators; all other rows run without them
-    #[arg(long, conflicts_with_all = ["variants", "variant_settings"], help_heading = "The command")]
+    #[arg(long, conflicts_with_all = ["variants", "variant_settings", "cargo"], help_heading = "The command")]
     keep_env: bool,
     /// Name in the tables [default: the command's own name]
     #[arg(long, help_heading = "The command")]
@@ -149,6 +149,9 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     if as_built {
         if flags.baseline.is_some() {
             refuse!("--baseline: the first variant is the baseline");
+        }
+        if flags.replace {
+            refuse!("--replace: only for names of -a");
         }
         let subjects: Vec<Subject> = variants.iter().map(variants::as_built).collect();
         let baseline = subjects[0].allocator.name.clone();

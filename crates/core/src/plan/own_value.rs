@@ -70,6 +70,16 @@ impl OwnValue {
         }
     }
 
+    /// `ops, 1/s, the higher the better, from stdout`.
+    pub fn described(&self) -> String {
+        let better = if self.higher { "higher" } else { "lower" };
+        format!(
+            "{}, the {better} the better, from {}",
+            self.title(),
+            self.from
+        )
+    }
+
     /// The name of its figure.
     pub fn figure(&self) -> String {
         format!("{}{}", Self::FIGURES, self.name)

@@ -9,6 +9,7 @@ pub mod captured;
 pub mod home;
 pub mod live;
 pub mod machine;
+pub mod rust_project;
 pub mod stored;
 pub mod tried;
 

@@ -5,7 +5,7 @@ use super::comparison::Comparison;
 use crate::catalog::{Tier, joined};
 use crate::execute::Subject;
 use crate::observe::machine::usable_cpus;
-use crate::plan::{Case, Plan, UserCommand};
+use crate::plan::{Case, CommandVariant, Plan, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use std::path::Path;
@@ -166,7 +166,7 @@ fn described(command: &UserCommand) -> String {
     let warmup = command.warmup;
     let client = command.client.as_ref();
     let words = [
-        Some(command.line()),
+        Some(lines(command)),
         stdin
             .as_ref()
             .map(|file| format!("it reads {}", file.display())),
@@ -192,8 +192,22 @@ fn described(command: &UserCommand) -> String {
     joined(words.into_iter().flatten(), "; ")
 }
 
+/// What is started: of several builds or settings each.
+fn lines(command: &UserCommand) -> String {
+    let of = |variant: &CommandVariant| format!("{}: {}", variant.name, variant.line());
+    match &command.variants[..] {
+        [] => command.line(),
+        variants => joined(variants.iter().map(of), "; "),
+    }
+}
+
 fn measures(plan: &Plan) -> String {
     let mut text = plan.mode.measures();
+    let values = plan.cases.iter().filter_map(Case::command);
+    for (place, value) in values.flat_map(|command| &command.values).enumerate() {
+        let use_of = if place == 0 { "judged by" } else { "shown:" };
+        text += &format!("; {use_of} {}", value.described());
+    }
     let series = plan.cases.iter().filter_map(|case| case.series_ns);
     if let Some(ns) = series.clone().min() {
         let of = if series.count() == plan.cases.len() {

@@ -1,45 +1,15 @@
 //! `heapmark try --cargo`: builds of a Rust project that stays as it is.
 
 use crate::support::home::record;
+use crate::support::rust_project::{find_cargo, write_project};
 use crate::support::tried::SMALL;
 use crate::support::{End, Place, word, words};
 use std::fs;
 use std::process::Command;
 
-/// A workspace of two packages of edition 2024, one with a build script, under git.
+/// A Rust project under git.
 fn project(place: &Place) {
-    let files = [
-        (
-            "Cargo.toml",
-            "[workspace]\nmembers = [\"app\", \"lib\"]\nresolver = \"3\"\n",
-        ),
-        (".gitignore", "target\n"),
-        (
-            "app/Cargo.toml",
-            "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[dependencies]\nlib = { path = \"../lib\" }\n",
-        ),
-        (
-            "app/build.rs",
-            "fn main() { println!(\"cargo:rustc-env=BUILT_BY=build.rs\"); }\n",
-        ),
-        (
-            "app/src/main.rs",
-            "//! Counts.\n#![forbid(unsafe_code)]\nfn main() {\n    println!(\"{} {}\", env!(\"BUILT_BY\"), lib::count());\n}\n",
-        ),
-        (
-            "lib/Cargo.toml",
-            "[package]\nname = \"lib\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
-        ),
-        (
-            "lib/src/lib.rs",
-            "pub fn count() -> usize {\n    (0..300_000usize).map(|n| std::hint::black_box(vec![n; n % 50]).len()).sum()\n}\n",
-        ),
-    ];
-    for (name, text) in files {
-        let file = place.at("project").join(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
-    }
+    write_project(&place.at("project"));
     git(
         place,
         "git init -q -b main && cargo generate-lockfile --offline -q && git add -A",
@@ -71,13 +41,11 @@ fn tried(place: &Place, flags: &[&str]) -> End {
 }
 
 fn tried_in(place: &Place, folder: &str, flags: &[&str]) -> End {
-    let mut heapmark = place.heapmark(&[&SMALL[..], &["--cargo"], flags].concat());
+    // The run is stored outside of the project.
+    let outside = SMALL.map(|word| if word == "run" { "../run" } else { word });
+    let mut heapmark = place.heapmark(&[&outside[..], &["--cargo"], flags].concat());
     heapmark.env("HEAPMARK_CACHE", place.at("cache"));
-    let home = std::env::var("HOME").unwrap();
-    for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-        let usual = || format!("{home}/{folder}");
-        heapmark.env(name, std::env::var(name).unwrap_or_else(|_| usual()));
-    }
+    find_cargo(&mut heapmark);
     End::of(heapmark.current_dir(place.at(folder)).output().unwrap())
 }
 
@@ -156,7 +124,7 @@ fn a_project_that_cannot_be_built_so_is_told_why_in_one_line() {
 fn each_global_allocator_is_built_in_and_proven() {
     let place = Place::new();
     project(&place);
-    let end = tried(&place, &["-o", "../run", "--check-output"]);
+    let end = tried(&place, &["--check-output"]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = crate::support::samples(&place.at("run"));
     for (row, part) in [

@@ -5,6 +5,7 @@
 
 use crate::support::captured::Captured;
 use crate::support::machine::Machine;
+use crate::support::rust_project::{find_cargo, write_project};
 use crate::support::stored::original;
 use crate::support::{End, Place, commands};
 use clap::error::ErrorKind;
@@ -108,15 +109,49 @@ const TRIES: &[Flag] = &[
     ("--warmup 2", "2 for warming up"),
     ("--stdin input", "it reads "),
     ("--tree-may-differ", "it may execute other programs"),
-    ("--keep-env", "as-called"),
     ("--name mine", "mine@1"),
 ];
-const ENDS: &[Flag] = &[
-    ("--check-output", "what it prints is compared"),
-    ("--expect-exit 3", "exit code 3"),
+const AS_CALLED: &[Flag] = &[("--keep-env", "as-called")];
+const VARIANTS: &[Flag] = &[
+    ("--variant one=cat --variant two=tac", "one: cat"),
+    ("--variant-env two=COLOUR=red", "COLOUR=red tac"),
 ];
+const CARGO: &[Flag] = &[
+    ("--cargo", "system: app-system --flag-of-app"),
+    ("--package app", "app-system"),
+    ("--bin app", "app-system"),
+    ("--features more", "app-system"),
+    ("--target x86_64-unknown-linux-gnu", "app-system"),
+    (
+        "--global-allocators system,mimalloc",
+        "mimalloc: COLOUR=red app-mimalloc",
+    ),
+    (
+        "--variant-env mimalloc=COLOUR=red",
+        "mimalloc: COLOUR=red app-mimalloc",
+    ),
+];
+const VALUES: &[Flag] = &[
+    (
+        "--value ops:higher=([0-9]+)",
+        "judged by ops, the higher the better",
+    ),
+    (
+        "--value-json p99:lower:ms=p99",
+        "shown: p99, ms, the lower the better",
+    ),
+    ("--value-of wrk", "shown: requests, 1/s"),
+    ("--value-from values", "from values"),
+];
+const CHECKED: &[Flag] = &[("--check-output", "what it prints is compared")];
+const EXITS: &[Flag] = &[("--expect-exit 3", "exit code 3")];
 const SERVES: &[Flag] = &[
     ("--server cat", "command     cat;"),
+    ("--client true", "driven by true"),
+    ("--ready 7", "at port 7"),
+];
+const SERVE_VARIANTS: &[Flag] = &[
+    ("--server {variant}", "one: cat; two: COLOUR=red tac;"),
     ("--client true", "driven by true"),
     ("--ready 7", "at port 7"),
 ];
@@ -138,11 +173,16 @@ const IN_NO_LINE: [&str; 5] = [
 const WITHOUT_WORDS: [&str; 4] = ["--resume", "--server", "--client", "--ready"];
 
 /// What flags require that stand for themselves nowhere.
-const REQUIRED: [(&str, &str); 4] = [
+const REQUIRED: [(&str, &str); 9] = [
     ("--cells", "--dry-run"),
     ("--server", "--client true --ready 7"),
     ("--client", "--server cat --ready 7"),
     ("--ready", "--server cat --client true"),
+    ("--package", "--cargo"),
+    ("--bin", "--cargo"),
+    ("--features", "--cargo"),
+    ("--target", "--cargo"),
+    ("--global-allocators", "--cargo"),
 ];
 
 /// Plans: what each flag does is read in a dry run.
@@ -160,6 +200,8 @@ fn plans() -> Vec<Line> {
     let replays: &[Flag] = &[COMPARES, TRACES].concat();
     let kernels: &[Flag] = &[COMPARES, KERNELS].concat();
     let tries: &[Flag] = &[COMPARES, TRIES].concat();
+    let none: &[_] = &[];
+    let ends = [([CHECKED, EXITS].concat(), cat), (SERVES.to_vec(), none)];
     for command in ["run", "try", "replay"] {
         add(command, &[STORED], &[]);
     }
@@ -203,16 +245,53 @@ fn plans() -> Vec<Line> {
             &[replays, blocks, SPEED, SERIES, AGE, ALONE],
             traces,
         );
-        add("try", &[tries, PREPARED, blocks, ENDS, AGE, ALONE], cat);
-        add("try", &[tries, PREPARED, blocks, SERVES, AGE, ALONE], &[]);
+        for (of_rows, serves) in [(AS_CALLED, SERVES), (VARIANTS, SERVE_VARIANTS)] {
+            let all: &[Flag] = &[tries, of_rows, blocks].concat();
+            add("try", &[all, CHECKED, EXITS, TURNS], cat);
+            add("try", &[all, CHECKED, EXITS, PREPARED, ALONE], cat);
+            add("try", &[all, VALUES, EXITS, PREPARED, ALONE], cat);
+            add("try", &[all, VALUES, serves, PREPARED, ALONE], &[]);
+        }
+        for (way, words) in &ends {
+            add(
+                "try",
+                &[tries, AS_CALLED, PREPARED, blocks, way, AGE, ALONE],
+                words,
+            );
+        }
         add("run", &[kernels, ONE_THREAD, blocks, TURNS], &["zalloc"]);
         add("replay", &[replays, blocks, SPEED, TURNS], traces);
-        add("try", &[tries, blocks, ENDS, TURNS], cat);
     }
-    for (way, words) in [(ENDS, cat), (SERVES, &[])] {
-        add("try", &[tries, PREPARED, EXACT, way, LIMIT, ALONE], words);
+    for (way, words) in &ends {
+        add(
+            "try",
+            &[tries, AS_CALLED, PREPARED, EXACT, way, LIMIT, ALONE],
+            words,
+        );
     }
     lines
+}
+
+/// Plans for which a Rust project is built.
+fn plans_of_builds() -> Vec<Line> {
+    let all = |blocks: &[Flag]| [COMPARES, TRIES, CARGO, EXITS, blocks].concat();
+    let of = |blocks| {
+        [
+            [&all(blocks), CHECKED, TURNS].concat(),
+            [&all(blocks), CHECKED, PREPARED, ALONE].concat(),
+            [&all(blocks), VALUES, PREPARED, ALONE].concat(),
+        ]
+    };
+    let line = |flags| Line {
+        command: "try".into(),
+        flags,
+        words: &["--", "--flag-of-app"],
+    };
+    [WITHIN, MANY_BLOCKS, EXACT]
+        .into_iter()
+        .flat_map(of)
+        .map(line)
+        .collect()
 }
 
 /// The flags of `text`, each with its value.
@@ -340,6 +419,7 @@ fn place() -> Place {
     Machine::clean(place.at("machine"));
     Machine::clean(place.at("warned")).plant("sys/kernel/mm/ksm/run", "1\n");
     fs::write(place.at("input"), "").unwrap();
+    write_project(&place.at(""));
     fs::write(
         place.at("mtrace"),
         "= Start\n@ ./mt:[0x11c0] + 0x1000 0xa\n= End\n",
@@ -451,11 +531,22 @@ fn run(place: &Place, args: &[&str]) -> End {
     heapmark
         .env("HEAPMARK_MACHINE_ROOT", place.at(machine))
         .env("MALLOC_ARENA_MAX", "1");
+    find_cargo(&mut heapmark);
     End::of(heapmark.output().unwrap())
 }
 
 #[test]
 fn a_plan_says_what_each_flag_does() {
+    say_what_each_flag_does(plans());
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn a_plan_of_builds_says_what_each_flag_does() {
+    say_what_each_flag_does(plans_of_builds());
+}
+
+fn say_what_each_flag_does(lines: Vec<Line>) {
     let place = place();
     let said = |args: &[&str]| {
         let end = run(&place, args);
@@ -473,7 +564,7 @@ fn a_plan_says_what_each_flag_does() {
     ];
     let least = said(&["run", "--dry-run", "zalloc"]);
     let mut wrong = Vec::new();
-    for line in plans() {
+    for line in lines {
         let (code, said, _) = line.outcome(&place, "");
         let of_command = without.iter().find(|(command, _)| *command == line.command);
         let more = &of_command.unwrap().1;
@@ -562,7 +653,13 @@ fn pair(lines: &[&Line], command: &str, flags: [&str; 2]) -> Option<Vec<String>>
 #[test]
 fn every_pair_of_flags_is_used_or_refused() {
     let place = place();
-    let lines = [plans(), answers(), taken(), taken_slowly()];
+    let lines = [
+        plans(),
+        plans_of_builds(),
+        answers(),
+        taken(),
+        taken_slowly(),
+    ];
     let lines: Vec<Line> = lines.into_iter().flatten().collect();
     let (mut refused, mut wrong) = (0, Vec::new());
     for (command, definition) in commands() {
