@@ -18,6 +18,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The default directory of runs, below the folder where a user works.
+pub const RESULTS: &str = "heapmark-results";
+
 /// Errors that name the file or folder they are about.
 pub trait WithPath<T> {
     /// Puts what failed (`cannot read`) and the path before an error.

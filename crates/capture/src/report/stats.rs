@@ -105,7 +105,7 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         let share = share(remote, frees);
         line(
             "freed by others",
-            format!("{share} of {}", count(frees, "free")),
+            format!("{share} of {} frees", grouped(frees)),
         );
     }
     line("sizes", middle(&stats.sizes, units::bytes));

@@ -4,8 +4,7 @@
 use super::cache::{self, TAG, root, short_hash};
 use super::step::{Slots, Steps, output};
 use crate::catalog::{did_you_mean, joined};
-use crate::file::WithPath;
-use crate::store::RESULTS;
+use crate::file::{RESULTS, WithPath};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};

@@ -6,20 +6,23 @@ use crate::execute::user_command::{TOOLS, Tool, unreadable};
 use crate::plan::{OwnValue, ReadValue, ValueFrom};
 use anyhow::{Result, anyhow, bail};
 
+/// Flags that judge by something else, or that stop what a clock inside the command goes on with.
+const ELSEWHERE: [&str; 4] = ["check_output", "turns", "age", "limit"];
+
 /// Numbers that the command reports.
 #[derive(clap::Args)]
 pub struct ValueFlags {
     /// Judge by a number that the command reports, not by its time: what the only group of REGEX captures, as in
     /// `ops:higher:1/s=Throughput = ([0-9.]+)`. Say whether higher or lower is better; the unit may be left out. The first number
     /// is judged, further ones are shown. Of several matches the median counts
-    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=REGEX", conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
+    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=REGEX", conflicts_with_all = ELSEWHERE, help_heading = "What is measured")]
     value: Vec<String>,
     /// The same out of JSON, by a path: `p99:lower:ms=results[0].p99`; `[*]` is each element, and an array all that it holds
-    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=PATH", hide_short_help = true, conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
+    #[arg(long, value_name = "NAME:higher|lower[:UNIT]=PATH", hide_short_help = true, conflicts_with_all = ELSEWHERE, help_heading = "What is measured")]
     value_json: Vec<String>,
     /// The same as a known tool writes it: hyperfine, criterion, google-benchmark, pytest-benchmark, jmh, jmh-throughput, wrk, oha,
     /// redis-benchmark, pgbench, ab. Of a text with several benchmarks, name one
-    #[arg(long, value_name = "TOOL[:BENCHMARK]", conflicts_with_all = ["check_output", "turns", "age", "limit"], help_heading = "What is measured")]
+    #[arg(long, value_name = "TOOL[:BENCHMARK]", conflicts_with_all = ELSEWHERE, help_heading = "What is measured")]
     value_of: Vec<String>,
     /// Where the numbers stand: stdout, stderr, or a file that each process writes [default: stdout; of a server, what its client
     /// prints]
@@ -27,6 +30,7 @@ pub struct ValueFlags {
         long,
         value_name = "WHERE",
         hide_short_help = true,
+        conflicts_with_all = ELSEWHERE,
         help_heading = "What is measured"
     )]
     value_from: Option<String>,

@@ -29,7 +29,7 @@ pub use records::Records;
 pub use run::{AllocatorInfo, OLDEST_SCHEMA, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
-use crate::file::{self, PUBLIC, WithPath, is_there, make_folder, mode_of, open_stored};
+use crate::file::{self, PUBLIC, RESULTS, WithPath, is_there, make_folder, mode_of, open_stored};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
@@ -235,9 +235,6 @@ pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()>
 pub fn samples_of(dir: &Path) -> PathBuf {
     dir.join(SAMPLES)
 }
-
-/// The default directory of runs.
-pub const RESULTS: &str = "heapmark-results";
 
 /// `RUN` as users write it: a run directory, or `latest`. Refuses one that holds no run.
 pub fn find(run: &str) -> Result<PathBuf> {

@@ -26,6 +26,7 @@ use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, scre
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, knows};
+use crate::file::RESULTS;
 use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::observe::{Groups, Prices};
@@ -319,7 +320,7 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
             store::may_begin(dir).map_err(usage)?;
             dir.clone()
         }
-        (None, None) => Path::new(store::RESULTS).join(format!("{}-N", today())),
+        (None, None) => Path::new(RESULTS).join(format!("{}-N", today())),
     };
     print(outline::outline(selection, args, &dir))?;
     let mut end = Exit::Done;

@@ -117,7 +117,7 @@ const VARIANTS: &[Flag] = &[
     ("--variant-env two=COLOUR=red", "COLOUR=red tac"),
 ];
 const CARGO: &[Flag] = &[
-    ("--cargo", "system: app-system --flag-of-app"),
+    ("--cargo", "system: app-system"),
     ("--package app", "app-system"),
     ("--bin app", "app-system"),
     ("--features more", "app-system"),
@@ -285,7 +285,7 @@ fn plans_of_builds() -> Vec<Line> {
     let line = |flags| Line {
         command: "try".into(),
         flags,
-        words: &["--", "--flag-of-app"],
+        words: &["--"],
     };
     [WITHIN, MANY_BLOCKS, EXACT]
         .into_iter()

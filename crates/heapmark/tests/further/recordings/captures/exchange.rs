@@ -240,7 +240,7 @@ fn statistics_count_what_the_events_say() {
     assert!(table.stdout.starts_with("busy <b>\n"), "{}", table.stdout);
     let tells_of_others = |text: &str| text.lines().any(|line| line.starts_with("freed by others"));
     assert!(
-        table.stdout.contains("3300 objects") && tells_of_others(&table.stdout),
+        table.stdout.contains("3,300 objects") && tells_of_others(&table.stdout),
         "{}",
         table.stdout
     );
