@@ -31,6 +31,9 @@ pub struct Rule {
     pub threshold: f64,
     /// The accepted chance of a false alarm, over the whole family.
     pub alpha: f64,
+    /// Whether a difference is claimed only if the interval excludes none, too: it is of ranks, and Student's t, which decides with
+    /// few blocks, may find a difference where it contains none.
+    pub with_interval: bool,
 }
 
 /// The finding of a comparison.
@@ -80,6 +83,7 @@ impl Rule {
             family,
             threshold: THRESHOLD,
             alpha,
+            with_interval: true,
         }
     }
 
@@ -196,7 +200,8 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the
 /// same.
 fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Finding {
-    let significant = adjusted_p < rule.alpha;
+    let excludes_none = shift.interval.is_some_and(|i| i.low > 0.0 || i.high < 0.0);
+    let significant = adjusted_p < rule.alpha && (excludes_none || !rule.with_interval);
     let inside = shift
         .interval
         .is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);

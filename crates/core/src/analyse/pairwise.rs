@@ -57,7 +57,11 @@ pub(super) fn all(
     alpha: f64,
 ) -> Vec<PairwiseTest> {
     let judged = |family: usize| {
-        let rule = Rule::new(family, alpha);
+        let rule = Rule {
+            // Of means over several cases no interval is printed.
+            with_interval: leader.logs.len() == 1,
+            ..Rule::new(family, alpha)
+        };
         // Pairwise tests among the others are not run: they count as tests that show nothing.
         let mut tested: Vec<Option<Tested>> = others
             .iter()

@@ -89,6 +89,19 @@ fn blocks_too_few_for_ranks_are_judged_by_their_scatter() {
     assert_eq!(signed_rank(&around(0.1, 0.01, 6)), Some(1.0 / 32.0));
 }
 
+/// The other blocks convince Student's t, but the interval contains 0.
+#[test]
+fn no_difference_is_claimed_beside_an_interval_that_contains_none() {
+    let one_disagrees = [-0.001, 0.03, 0.03, 0.03, 0.03, 0.031];
+    let judgement = alone(&one_disagrees);
+    assert!(judgement.adjusted_p < 0.01, "{judgement:?}");
+    assert_eq!(judgement.finding, Finding::Unclear);
+    assert_eq!(
+        alone(&one_disagrees[1..].repeat(2)).finding,
+        Finding::Higher
+    );
+}
+
 /// A finding of one comparison alone may not hold as one of eight.
 #[test]
 fn a_family_is_judged_together() {
