@@ -8,6 +8,7 @@ seconds = 30
 */
 #include "harness/check.h"
 #include "harness/fill.h"
+#include "harness/counted.h"
 
 // A process for each size: what was of use to blocks of one need not be of use to others.
 CHECK {

@@ -9,6 +9,7 @@ seconds = 30
 */
 #include "harness/check.h"
 #include "harness/fill.h"
+#include "harness/counted.h"
 #include "harness/address_space.h"
 
 CHECK {

@@ -6,17 +6,6 @@ static void limit(int resource, size_t bytes) {
     now.rlim_cur = bytes < now.rlim_max ? bytes : now.rlim_max;
     setrlimit(resource, &now);
 }
-// What the kernel counts of this process, by a line of its status.
-static size_t counted(const char *key) {
-    size_t kib = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        if (strncmp(line, key, strlen(key)) == 0) kib = strtoul(line + strlen(key), NULL, 10);
-    if (!kib) UNSUPPORTED("no /proc");
-    fclose(status);
-    return kib << 10;
-}
 // Blocks until NULL or 1 GiB, as a list.
 static void **fill(size_t size, size_t *count) {
     void **last = NULL, **block;

@@ -135,7 +135,7 @@ function crowded() {
     level.forEach(({ words, box }, place) => {
       for (const other of level.slice(place + 1)) {
         const apart = box.right <= other.box.left + 1 || other.box.right <= box.left + 1 || box.bottom <= other.box.top + 2 || other.box.bottom <= box.top + 2;
-        if (!apart) faults.push(`over each other: ${words} and ${other.words}`);
+        if (!apart) faults.push(`over each other: ${words} and ${other.words} in ${canvas.getAttribute("aria-label")}`);
       }
     });
   }

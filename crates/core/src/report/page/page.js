@@ -17,8 +17,8 @@
   const DASHES = ["solid", "dash", "dot", "dashdot"];
   const COLOURS = 12;
   const NARROW = 560;
-  // Height of a label of a curve, in pixels.
-  const LABEL = 12;
+  // Height of a label of a curve, size and width of its letters, in pixels.
+  const [LABEL, LETTER, LETTER_WIDTH] = [14, 11, 6.7];
   // An allocator looks the same on every page; those of the user take the places that are left.
   const KNOWN = ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "tcmalloc", "snmalloc", "rpmalloc", "gperftools", "hoard", "tbbmalloc", "dlmalloc", "scudo", "tcmalloc-percpu"];
   const ranking = entries.filter(({ companion }) => !companion);
@@ -134,7 +134,7 @@
       if (name === "0") return [];
       const at = trace.x.length - 1;
       const [x, y] = place(trace, at);
-      const long = name.replace(/&(lt|gt|amp);/g, "&").length * LABEL * 0.56 + 2;
+      const long = name.replace(/&(lt|gt|amp);/g, "&").length * LETTER_WIDTH + 2;
       const boxOf = ([right, down]) => {
         const left = right > 0 ? x + right : right < 0 ? x + right - long : x - long / 2;
         return [left, y + down - LABEL / 2, left + long, y + down + LABEL / 2];
@@ -145,7 +145,7 @@
       return [{
         text: name, x: inside(xaxis, trace.x[at]), y: inside(yaxis, trace.y[at]), showarrow: true, arrowhead: 0, arrowwidth: 1, arrowcolor: colours.soft,
         standoff: 6, ax: offset[0], ay: offset[1], xanchor: offset[0] > 0 ? "left" : offset[0] < 0 ? "right" : "center", yanchor: "middle",
-        borderpad: 0, font: { size: LABEL - 1 },
+        borderpad: 0, font: { size: LETTER },
       }];
     });
   };
