@@ -418,7 +418,11 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
         LEAST_SHARE.. => units::percent(share),
         _ => format!("less than {}", units::percent(LEAST_SHARE)),
     };
-    Some(format!("{share} of {whose} under glibc{calls}"))
+    let of = match tried.variants.first() {
+        None => "under glibc".to_owned(),
+        Some((name, _)) => format!("as {name}"),
+    };
+    Some(format!("{share} of {whose} {of}{calls}"))
 }
 
 /// A recommendation in a sentence; `None` if the blocks support none.

@@ -3,7 +3,7 @@
 
 use super::axes;
 use super::series_legend::SeriesLegend;
-use crate::analyse::{Analysis, Conclusion, Overall, Role, Table, TableRow, Verdict};
+use crate::analyse::{Analysis, CommandFacts, Conclusion, Overall, Role, Table, TableRow, Verdict};
 use crate::report::known_faults;
 use crate::report::text::count;
 use crate::report::{heading, sheet, units};
@@ -17,6 +17,10 @@ const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 #[derive(Serialize)]
 pub struct RankingBlock {
     caption: String,
+    /// What a row is, in a word.
+    noun: &'static str,
+    /// Whether rows have versions.
+    versions: bool,
     baseline: String,
     /// What the baseline's own copy took: a band of the scale, and in words.
     copies: Option<Bar>,
@@ -141,8 +145,11 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
             row.failed = failed;
         }
     }
+    let command = analysis.only_case().and_then(|case| case.command.as_ref());
     Some(RankingBlock {
         caption,
+        noun: command.map_or("allocator", CommandFacts::noun),
+        versions: command.is_none_or(|command| command.variants.is_empty()),
         baseline: analysis.baseline.clone(),
         copies: None,
         copies_shown: String::new(),
