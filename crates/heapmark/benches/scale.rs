@@ -17,8 +17,8 @@ use std::time::Instant;
 
 const SAMPLES: usize = 1_000_000;
 const MOST_SECONDS: f64 = 20.0;
-const MOST_MIB: f64 = 1024.0;
-const MOST_PAGE_MB: f64 = 8.0;
+const MOST_MIB: f64 = 900.0;
+const MOST_PAGE_MB: f64 = 3.0;
 
 const HEAPMARK: &str = env!("CARGO_BIN_EXE_heapmark");
 

@@ -344,6 +344,11 @@ mod tests {
             "test_list",
         );
         assert_eq!(((s * 1e9).round(), rounds), (15_037.0, 5));
+        assert_eq!(read("oha", written!("oha.txt"), ""), (957.7668, 1));
+        assert_eq!(
+            read("oha", written!("oha.json"), "oha"),
+            (1_075.522_779_357_362_2, 1)
+        );
         let jmh = written!("jmh.json");
         assert_eq!(
             read("jmh", jmh, "b.Copying.average"),
@@ -382,17 +387,6 @@ mod tests {
         assert_eq!(
             other.unwrap_err(),
             "b.Copying.throughput has mode thrpt: --value-of jmh-throughput"
-        );
-    }
-
-    /// After its documents.
-    #[test]
-    fn what_oha_is_said_to_write_is_read() {
-        let oha = "{\"summary\": {\"requestsPerSec\": 1234.5}}";
-        assert_eq!(read("oha", oha, "oha"), (1234.5, 1));
-        assert_eq!(
-            read("oha", "  Requests/sec:\t1234.5678\n", ""),
-            (1234.5678, 1)
         );
     }
 
