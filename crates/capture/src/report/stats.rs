@@ -4,7 +4,7 @@ use heapmark_core::metric::Unit;
 use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{self, count};
-use heapmark_core::report::units;
+use heapmark_core::report::units::{self, grouped};
 use heapmark_trace::stats::{Histogram, Stats, Thread};
 use heapmark_trace::{Head, JointRow, ended};
 use std::cmp::Reverse;
@@ -162,13 +162,6 @@ pub fn summary_table(stats: &Stats) -> Sheet {
     let columns = ["about", "what the trace says"];
     let row = |(what, says): (&str, String)| [Cell::from(what), Cell::text(says)];
     Sheet::new("", &columns, summary(stats).into_iter().map(row))
-}
-
-/// `1,234,567`
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    text::join(groups.map(String::from_utf8_lossy), ",")
 }
 
 /// How often each function was called.

@@ -96,6 +96,13 @@ fn fitting(units: Units, value: f64) -> PrintedUnit {
     PrintedUnit { name, size }
 }
 
+/// `1,234,567`
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    super::text::join(groups.map(String::from_utf8_lossy), ",")
+}
+
 /// Three significant digits; all digits before the point.
 pub fn digits(value: f64) -> String {
     let decimals = match value.abs() {

@@ -410,6 +410,7 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
         }
         (_, Some(calls)) => match calls {
             1e6.. => format!(", {} million calls a second", units::digits(calls / 1e6)),
+            1e3.. => format!(", {} calls a second", units::grouped(calls as u64)),
             _ => format!(", {} calls a second", units::digits(calls)),
         },
         _ => String::new(),
