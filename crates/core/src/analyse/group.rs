@@ -329,6 +329,11 @@ impl<'a> CaseGroups<'a> {
         }
     }
 
+    /// The value of a process that its row is ranked by.
+    pub fn ranked_by(&self, process: &Process) -> Option<f64> {
+        self.clock().of(process)
+    }
+
     /// Whether its times say nothing of an allocator: recorded ones, or those of a command that runs for
     /// a fixed time.
     pub fn is_paced(&self) -> bool {

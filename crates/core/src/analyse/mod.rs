@@ -449,7 +449,7 @@ pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
         }
         for role in [Role::Candidate, Role::AaCopy] {
             for group in table.of(role).filter(|group| group.failed.is_none()) {
-                let logs = table.logs(group, |process| table.clock().of(process));
+                let logs = table.logs(group, |process| table.ranked_by(process));
                 add(table.case.label(), group, &logs, role == Role::AaCopy);
             }
         }

@@ -120,12 +120,13 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
         let copy = table.of(Role::AaCopy).next().filter(|_| !table.is_paced());
         all.push(Verdicts {
             rows: vec![RowVerdicts::new(); table.groups.len()],
-            aa_copy: copy.and_then(|copy| shift(&table.logs(copy, |it| table.clock().of(it)))),
+            aa_copy: copy
+                .and_then(|copy| shift(&table.logs(copy, |process| table.ranked_by(process)))),
             aa_copy_differs: false,
         });
     }
-    let ranked_by = |table: &CaseGroups, process: &Process| table.clock().of(process);
-    for (table, _, call) in family(tables, Role::AaCopy, ranked_by, alpha) {
+    let copies = family(tables, Role::AaCopy, |table, it| table.ranked_by(it), alpha);
+    for (table, _, call) in copies {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
         all[table].aa_copy_differs |= differs && !tables[table].is_paced();
     }

@@ -2,7 +2,7 @@
 
 use crate::catalog::allocators::is_name;
 use crate::catalog::{did_you_mean, joined};
-use crate::execute::user_command::{TOOLS, Tool, unreadable};
+use crate::execute::user_command::{TOOLS, Tool, tool_named, unreadable};
 use crate::plan::{OwnValue, ReadValue, ValueFrom};
 use anyhow::{Result, anyhow, bail};
 
@@ -117,7 +117,7 @@ fn of_tool(text: &str, from: &ValueFrom) -> Result<OwnValue> {
         None => (text, None),
     };
     let names = || TOOLS.iter().map(|tool| tool.name);
-    let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
+    let Some(tool) = tool_named(name) else {
         let hint = did_you_mean(name, names());
         let known = joined(names(), ", ");
         bail!("--value-of {name}: no such tool{hint}; there are {known}");

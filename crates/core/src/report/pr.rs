@@ -10,7 +10,7 @@ use super::{sheet, timed};
 use crate::analyse::Analysis;
 use crate::catalog::Source;
 use crate::execute::Subject;
-use crate::plan::{OwnValue, ReadValue, UserCommand};
+use crate::plan::{OwnValue, ReadValue};
 use crate::store::RunFile;
 use std::collections::BTreeSet;
 
@@ -109,14 +109,8 @@ fn again(run: &RunFile) -> String {
         words.extend(of_value(value));
     }
     for variant in &command.variants {
-        let line = UserCommand {
-            command: variant.command.clone(),
-            ..UserCommand::default()
-        };
-        words.extend([
-            "--variant".to_owned(),
-            format!("{}={}", variant.name, line.line()),
-        ]);
+        let line = command.as_variant(Some(variant)).line();
+        words.extend(["--variant".to_owned(), format!("{}={line}", variant.name)]);
         for (name, value) in &variant.environment {
             words.extend([
                 "--variant-env".to_owned(),

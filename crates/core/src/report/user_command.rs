@@ -169,23 +169,23 @@ pub fn legend(tried: &CommandFacts, baseline: &str, took_turns: bool) -> Vec<Str
         }
     };
     let values = legend_of_values(tried);
-    let is_own = !values.is_empty();
-    let ratio = vec![
-        format!("{wall}. Medians over processes."),
-        match took_turns {
-            _ if is_own => String::new(),
-            true => of_turns(tried.noun(), baseline),
-            false => format!(
+    let ratio = || match took_turns {
+        true => of_turns(tried.noun(), baseline),
+        false => format!(
             "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
              interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."
-        )},
-        "peak RSS: the most that all processes together were seen to hold, pages that they share counted for each; for one process \
+        ),
+    };
+    let ratio = values.is_empty().then(ratio);
+    let peak = "peak RSS: the most that all processes together were seen to hold, pages that they share counted for each; for one process \
          the kernel's own count. Peak PSS: the same, shared pages divided among those that share them, seen in a process that was \
-         not timed."
-            .to_owned(),
-    ];
-    let ratio = ratio.into_iter().filter(|line| !line.is_empty());
-    values.into_iter().chain(ratio).collect()
+         not timed.";
+    let wall = format!("{wall}. Medians over processes.");
+    let lines = [Some(wall), ratio, Some(peak.to_owned())];
+    values
+        .into_iter()
+        .chain(lines.into_iter().flatten())
+        .collect()
 }
 
 /// Builds of a command in rows, allocators in columns, and what they do to each other's gain.

@@ -160,24 +160,22 @@ impl Selection {
                 head.heapmark
             );
         }
-        for info in head.allocators.iter().chain(&head.rows) {
-            for (file, sha256) in info.files.iter().zip(&info.sha256) {
-                if build::hash_of_file(Path::new(file))? != *sha256 {
-                    bail!("{file} is not the file that this run began with: start a new run");
-                }
-            }
-        }
-        let mut plan = head.plan;
-        let commands = plan.cases.iter().filter_map(Case::command);
-        for variant in commands.flat_map(|command| &command.variants) {
-            let file = &variant.program;
-            if Some(&build::hash_of_file(file)?) != variant.sha256.last() {
+        let infos = head.allocators.iter().chain(&head.rows);
+        let of_rows = infos.flat_map(|info| info.files.iter().map(Path::new).zip(&info.sha256));
+        let commands = head.plan.cases.iter().filter_map(Case::command);
+        let variants = commands.flat_map(|command| &command.variants);
+        let of_variants = variants.flat_map(|it| it.sha256.last().map(|last| (&*it.program, last)));
+        // A variant that runs as it is built is a row's file, too.
+        let files: BTreeSet<(&Path, &String)> = of_rows.chain(of_variants).collect();
+        for (file, sha256) in files {
+            if build::hash_of_file(file)? != *sha256 {
                 bail!(
                     "{} is not the file that this run began with: start a new run",
                     file.display()
                 );
             }
         }
+        let mut plan = head.plan;
         if let Some(file) = plan.cases.iter().find_map(Case::changed_file) {
             bail!("{file} is not the file that this run began with: start a new run");
         }

@@ -46,7 +46,7 @@ pub use own_values::{VALUE_COST, unreadable};
 pub use reached::{
     ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
 };
-pub use tools::{TOOLS, Tool};
+pub use tools::{TOOLS, Tool, named as tool_named};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";

@@ -17,8 +17,6 @@ pub struct Tool {
     pub unit: &'static str,
     /// Whether more of it is better.
     pub higher: bool,
-    /// What is read, in a few words.
-    pub about: &'static str,
     /// The numbers in a text.
     pub read: fn(&str) -> Result<Named, String>,
 }
@@ -27,7 +25,6 @@ pub struct Tool {
 const fn time(
     name: &'static str,
     unit: &'static str,
-    about: &'static str,
     read: fn(&str) -> Result<Named, String>,
 ) -> Tool {
     Tool {
@@ -35,7 +32,6 @@ const fn time(
         value: "time",
         unit,
         higher: false,
-        about,
         read,
     }
 }
@@ -44,7 +40,6 @@ const fn time(
 const fn rate(
     name: &'static str,
     value: &'static str,
-    about: &'static str,
     read: fn(&str) -> Result<Named, String>,
 ) -> Tool {
     Tool {
@@ -52,66 +47,25 @@ const fn rate(
         value,
         unit: "1/s",
         higher: true,
-        about,
         read,
     }
 }
 
 /// All of them.
 pub const TOOLS: [Tool; 11] = [
-    time(
-        "hyperfine",
-        "s",
-        "JSON of --export-json: each time",
-        hyperfine,
-    ),
-    time(
-        "criterion",
-        "ns",
-        "estimates.json: the slope, or the mean where there is none",
-        criterion,
-    ),
-    time(
-        "google-benchmark",
-        "ns",
-        "JSON: real_time of each repetition",
-        google_benchmark,
-    ),
-    time(
-        "pytest-benchmark",
-        "s",
-        "JSON of --benchmark-json: each round, or the median",
-        pytest_benchmark,
-    ),
-    time(
-        "jmh",
-        "s",
-        "JSON of -rff, modes avgt, sample and ss: each iteration",
-        jmh_times,
-    ),
-    rate(
-        "jmh-throughput",
-        "operations",
-        "JSON of -rff, mode thrpt: each iteration",
-        jmh_rates,
-    ),
-    rate("wrk", "requests", "text: Requests/sec", |text| {
+    time("hyperfine", "s", hyperfine),
+    time("criterion", "ns", criterion),
+    time("google-benchmark", "ns", google_benchmark),
+    time("pytest-benchmark", "s", pytest_benchmark),
+    time("jmh", "s", jmh_times),
+    rate("jmh-throughput", "operations", jmh_rates),
+    rate("wrk", "requests", |text| {
         by_regex(r"Requests/sec:\s+([0-9.]+)", text)
     }),
-    rate("oha", "requests", "JSON or text: requests per second", oha),
-    rate(
-        "redis-benchmark",
-        "requests",
-        "text of -q or --csv: requests per second of each test",
-        redis_benchmark,
-    ),
-    rate(
-        "pgbench",
-        "transactions",
-        "text: tps without connecting",
-        pgbench,
-    ),
-    rate("ab", "requests", "text: Requests per second", |text| {
+    rate("oha", "requests", oha),
+    rate("redis-benchmark", "requests", redis_benchmark),
+    rate("pgbench", "transactions", pgbench),
+    rate("ab", "requests", |text| {
         by_regex(r"Requests per second:\s+([0-9.]+)", text)
     }),
 ];

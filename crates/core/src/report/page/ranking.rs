@@ -19,8 +19,6 @@ pub struct RankingBlock {
     caption: String,
     /// What a row is, in a word.
     noun: &'static str,
-    /// Whether rows have versions.
-    versions: bool,
     baseline: String,
     /// What the baseline's own copy took: a band of the scale, and in words.
     copies: Option<Bar>,
@@ -149,7 +147,6 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     Some(RankingBlock {
         caption,
         noun: command.map_or("allocator", CommandFacts::noun),
-        versions: command.is_none_or(|command| command.variants.is_empty()),
         baseline: analysis.baseline.clone(),
         copies: None,
         copies_shown: String::new(),
