@@ -123,6 +123,9 @@ function crowded() {
   const faults = [];
   if (document.documentElement.scrollWidth > innerWidth) faults.push("the page is wider than the window");
   for (const canvas of document.querySelectorAll(".canvas")) {
+    // Axes that give way to labels move what was placed apart together: too rarely to be seen below.
+    const { annotations, xaxis, yaxis } = canvas._fullLayout ?? {};
+    if (annotations?.length && (xaxis.autorange || yaxis.autorange)) faults.push(`labels widen the axes of ${canvas.getAttribute("aria-label")}`);
     const frame = canvas.getBoundingClientRect();
     const texts = [...canvas.querySelectorAll(".xtick text, .ytick text, .xtitle, .ytitle, .annotation-text")].filter((text) => text.textContent.trim());
     const boxes = texts.map((text) => ({ words: text.textContent, box: text.getBoundingClientRect(), turned: /rotate\((?!0)/.test(text.getAttribute("transform") ?? "") }));

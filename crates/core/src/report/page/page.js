@@ -158,7 +158,10 @@
     canvas.setAttribute("aria-label", `${plot.title || "chart"}; its numbers stand below it under Data`);
     await Plotly.react(canvas, data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
     const annotations = labelled(canvas);
-    if (annotations.length > 0) await Plotly.relayout(canvas, { annotations });
+    const { xaxis, yaxis } = canvas._fullLayout;
+    // Without its ranges Plotly would widen them for the labels, and what was placed apart would lie over each other.
+    const ranges = { "xaxis.range": [...xaxis.range], "yaxis.range": [...yaxis.range] };
+    if (annotations.length > 0) await Plotly.relayout(canvas, { annotations, ...ranges });
   };
 
   const save = (text, name, type) => {
