@@ -24,16 +24,18 @@ programs: setup-programs build ## the packages of the real programs that suite p
 # Most of a test is waiting: six times as many at a time as there are CPUs.
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc))))
 TEST = $(CARGO) test --locked --workspace
+# Of documentation; no other crate has some.
+EXAMPLES = $(CARGO) test --locked -p heapmark-wire --doc
 
 # All is compiled at once, and documentation examples come first, so that the last line is the summary of the last test program.
 test: setup-test            ## what a change must pass
 	$(TEST) --no-run --tests
-	$(TEST) --doc
+	$(EXAMPLES)
 	$(TEST) --no-fail-fast --tests
 
 test-all: setup-test        ## also what takes longer: full presets, all languages at their quick size, a thousand damages (ignored in `make test`)
 	$(TEST) --no-run --tests
-	$(TEST) --doc
+	$(EXAMPLES)
 	$(TEST) --no-fail-fast --tests -- --include-ignored
 
 HOST = core check capture pool claims

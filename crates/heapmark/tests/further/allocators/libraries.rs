@@ -797,7 +797,9 @@ fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
         "rpmalloc-",
     ))
     .unwrap();
-    let archive = beginning(&archives, "rpmalloc-sys");
+    let archive = archives
+        .join(unpacked.file_name().unwrap())
+        .with_added_extension("crate");
     let mut bytes = std::fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
