@@ -92,7 +92,7 @@ paper)
     wide wide-llheap llheap -w "churn,speed-*,$shared" --threads 1,8,16 -a "$llheap$bring" --blocks 5
     # What others have published, on programs at their size of about a second; they have no floor.
     preset=quick
-    part field-fan -w fan-in-race -t 2 -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 5
+    part field-fan -w fan-in-race -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 5
     floor=
     part field-gs programs -w gs-pages -a glibc,rpmalloc,mimalloc2,mimalloc3,jemalloc,gperftools,snmalloc,scudo --blocks 7
     part field-cc1 programs -w cc1-functions -a glibc,rpmalloc,mimalloc2,snmalloc --blocks 5

@@ -13,7 +13,8 @@ pub fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);
-    if tested.clone().count() * LEAST_SHARE < judged.len() {
+    let of_documents = judged.iter().filter(|one| !one.is_comparison);
+    if tested.clone().count() * LEAST_SHARE < of_documents.count() {
         return Section::default();
     }
     let table = report::table(tested.collect());

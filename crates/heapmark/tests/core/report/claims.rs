@@ -244,7 +244,7 @@ fn what_cannot_be_used_is_refused() {
             "workloads = [\"zaloc\"]",
             "no workload `zaloc`",
         ),
-        ("kind = \"near\"", "kind = \"nera\"", "nera: unknown"),
+        ("kind = \"below\"", "kind = \"belwo\"", "belwo: unknown"),
         (
             "{ ours = [\"glibc\"], workload = \"zalloc\" }",
             "{ ours = [\"glibc\"], workload = \"zalloc\", as-then = \"glibc-2.28\" }",
