@@ -5,13 +5,17 @@
 #         names. Some four hours on 2 CPUs, in parts of at most 90 minutes.
 #   RUNS  the folder for the parts. One that is complete is not run again, and one that was stopped goes on: say it again.
 #         A part of size paper that is not there is unpacked from docs/reproduction, if it is there.
-#   PART  the name of one part: only this one is run, and no page is written.
+#   PART  the name of one part: only this one is run, and no page is written. The parts wide-* of size paper are the documents' own
+#         thread counts, for a machine with 10 cores or more; they are run only if PART names them. The page has all machines.
+#   BRING allocators that no registry has, added to the rows: BRING=micromalloc=/path/lib.so,llheap=/path/lib.so
 set -eu
 cd "$(dirname "$0")/.."
 heapmark=${HEAPMARK:-target/release/heapmark}
 size=${SIZE:-quick}
 runs=${RUNS:-heapmark-results/reproduction-$size-$(date -u +%Y-%m-%d-%H%M%S)}
 parts=
+preset=$size
+floor=--no-floor
 
 # No verdict here uses the A/A copy or the floor. Exit code 4: some rows failed or cannot run here (a device, a language),
 # and their claims say so.
@@ -33,7 +37,8 @@ part() {
     if [ -d "$dir" ]; then
         set -- --resume "$dir"
     else
-        set -- "$@" --preset "$size" --no-aa-copy --no-floor -o "$dir"
+        # shellcheck disable=SC2086
+        set -- "$@" --preset "$preset" --no-aa-copy $floor -o "$dir"
     fi
     "$heapmark" run "$@" || [ $? -eq 4 ] || {
         echo "to go on: make reproduction SIZE=$size RUNS=$runs" >&2
@@ -41,10 +46,17 @@ part() {
     }
 }
 
+wide() {
+    if [ "${PART:-}" = "$1" ] || [ -d "$runs/$1" ] || [ -f "docs/reproduction/$1.tar.xz" ]; then
+        part "$@"
+    fi
+}
+
 trees='glibc,jemalloc,jemalloc-muzzy,dlmalloc'
 micromalloc='glibc,glibc-notcache,jemalloc,jemalloc-decay0,mimalloc2,snmalloc,rpmalloc,tcmalloc'
 rpmalloc='glibc,glibc-notcache,jemalloc,rpmalloc,gperftools'
 llheap='glibc,dlmalloc,hoard,jemalloc,rpmalloc,tbbmalloc'
+bring=${BRING:+,$BRING}
 sized='churn,speed-*,memory,memory-4x4'
 shared='cache-thrash,cache-scratch'
 
@@ -72,6 +84,24 @@ paper)
     # Whether a claim depends on the distribution shows where claims are judged: with no more threads than CPUs.
     part llheap-uniform llheap -w "$sized" --threads 1,2 --set '*.distribution=uniform' -a "$llheap" --blocks 5
     part llheap-shared llheap -w "$shared" --threads 1,2,4,8 -a "$llheap" --blocks 5
+    wide wide-binary-trees binary-trees -w binary-trees,binary-trees-20 -a "$trees" --blocks 5
+    wide wide-micromalloc micromalloc --threads 1,2,3,4,6,8,10 -a "$micromalloc$bring" --blocks 5
+    wide wide-rpmalloc rpmalloc --threads 1,2,3,4,6,8,10 --set 'scatter-legacy-*.loops=50' -a "$rpmalloc$bring" --blocks 5
+    wide wide-rpmalloc-caches rpmalloc -w scatter-legacy-cache-study --threads 1,6 --set scatter-legacy-cache-study.loops=5 -a "$rpmalloc$bring" --blocks 5
+    wide wide-zalloc zalloc --threads 1,2,4,8,16 -a glibc,jemalloc,mimalloc2 --blocks 20
+    wide wide-llheap llheap -w "churn,speed-*,$shared" --threads 1,8,16 -a "$llheap$bring" --blocks 5
+    # What others have published, on programs at their size of about a second; they have no floor.
+    preset=quick
+    part field-fan -w fan-in-race -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 5
+    floor=
+    part field-gs programs -w gs-pages -a glibc,rpmalloc,mimalloc2,mimalloc3,jemalloc,gperftools,snmalloc,scudo --blocks 7
+    part field-cc1 programs -w cc1-functions -a glibc,rpmalloc,mimalloc2,snmalloc --blocks 5
+    part field-redis programs -w redis-values -a glibc,mimalloc2,snmalloc,jemalloc,tbbmalloc --blocks 5
+    part field-bc programs -w bc-digits -a glibc,rpmalloc,snmalloc,tbbmalloc,scudo --blocks 5
+    part field-cc1plus programs -w cc1plus-templates -a glibc,mimalloc2 --blocks 5
+    part field-python programs -w python-json -a glibc,jemalloc,mimalloc2 --blocks 5
+    part field-yosys programs -w yosys-synth -a glibc,rpmalloc,snmalloc --blocks 5
+    part field-rocksdb programs -w rocksdb-fill -a glibc,mimalloc3,jemalloc --blocks 5
     ;;
 *)
     echo "SIZE is quick or paper, not $size" >&2

@@ -13,6 +13,7 @@ use heapmark_core::cmd::{Exit, catalog, find_runs, say_damage, usage};
 use heapmark_core::file::length;
 use heapmark_core::report::Section;
 use heapmark_core::store::{self, Purpose, Run};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Check the claims of the reference documents against stored runs, or what documents say of
@@ -26,7 +27,7 @@ pub struct ClaimsArgs {
     /// Write this format instead of a table for the terminal
     #[arg(long, visible_alias = "format", value_name = "FORMAT")]
     to: Option<TableFormat>,
-    /// Only the claims of one document: bt, mm, rp, za or ll; of hardening: isoalloc, ...
+    /// Only the claims of one document: bt, mm, rp, za, ll or field; of hardening: isoalloc, ...
     #[arg(long, value_name = "NAME")]
     document: Option<String>,
     /// Write a page with every published figure beside the measured one, and every claim with its
@@ -57,13 +58,13 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
         say_damage(dir, &run);
         runs.push(measured(dir, run));
     }
-    if let Some(other) = of_another_preset(&runs) {
+    if let Some([first, other]) = of_another_preset(&runs) {
         let names = &args.runs;
         let preset = |place: usize| &runs[place].head.preset;
         refuse!(
-            "{} has preset {} and {} has {}: give runs of one preset, as sizes of two are never compared",
-            names[0],
-            preset(0),
+            "{} has preset {} and {} has {}: give runs of one preset for a workload, as sizes of two are never compared",
+            names[first],
+            preset(first),
             names[other],
             preset(other)
         );
@@ -175,9 +176,16 @@ fn measured(dir: &Path, run: Run) -> Measured {
     }
 }
 
-/// The first run with another preset than the first one. Two presets are never compared, and a
-/// claim may rest on several runs.
-fn of_another_preset(runs: &[Measured]) -> Option<usize> {
-    runs.iter()
-        .position(|run| run.head.preset != runs[0].head.preset)
+/// The first run that has a workload of an earlier one with another preset. Two presets are never
+/// compared, and a claim may rest on several runs.
+fn of_another_preset(runs: &[Measured]) -> Option<[usize; 2]> {
+    let workloads = |run: &Measured| -> BTreeSet<String> {
+        let cases = run.head.plan.cases.iter();
+        cases.map(|case| case.workload.clone()).collect()
+    };
+    let all: Vec<BTreeSet<String>> = runs.iter().map(workloads).collect();
+    let differ = |a: usize, b: usize| {
+        runs[a].head.preset != runs[b].head.preset && !all[a].is_disjoint(&all[b])
+    };
+    (1..runs.len()).find_map(|b| Some([(0..b).find(|a| differ(*a, b))?, b]))
 }

@@ -117,7 +117,8 @@ pub struct PooledRow {
     /// The 95 % interval of the mean ratio of the next type of machines; none of fewer than three
     /// types.
     pub next_type: Option<(f64, f64)>,
-    /// What may be said about the next machine.
+    /// What may be said about the next type of machines; about the next machine of the type if there
+    /// is only one.
     #[serde(skip)]
     pub transfer: Transfer,
     /// The same in the metric's words.
@@ -179,17 +180,33 @@ pub fn ways(by: &Metric) -> [&'static str; 2] {
     [Verdict::Faster, Verdict::Slower].map(|it| it.word_of(by))
 }
 
-fn in_words(transfer: Transfer, by: &Metric) -> String {
+/// The words for a row of machines of so many types, with these findings.
+fn in_words(transfer: Transfer, types: usize, findings: &[Finding], by: &Metric) -> String {
     let [less, more] = ways(by);
+    // Of one type nothing follows for others.
+    let transfers = match types {
+        1 => "transfers within the type",
+        _ => "transfers",
+    };
     match transfer {
-        Transfer::Lower => format!("transfers: {less}"),
-        Transfer::Higher => format!("transfers: {more}"),
+        Transfer::Lower => format!("{transfers}: {less}"),
+        Transfer::Higher => format!("{transfers}: {more}"),
         Transfer::DiffersByMachine => "differs by machine".into(),
-        Transfer::LowerOnAverage => format!("{less} on average, not everywhere"),
-        Transfer::HigherOnAverage => format!("{more} on average, not everywhere"),
+        Transfer::LowerOnAverage => format!("{less} on average of these, not everywhere"),
+        Transfer::HigherOnAverage => format!("{more} on average of these, not everywhere"),
+        Transfer::Same if types == 1 => "same within the type".into(),
         Transfer::Same => "same everywhere".into(),
         Transfer::Unclear => "unclear".into(),
-        Transfer::TooFewMachines => "too few machines".into(),
+        Transfer::TooFew => {
+            let units = if types == 1 { "machines" } else { "types" };
+            let on_all = |way| format!("{way} on all {}, too few {units}", findings.len());
+            match findings {
+                [_] | [] => format!("too few {units}"),
+                all if all.iter().all(|it| *it == Finding::Lower) => on_all(less),
+                all if all.iter().all(|it| *it == Finding::Higher) => on_all(more),
+                _ => format!("too few {units}"),
+            }
+        }
     }
 }
 
@@ -539,7 +556,6 @@ fn pooled(
     let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
     let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();
     let together = machines(&estimates);
-    let word = together.map_or(Transfer::TooFewMachines, |it| it.transfer(&findings));
     let ratios = |it: Interval| (it.low.exp(), it.high.exp());
     let mut by_type: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (machine, estimate) in jobs.keys().zip(&estimates) {
@@ -550,7 +566,16 @@ fn pooled(
         .values()
         .map(|estimates| mean(estimates))
         .collect::<Option<_>>()?;
-    let next_type = machines(&of_types).filter(|it| it.machines >= LEAST_MACHINES);
+    let types_together = machines(&of_types);
+    let next_type = types_together.filter(|it| it.machines >= LEAST_MACHINES);
+    // Machines of one type agree more than types do, and must not outvote the others.
+    let is_one_type = by_type.len() == 1;
+    let units = if is_one_type {
+        together
+    } else {
+        types_together
+    };
+    let word = units.map_or(Transfer::TooFew, |it| it.transfer(&findings));
     let types = by_type.iter().zip(&of_types);
     let types = types.map(|((machine_type, estimates), estimate)| OnType {
         machine_type: *machine_type,
@@ -573,15 +598,15 @@ fn pooled(
         ratio: mean(&estimates)?.exp(),
         mean: together.map(|it| ratios(it.mean)),
         next: together.map(|it| ratios(it.next)),
-        types: match by_type.len() {
-            1 => Vec::new(),
-            _ => types.collect(),
+        types: match is_one_type {
+            true => Vec::new(),
+            false => types.collect(),
         },
         next_type: next_type.map(|it| ratios(it.next)),
         transfer: word,
-        word: in_words(word, by),
+        word: in_words(word, by_type.len(), &findings, by),
         help: together
-            .filter(|_| word == Transfer::Unclear)
+            .filter(|_| word == Transfer::Unclear && is_one_type)
             .and_then(|it| help(&it, &judged)),
         spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|it| RatioSpreads {
             machines: it.machines.exp_m1(),
@@ -654,7 +679,7 @@ mod tests {
         for (ratio, expected) in ratios.iter().zip(expected) {
             assert!((ratio / expected - 1.0).abs() < 0.01, "{ratios:?}");
         }
-        assert_eq!(pool.rows[0].word, "faster on average, not everywhere");
+        assert_eq!(pool.rows[0].word, "faster on all 3, too few machines");
         let (mean, next) = (row.mean.unwrap(), row.next.unwrap());
         assert!(
             next.0 < mean.0 && mean.1 < next.1 && 0.99 < next.1,
@@ -721,9 +746,16 @@ mod tests {
             .iter()
             .filter(|it| it.verdict == Verdict::Faster);
         assert_eq!(faster.map(|it| it.machine).collect::<Vec<_>>(), [1, 3, 5]);
-        let alike = ["a", "b", "c", "d"].map(|name| on(name, 0.7));
-        assert_eq!(pooled(&alike).rows[0].word, "transfers: faster");
-        assert_eq!(pooled(&alike[..2]).rows[0].word, "too few machines");
+        let alike = ["a", "b", "c", "d", "e", "f"].map(|name| on(name, 0.7));
+        let word = |runs: &[FakeRun]| pooled(runs).rows[0].word.clone();
+        assert_eq!(word(&alike), "transfers within the type: faster");
+        assert_eq!(word(&alike[..4]), "faster on all 4, too few machines");
+        assert_eq!(word(&alike[..1]), "too few machines");
+        let apart = [0.6, 0.7, 0.8, 0.85, 0.9, 0.95];
+        let apart = apart.iter().zip(["a", "b", "c", "d", "e", "f"]);
+        let apart: Vec<FakeRun> = apart.map(|(share, name)| on(name, *share)).collect();
+        let average = "faster on average of these, not everywhere";
+        assert_eq!(word(&apart), average);
     }
 
     /// The processor of each machine, and hoard's time there as a share of glibc's.
@@ -753,6 +785,7 @@ mod tests {
         }
         let (low, high) = row.next_type.unwrap();
         assert!(low < 0.8 && 0.9 < high, "{row:?}");
+        assert_eq!(row.word, "faster on all 5, too few types");
         // One label makes them one type, and of one type there is no interval over types.
         let pool = of_kinds(Some("fleet"));
         assert_eq!(
@@ -760,6 +793,23 @@ mod tests {
             (1, "fleet")
         );
         assert!(pool.rows[0].types.is_empty() && pool.rows[0].next_type.is_none());
+    }
+
+    #[test]
+    fn machines_of_one_type_do_not_outvote_the_other_types() {
+        let of_type = |kind: usize, machine: usize| {
+            let mut run = on(&format!("machine-{kind}-{machine}"), 0.8);
+            let facts = &mut run.run.machine;
+            facts.insert("cpu_model".into(), format!("kind {kind}"));
+            run
+        };
+        let word = |kinds: usize, machines: usize| {
+            let all = (0..kinds).flat_map(|kind| (0..machines).map(move |it| (kind, it)));
+            let runs: Vec<FakeRun> = all.map(|(kind, it)| of_type(kind, it)).collect();
+            pooled(&runs).rows[0].word.clone()
+        };
+        assert_eq!(word(2, 4), "faster on all 8, too few types");
+        assert_eq!(word(6, 1), "transfers: faster");
     }
 
     #[test]

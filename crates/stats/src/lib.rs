@@ -33,7 +33,7 @@ pub use finding::{
 pub use floor::above_floor;
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
-pub use machines::{Doubled, LEAST_MACHINES, Machines, Transfer, machines};
+pub use machines::{Doubled, LEAST_MACHINES, LEAST_TO_TRANSFER, Machines, Transfer, machines};
 pub use mean::{geometric_mean, mean, standard_deviation};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};

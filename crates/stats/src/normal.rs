@@ -93,7 +93,12 @@ pub fn upper_point(p: f64) -> f64 {
 
 /// The 97.5 % point of Student's distribution.
 pub fn t_975(freedom: f64) -> f64 {
+    t_point(0.975, freedom)
+}
+
+/// The point of Student's distribution below which this share lies.
+pub fn t_point(share: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom)
         .expect("at least one degree of freedom")
-        .inverse_cdf(0.975)
+        .inverse_cdf(share)
 }

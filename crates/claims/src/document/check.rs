@@ -162,6 +162,9 @@ pub struct Against {
     /// Rows that "every other" excludes.
     #[serde(default)]
     pub except: Vec<String>,
+    /// How many of the comparisons have to agree.
+    #[serde(default)]
+    pub needs: Needs,
     /// Where, if not at the claim's places.
     #[serde(default)]
     pub at: Place,

@@ -5,6 +5,7 @@ use super::{Claim, Document, PublishedFigure};
 use heapmark_core::catalog::Catalog;
 use heapmark_core::catalog::faults::{Fault, suggestion};
 use heapmark_core::catalog::malloc_api::matches;
+use heapmark_core::catalog::real_program;
 
 /// What a document is checked against, and the faults so far.
 pub struct DocumentChecker<'a> {
@@ -28,6 +29,10 @@ pub fn fault_at(
     let at = text[start..].find(at).map_or(start, |at| start + at);
     let line = text[..at].matches('\n').count() + 1;
     Fault::new(file, key, format!("{what} (line {line})"), mend)
+}
+
+fn is_real_program(name: &str) -> bool {
+    real_program::load().is_ok_and(|all| all.iter().any(|program| program.name == name))
 }
 
 impl DocumentChecker<'_> {
@@ -154,7 +159,7 @@ impl DocumentChecker<'_> {
         let workloads = self.catalog.workloads.iter();
         let known = workloads.map(|workload| workload.name.as_str());
         for name in names {
-            if !known.clone().any(|known| known == name) {
+            if !known.clone().any(|known| known == name) && !is_real_program(name) {
                 let what = format!("there is no workload `{name}`");
                 let mend = suggestion(name, known.clone(), "see `heapmark list workloads`");
                 self.add(key, after, &format!("\"{name}\""), &what, &mend);

@@ -22,6 +22,8 @@ pub enum Measure {
     Cpu,
     /// CPU time over wall time.
     CpuPerWall,
+    /// Minor page faults of an iteration.
+    MinorFaults,
     /// Growth of the resident set over requested bytes; both without the workload's own tables, if
     /// it reports them.
     Overhead,
@@ -35,7 +37,7 @@ pub enum Measure {
     Figure(String),
 }
 
-const WORDS: [(&str, Measure); 11] = [
+const WORDS: [(&str, Measure); 12] = [
     ("time", Measure::Time),
     ("mops", Measure::Mops),
     ("wall", Measure::Wall),
@@ -43,6 +45,7 @@ const WORDS: [(&str, Measure); 11] = [
     ("sys", Measure::Sys),
     ("cpu", Measure::Cpu),
     ("cpu-per-wall", Measure::CpuPerWall),
+    ("minor-faults", Measure::MinorFaults),
     ("overhead", Measure::Overhead),
     ("heap-growth", Measure::HeapGrowth),
     ("total-growth", Measure::TotalGrowth),

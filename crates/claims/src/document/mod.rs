@@ -42,6 +42,13 @@ pub struct Document {
     pub no_figures: Option<String>,
     /// A remark for readers of its figures.
     pub remark: Option<String>,
+    /// The most threads of its claims; 0 if it is not known.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// These are single comparisons that others published, and not a document with workloads of its
+    /// own.
+    #[serde(default)]
+    pub comparisons: bool,
     /// Its rows by the names that it uses.
     pub rows: Rows,
     /// Its tables.
@@ -49,6 +56,10 @@ pub struct Document {
     pub figures: Vec<PublishedFigure>,
     /// Its claims.
     pub claims: Vec<Claim>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The rows of a document by the names that it uses.
@@ -72,6 +83,10 @@ pub struct DocumentRow {
     /// No registry has it: users supply it under one of these names.
     #[serde(default)]
     pub brought: bool,
+    /// Cores that it keeps busy whatever the workload's thread count (`GOMAXPROCS`, a collector's
+    /// markers); where fewer are usable it has no value.
+    #[serde(default)]
+    pub cores: u32,
 }
 
 /// A published table: a column per thread count and measure.
@@ -119,10 +134,21 @@ pub struct Claim {
     /// Why no measurement here shows whether it is true: then it is not testable, whatever was measured.
     #[serde(default)]
     pub not_comparable: String,
-    /// Cores that its rows keep busy, whatever the workload's thread count; with fewer it is not
-    /// testable.
+    /// It stands in no sentence of the document: it was read off one of its tables.
     #[serde(default)]
-    pub cores: u32,
+    pub read_off: bool,
+    /// Why its checks cannot be held against the document's own figures, or do not hold there.
+    #[serde(default)]
+    pub not_on_its_figures: String,
+    /// The most threads of the document for this claim, if other than its own.
+    #[serde(default)]
+    pub document_threads: Option<u32>,
+    /// It is about a curve: with fewer threads on cores of their own it is not testable.
+    #[serde(default)]
+    pub least_threads: u32,
+    /// Measures of its rows that show why it does not hold; said if it does not.
+    #[serde(default)]
+    pub measured: Vec<Measure>,
     /// The workloads that it is checked in.
     pub workloads: Vec<String>,
     /// The thread counts.
@@ -155,7 +181,7 @@ impl Document {
     }
 
     /// The workloads of its tables and claims.
-    pub fn workloads(&self) -> impl Iterator<Item = &String> {
+    pub fn workloads(&self) -> impl Iterator<Item = &String> + Clone {
         let of_figures = self.figures.iter().map(|figure| &figure.workload);
         let of_claims = self.claims.iter().flat_map(|claim| &claim.workloads);
         of_figures.chain(of_claims)

@@ -106,7 +106,7 @@ fn what_is_unknown_is_refused_with_file_and_line() {
 }
 
 #[test]
-fn the_five_documents_have_their_48_claims_and_all_their_figures() {
+fn the_five_documents_have_their_48_claims_and_all_their_figures_beside_15_comparisons() {
     let documents = Document::load(&Catalog::load().unwrap()).unwrap();
     let claims = |document: &Document| document.claims.len();
     let counts: Vec<_> = documents
@@ -115,7 +115,14 @@ fn the_five_documents_have_their_48_claims_and_all_their_figures() {
         .collect();
     assert_eq!(
         counts,
-        [("BT", 13), ("LL", 13), ("MM", 9), ("RP", 6), ("ZA", 7)]
+        [
+            ("BT", 13),
+            ("FC", 15),
+            ("LL", 13),
+            ("MM", 9),
+            ("RP", 6),
+            ("ZA", 7)
+        ]
     );
     for document in &documents {
         for (place, claim) in document.claims.iter().enumerate() {

@@ -1,14 +1,15 @@
 //! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
 
-use super::judged::Number;
+use super::judged::{Blocks, Number};
 use super::scene::{Machine, Measured, Scene};
 use super::values::values;
-use crate::document::{Document, DocumentRow, Measure, Rows, Threads};
+use crate::document::{DocumentRow, Measure, Rows, Threads};
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::interference::InterferenceSummary;
 use heapmark_core::catalog::Workload;
 use heapmark_core::catalog::malloc_api::matches;
 use heapmark_core::plan::{Case, case_name};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
@@ -40,7 +41,7 @@ pub struct Evidence<'a> {
 pub enum Lack {
     /// Nothing measured it.
     Missing(String),
-    /// A process of the row did not end `ok`.
+    /// A process of the row did not end `ok`, or had too few cores.
     Failed {
         words: String,
         /// The row and how it failed.
@@ -59,14 +60,48 @@ impl<'a> Evidence<'a> {
         Evidence::seen_from(scenes.first(), workloads, &scenes)
     }
 
-    /// Seen from the machine of the first run that has a workload of the document; unchanged if
-    /// none has.
-    pub fn for_document(&self, document: &Document) -> Evidence<'a> {
-        let is_of_it = |case: &Case| document.workloads().any(|name| *name == case.workload);
-        let has_any = |scene: &Scene| scene.tables.iter().any(|table| is_of_it(table.case));
-        let first = self.scenes.iter().find(|scene| has_any(scene));
-        let first = first.or_else(|| self.here().next());
-        Evidence::seen_from(first, self.workloads, &self.scenes)
+    /// Seen from each machine that ran one of these workloads, those with most cores first;
+    /// unchanged if none has.
+    pub fn of_machines<'n>(
+        &self,
+        workloads: impl Iterator<Item = &'n String> + Clone,
+    ) -> Vec<Evidence<'a>> {
+        let is_of_it = |case: &Case| workloads.clone().any(|name| *name == case.workload);
+        let has_any = |scene: &&Scene| scene.tables.iter().any(|table| is_of_it(table.case));
+        let from = |scene| Evidence::seen_from(Some(scene), self.workloads, &self.scenes);
+        let mut all: Vec<Evidence> = Vec::new();
+        for seen in self.scenes.iter().filter(has_any).map(from) {
+            if !all.iter().any(|other| other.machine == seen.machine) {
+                all.push(seen);
+            }
+        }
+        all.sort_by_key(|seen| Reverse(seen.cores));
+        if all.is_empty() {
+            let here = self.here().next();
+            all.push(Evidence::seen_from(here, self.workloads, &self.scenes));
+        }
+        all
+    }
+
+    /// `AMD EPYC, 2 usable CPUs`.
+    pub fn machine_words(&self) -> String {
+        let Machine {
+            cpu_model,
+            usable_cpus,
+            ..
+        } = self.machine;
+        format!("{cpu_model}, {usable_cpus} usable CPUs")
+    }
+
+    /// Of the runs that have one of these places: the parts of blocks, and those among them that
+    /// were disturbed.
+    pub fn disturbed(&self, spots: &[Spot]) -> (usize, usize) {
+        let is_of_them = |case: &Case| spots.iter().any(|spot| spot.is(case));
+        let has_any = |scene: &&Scene| scene.tables.iter().any(|table| is_of_them(table.case));
+        let seen = self.here().filter(has_any).map(|scene| &scene.interference);
+        seen.fold((0, 0), |(parts, disturbed), it| {
+            (parts + it.parts, disturbed + it.disturbed)
+        })
     }
 
     /// Seen from the machine of this run.
@@ -187,6 +222,13 @@ impl<'a> Evidence<'a> {
         let Some(entry) = rows.get(row) else {
             return Err(Lack::Other(format!("no row {row}")));
         };
+        if entry.cores > self.cores {
+            let (needed, usable) = (entry.cores, self.cores);
+            return Err(Lack::Failed {
+                words: format!("{row} keeps {needed} cores busy, and {usable} are usable"),
+                row: format!("{row} (keeps {needed} cores busy)"),
+            });
+        }
         let workload = entry.workload.as_ref().unwrap_or(&spot.workload);
         // A sentence gives the place of its claim; the row's workload is added if it is another
         // one.
@@ -311,7 +353,16 @@ fn is_compared(group: &&Group) -> bool {
 
 fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
     let row = group.allocator.name.clone();
-    Number::of(row, Some(measure.clone()), values(scene, group, measure))
+    let values = values(scene, group, measure);
+    // A value that only some processes have belongs to no block.
+    let blocks = (values.len() == group.processes.len()).then(|| Blocks {
+        run: scene.measured.head.plan.seed,
+        of: group.processes.keys().map(|(block, _)| *block).collect(),
+    });
+    Some(Number {
+        blocks,
+        ..Number::of(row, Some(measure.clone()), values)?
+    })
 }
 
 impl Spot {

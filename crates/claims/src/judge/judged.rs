@@ -2,6 +2,7 @@
 
 use crate::document::Measure;
 use heapmark_core::analyse::Spread;
+use heapmark_core::report::text::list;
 use serde::Serialize;
 
 /// The verdict on a claim. In the order in which parts of a claim decide it.
@@ -51,11 +52,43 @@ pub struct JudgedClaim {
     pub notes: Vec<String>,
     /// Parameters that differ from the document's.
     pub sizes: Vec<String>,
+    /// Thread counts of its comparisons.
+    pub threads: Vec<u32>,
+    /// The most threads of the document for it.
+    pub document_threads: u32,
+    /// The machine that decided, if several were measured.
+    pub machine: Option<String>,
+    /// Measures of its rows that show why it does not hold; only if it does not.
+    pub measured: Vec<Number>,
+    /// Whether it is a comparison that others published, and no claim of a reference document.
+    pub is_comparison: bool,
     /// Why it may not hold, which is a supposition; set only if it does not.
     pub explain: Option<String>,
     /// What was found with allocators set as the document's versions were; set only if the claim
     /// does not hold as it is, or is unclear, and such rows were measured.
     pub as_then: Option<AsThen>,
+}
+
+impl JudgedClaim {
+    /// `does not hold at 1 and 2 threads (document: 10)`.
+    pub fn verdict_words(&self) -> String {
+        let word = self.verdict.word();
+        let Some(most) = self.threads.iter().max() else {
+            return word.into();
+        };
+        if self.verdict == Verdict::NotTestable {
+            return word.into();
+        }
+        let noun = if *most == 1 { "thread" } else { "threads" };
+        let counts = list(&self.threads);
+        let of_document = match self.document_threads {
+            // Not known of single comparisons.
+            0 => String::new(),
+            theirs if theirs == *most => String::new(),
+            theirs => format!(" (document: {theirs})"),
+        };
+        format!("{word} at {counts} {noun}{of_document}")
+    }
 }
 
 /// A claim checked with allocators set as those of the document were.
@@ -106,9 +139,21 @@ pub struct Number {
     /// One per process; of a quotient, those of the dividend. Empty for a number about several rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
-    /// Of a quotient: those of the divisor.
+    /// Of a quotient whose rows share no blocks: those of the divisor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divisor: Option<Vec<f64>>,
+    /// The block of each value, if it has one.
+    #[serde(skip)]
+    pub blocks: Option<Blocks>,
+}
+
+/// The blocks of some values of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blocks {
+    /// The seed of the run: blocks of two runs have nothing in common.
+    pub run: u64,
+    /// One per value.
+    pub of: Vec<u32>,
 }
 
 impl Number {
@@ -124,6 +169,7 @@ impl Number {
             samples: values.len(),
             values,
             divisor: None,
+            blocks: None,
         })
     }
 
@@ -138,6 +184,7 @@ impl Number {
             samples,
             values: Vec::new(),
             divisor: None,
+            blocks: None,
         }
     }
 }

@@ -24,17 +24,28 @@ use crate::document::{Claim, Document, Rows};
 use checks::Findings;
 use std::collections::BTreeSet;
 
-/// A verdict on every claim of the documents, in their order, each document by the runs of one
-/// machine.
+/// A verdict on every claim of the documents, in their order, each claim by the runs of one machine:
+/// of those on which it can be judged, the one with most cores.
 pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
-        let evidence = &evidence.for_document(document);
         let then = document.rows_as_then();
         let of_claim = |claim: &Claim| {
-            let mut it = judged(&document.short, &document.rows, claim, evidence);
+            let machines = evidence.of_machines(claim.workloads.iter());
+            let mut tried = machines
+                .iter()
+                .map(|seen| (judged(document, &document.rows, claim, seen), seen));
+            let first = tried.next();
+            let is_judged = |(it, _): &(JudgedClaim, &Evidence)| it.verdict != Verdict::NotTestable;
+            let decides = match first {
+                Some(first) if !is_judged(&first) => tried.find(is_judged).or(Some(first)),
+                first => first,
+            };
+            let (mut it, seen) = decides.expect("there is always a machine");
+            it.machine = (machines.len() > 1 && it.verdict != Verdict::NotTestable)
+                .then(|| seen.machine_words());
             if matches!(it.verdict, Verdict::DoesNotHold | Verdict::Unclear) {
                 let then = then.as_ref();
-                it.as_then = then.and_then(|rows| as_then(document, rows, claim, evidence));
+                it.as_then = then.and_then(|rows| as_then(document, rows, claim, seen));
             }
             it
         };
@@ -45,7 +56,7 @@ pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
 
 /// The verdict with the rows of the document's time, if the claim is about any that was measured.
 fn as_then(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Option<AsThen> {
-    let judged = judged(&document.short, rows, claim, evidence);
+    let judged = judged(document, rows, claim, evidence);
     let said = judged.parts.iter().flat_map(|part| &part.said);
     let compared: BTreeSet<&str> = said
         .filter_map(|said| match said {
@@ -61,7 +72,7 @@ fn as_then(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence)
     })
 }
 
-fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
+fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
     let tried: Vec<(Option<&str>, Verdict, Findings)> = ways
         .into_iter()
@@ -77,17 +88,26 @@ fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Ju
         .then(|| claim.explain.clone());
     let mut judged = JudgedClaim {
         id: claim.id.clone(),
-        document: document.into(),
-        says: claim.says.clone(),
+        document: document.short.clone(),
+        says: match claim.read_off {
+            true => format!("{} (read off a table: in no sentence)", claim.says),
+            false => claim.says.clone(),
+        },
         evidence: claim.evidence.clone(),
         verdict,
         parts: Vec::new(),
         missing: Vec::new(),
         notes,
         sizes: Vec::new(),
+        threads: Vec::new(),
+        document_threads: claim.document_threads.unwrap_or(document.threads),
+        machine: None,
+        measured: Vec::new(),
+        is_comparison: document.comparisons,
         explain,
         as_then: None,
     };
+    let mut spots: Vec<Spot> = Vec::new();
     for (distribution, verdict, findings) in tried {
         let word = distribution.filter(|_| several);
         if let Some(word) = word.filter(|_| differ) {
@@ -101,6 +121,7 @@ fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Ju
         }
         let sizes = sizes::other_than_paper(&findings.spots, evidence, distribution);
         judged.sizes.extend(sizes);
+        spots.extend(findings.spots);
         for mut part in findings.parts {
             let is_place = !part.place.is_empty();
             if let Some(word) = word.filter(|_| is_place) {
@@ -117,24 +138,49 @@ fn judged(document: &str, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Ju
         list.sort();
         list.dedup();
     }
+    let counts: BTreeSet<u32> = spots.iter().map(|spot| spot.threads).collect();
+    judged.threads = Vec::from_iter(counts);
     // What was not even measured has its own reason.
     let measured = judged.verdict != Verdict::NotTestable;
-    if let Some(why) = not_comparable(claim, evidence).filter(|_| measured) {
+    if let Some(why) = not_comparable(claim, &judged).filter(|_| measured) {
         judged.verdict = Verdict::NotTestable;
         judged.explain = None;
         judged.parts.insert(0, JudgedPart::lack(why));
+    } else if let (parts, disturbed @ 1..) = evidence.disturbed(&spots) {
+        let note = format!("{disturbed} of {parts} parts of its runs were disturbed");
+        judged.notes.push(note);
+    }
+    if judged.verdict == Verdict::DoesNotHold {
+        judged.measured = measured_of(rows, claim, evidence, spots.first());
     }
     judged
 }
 
+/// The measures that show why a claim does not hold, of the rows that it names.
+fn measured_of(
+    rows: &Rows,
+    claim: &Claim,
+    evidence: &Evidence,
+    spot: Option<&Spot>,
+) -> Vec<Number> {
+    let named: BTreeSet<&String> = claim.checks.iter().flat_map(|check| check.rows()).collect();
+    let mut all = Vec::new();
+    for measure in &claim.measured {
+        let number = |row: &&String| evidence.number(rows, row, spot?, measure).ok();
+        all.extend(named.iter().filter_map(number));
+    }
+    all
+}
+
 /// Why what was measured here says nothing of the claim, if so.
-fn not_comparable(claim: &Claim, evidence: &Evidence) -> Option<String> {
-    let (needed, usable) = (claim.cores, evidence.cores);
+fn not_comparable(claim: &Claim, judged: &JudgedClaim) -> Option<String> {
+    let most = judged.threads.iter().max().copied().unwrap_or(0);
     if !claim.not_comparable.is_empty() {
         Some(format!("not comparable: {}", claim.not_comparable))
-    } else if usable < needed {
+    } else if most < claim.least_threads {
         Some(format!(
-            "not comparable: its rows keep {needed} cores busy, and {usable} are usable"
+            "a curve does not show with {most} threads on cores of their own: it takes {} (document: {})",
+            claim.least_threads, judged.document_threads
         ))
     } else {
         None

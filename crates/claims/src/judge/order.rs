@@ -1,11 +1,13 @@
 //! When two values differ, and when one lies between bounds. The rule of the whole module: values
-//! differ if the ranges of their processes do not touch, or if the Mann-Whitney test says so, for
-//! which some of many processes may overlap; with fewer than 5 there is no verdict.
+//! that were measured in the same blocks differ if Student's test of their log ratios, block by
+//! block, says so; others if the ranges of their processes do not touch, or if the Mann-Whitney test
+//! says so. With fewer than 5 there is no verdict.
 
-use super::judged::{Number, Verdict};
+use super::judged::{Blocks, Number, Verdict};
 use heapmark_core::analyse::Spread;
-use heapmark_stats::rank_sum;
+use heapmark_stats::{geometric_mean, mean, median, rank_sum, student};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The fewest processes for a verdict.
 pub const LEAST_SAMPLES: usize = 5;
@@ -23,7 +25,60 @@ pub enum Order {
 
 /// The order of `a` relative to `b`.
 pub fn order(a: &Number, b: &Number) -> Order {
-    order_of(&a.values, &b.values)
+    match ratios(a, b) {
+        Some(ratios) => beside_ratio(&ratios, 1.0),
+        None => order_of(&a.values, &b.values),
+    }
+}
+
+/// The ratio of each block that both have; `None` if they share too few, and if a value is not
+/// positive.
+fn ratios(a: &Number, b: &Number) -> Option<BTreeMap<u32, f64>> {
+    let run = |number: &Number| number.blocks.as_ref().map(|blocks| blocks.run);
+    if run(a)? != run(b)? {
+        return None;
+    }
+    let theirs = by_block(b)?;
+    let ours = by_block(a)?;
+    let ratio = |(block, ours): (u32, f64)| Some((block, ours / theirs.get(&block)?));
+    let ratios: BTreeMap<u32, f64> = ours.into_iter().filter_map(ratio).collect();
+    let is_enough = ratios.len() >= LEAST_SAMPLES;
+    let is_sound = ratios.values().all(|it| it.is_finite() && *it > 0.0);
+    (is_enough && is_sound).then_some(ratios)
+}
+
+/// The mean of each block's values.
+fn by_block(number: &Number) -> Option<BTreeMap<u32, f64>> {
+    let blocks = &number.blocks.as_ref()?.of;
+    let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (block, value) in blocks.iter().zip(&number.values) {
+        all.entry(*block).or_default().push(*value);
+    }
+    let means = all.into_iter();
+    means
+        .map(|(block, values)| Some((block, geometric_mean(&values)?)))
+        .collect()
+}
+
+/// The order of ratios, one for each block, relative to a bound.
+fn beside_ratio(ratios: &BTreeMap<u32, f64>, bound: f64) -> Order {
+    if bound <= 0.0 {
+        return Order::Above;
+    }
+    if bound.is_infinite() {
+        return Order::Below;
+    }
+    let logs: Vec<f64> = ratios.values().map(|it| (it / bound).ln()).collect();
+    let Some((mean, middle)) = mean(&logs).zip(median(&logs)) else {
+        return Order::Level;
+    };
+    let differ = student(&logs).is_some_and(|p| p <= ALPHA);
+    // One block with an extreme ratio decides no direction.
+    match differ && mean * middle > 0.0 {
+        true if mean < 0.0 => Order::Below,
+        true => Order::Above,
+        false => Order::Level,
+    }
 }
 
 fn order_of(a: &[f64], b: &[f64]) -> Order {
@@ -40,9 +95,14 @@ fn order_of(a: &[f64], b: &[f64]) -> Order {
     }
 }
 
-/// The order of a value relative to a bound: all its processes lie beyond it, or, of a quotient, the
-/// dividend differs from the divisor times the bound.
+/// The order of a value relative to a bound: all its processes lie beyond it, or, of a quotient, its
+/// ratios by block differ from it, or the dividend differs from the divisor times the bound.
 fn beside(value: &Number, bound: f64) -> Order {
+    if value.measure.is_none()
+        && let Some(ratios) = by_block(value)
+    {
+        return beside_ratio(&ratios, bound);
+    }
     if let Some(divisor) = &value.divisor {
         let bounds: Vec<f64> = divisor.iter().map(|one| one * bound).collect();
         return order_of(&value.values, &bounds);
@@ -87,14 +147,26 @@ pub fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
     }
 }
 
-/// `a` over `b`; the range is the widest that both ranges allow.
+/// `a` over `b`, block by block if they share blocks; otherwise the range is the widest that both
+/// ranges allow.
 pub fn quotient(a: &Number, b: &Number) -> Number {
-    Number {
-        row: if a.row == b.row {
-            a.row.clone()
-        } else {
-            format!("{} / {}", a.row, b.row)
-        },
+    let row = if a.row == b.row {
+        a.row.clone()
+    } else {
+        format!("{} / {}", a.row, b.row)
+    };
+    let by_block = ratios(a, b).and_then(|ratios| {
+        let blocks = Blocks {
+            run: a.blocks.as_ref()?.run,
+            of: ratios.keys().copied().collect(),
+        };
+        Some(Number {
+            blocks: Some(blocks),
+            ..Number::of(row.clone(), None, ratios.into_values().collect())?
+        })
+    });
+    by_block.unwrap_or_else(|| Number {
+        row,
         measure: None,
         median: a.median / b.median,
         min: a.min / b.max,
@@ -102,7 +174,8 @@ pub fn quotient(a: &Number, b: &Number) -> Number {
         samples: a.samples.min(b.samples),
         values: a.values.clone(),
         divisor: Some(b.values.clone()),
-    }
+        blocks: None,
+    })
 }
 
 #[cfg(test)]
@@ -133,6 +206,37 @@ mod tests {
         assert_eq!(order(&number([0.0; 5]), &number([1.0; 5])), Order::Below);
         // One process among many hides no difference.
         assert_eq!(order(&twenty(10.0, 30.0), &twenty(11.0, 5.0)), Order::Below);
+    }
+
+    /// Of a run with this seed, a value for each block.
+    fn in_blocks<const N: usize>(run: u64, values: [f64; N]) -> Number {
+        let blocks = Blocks {
+            run,
+            of: (0..N as u32).collect(),
+        };
+        Number {
+            blocks: Some(blocks),
+            ..number(values)
+        }
+    }
+
+    #[test]
+    fn what_slows_both_rows_of_a_block_hides_no_difference() {
+        let slow = in_blocks(7, [10.0, 14.0, 11.0, 20.0, 12.0]);
+        let fast = in_blocks(7, [9.0, 12.7, 9.8, 18.1, 10.9]);
+        assert_eq!(order(&fast, &slow), Order::Below);
+        assert_eq!(order(&slow, &fast), Order::Above);
+        let ratio = quotient(&slow, &fast);
+        assert!(1.09 < ratio.min && ratio.max < 1.13, "{ratio:?}");
+        assert_eq!(between(&ratio, 0.0, 1.05), Verdict::DoesNotHold);
+        assert_eq!(beyond(&ratio, 1.05), Verdict::Holds);
+        assert_eq!(between(&ratio, 0.0, f64::INFINITY), Verdict::Holds);
+        // Blocks of two runs have nothing in common.
+        let elsewhere = in_blocks(8, [9.0, 12.7, 9.8, 18.1, 10.9]);
+        assert_eq!(order(&elsewhere, &slow), Order::Level);
+        // One block decides nothing.
+        let once = in_blocks(7, [10.0, 14.0, 11.0, 90.0, 12.0]);
+        assert_eq!(order(&once, &slow), Order::Level);
     }
 
     #[test]

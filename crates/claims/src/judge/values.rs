@@ -24,6 +24,7 @@ pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
             let wall = mean_time(measurement, |one| one.wall_ns).filter(|wall| *wall > 0.0)?;
             Some(mean_time(measurement, cpu_ns)? / wall)
         }),
+        Measure::MinorFaults => mean_of(|one| one.minor_faults),
         Measure::Overhead => group.values(|measurement, _| {
             without_tables(measurement).or_else(|| overhead_of(measurement))
         }),

@@ -6,6 +6,7 @@ mod reproduction;
 
 use crate::document::Measure;
 use crate::judge::{JudgedClaim, JudgedPart, Number, Said, Verdict};
+use heapmark_core::catalog::joined;
 use heapmark_core::report::document::{Block, Cell, Sheet};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, cut, enclosed, json, list};
@@ -38,30 +39,32 @@ pub fn claims(all: &[JudgedClaim], whole: bool) -> Vec<Block> {
 pub const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
 /// Where the numbers behind verdicts are.
-const REASONS: &str = "Reasons and numbers: --document NAME (bt, mm, rp, za, ll) or --to md.";
+const REASONS: &str =
+    "Reasons and numbers: --document NAME (bt, mm, rp, za, ll, field) or --to md.";
 
 /// Letters of a claim in a line.
 const MOST_LETTERS: usize = 68;
 
 /// A line for each of these.
 fn in_lines(shown: Vec<&JudgedClaim>) -> Sheet {
-    let mut table = with_verdicts(shown);
+    let mut table = with_ids(shown);
+    table.add("verdict", |judged| judged.verdict.word());
     table.add("claim", |judged| {
         Cell::text(cut(&judged.says, MOST_LETTERS))
     });
     table.sheet
 }
 
-fn with_verdicts(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
+fn with_ids(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
     let mut table = SheetOf::new("", shown);
     table.add("id", |judged| &judged.id);
-    table.add("verdict", |judged| judged.verdict.word());
     table
 }
 
 /// A row for each of these, with its reason.
 pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
-    let mut table = with_verdicts(shown);
+    let mut table = with_ids(shown);
+    table.add("verdict", JudgedClaim::verdict_words);
     table.add("claim", |judged| Cell::text(&judged.says));
     table.add("reason", |judged| Cell::text(reason(judged)));
     table.sheet
@@ -80,13 +83,21 @@ pub fn claims_json(all: &[JudgedClaim]) -> String {
     )
 }
 
-/// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.
+/// `Of 48 claims: 20 hold, 9 do not hold, 8 unclear, 11 not testable here.`, and the same of single
+/// comparisons.
 pub fn summary(all: &[JudgedClaim]) -> String {
+    let (comparisons, claims): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_comparison);
+    let of_each = [(claims, "claim"), (comparisons, "published comparison")];
+    let of_each = of_each.into_iter().filter(|(them, _)| !them.is_empty());
+    joined(of_each.map(|(them, noun)| counted(&them, noun)), " ")
+}
+
+fn counted(all: &[&JudgedClaim], noun: &str) -> String {
     let verdicts = || all.iter().map(|judged| judged.verdict);
     let of = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
     format!(
         "Of {}: {} hold, {} do not hold, {} unclear, {} not testable here.",
-        count(all.len(), "claim"),
+        count(all.len(), noun),
         of(Verdict::Holds),
         of(Verdict::DoesNotHold),
         of(Verdict::Unclear),
@@ -125,7 +136,7 @@ pub fn reason(judged: &JudgedClaim) -> String {
         words.push(format!("without {}", list(&judged.missing)));
     }
     words.extend(judged.notes.iter().cloned());
-    words.extend(as_then(judged));
+    words.extend(further(judged));
     if !judged.sizes.is_empty() {
         words.push(format!("run with {}", judged.sizes.join(", ")));
     }
@@ -143,9 +154,21 @@ pub fn one_reason(judged: &JudgedClaim) -> String {
         .map(sentence)
         .into_iter()
         .collect();
-    words.extend(as_then(judged));
+    words.extend(further(judged));
     words.extend(judged.explain.iter().map(|why| format!("supposed: {why}")));
     words.join("; ")
+}
+
+/// What else was measured, and on which machine.
+fn further(judged: &JudgedClaim) -> Vec<String> {
+    let numbers = joined(judged.measured.iter().map(text), ", ");
+    let machine = judged.machine.as_ref();
+    let words = [
+        as_then(judged),
+        (!numbers.is_empty()).then(|| format!("measured: {numbers}")),
+        machine.map(|machine| format!("decided by {machine}")),
+    ];
+    words.into_iter().flatten().collect()
 }
 
 /// What was measured with the settings of the document's time.
@@ -198,6 +221,7 @@ fn unit(number: &Number) -> (f64, String) {
             return (size, format!(" {of_time} {measure}"));
         }
         Some(Measure::CpuPerWall) => (1.0, "CPU / wall"),
+        Some(Measure::MinorFaults) => (1.0, "page faults"),
         Some(Measure::Overhead) => return (1.0, "x overhead".into()),
         Some(Measure::HeapGrowth) => (0.01, "% of requested"),
         Some(Measure::TotalGrowth) => (1_048_576.0, "MiB"),

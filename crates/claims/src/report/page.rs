@@ -13,7 +13,8 @@ pub fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()
         .filter(|one| one.verdict != Verdict::NotTestable);
-    if tested.clone().count() * LEAST_SHARE < judged.len() {
+    let of_documents = judged.iter().filter(|one| !one.is_comparison);
+    if tested.clone().count() * LEAST_SHARE < of_documents.count() {
         return Section::default();
     }
     let table = report::table(tested.collect());
@@ -44,6 +45,11 @@ mod tests {
             missing: Vec::new(),
             notes: Vec::new(),
             sizes: Vec::new(),
+            threads: vec![2],
+            document_threads: 10,
+            machine: None,
+            measured: Vec::new(),
+            is_comparison: false,
             explain: None,
             as_then: None,
         }
@@ -57,7 +63,8 @@ mod tests {
         assert!(section(&few).is_empty(), "one of eleven");
         let section = section(&[judged(Verdict::DoesNotHold)]);
         let page = lay_out("", &[], &[], Vec::new(), vec![section]);
-        assert!(page.contains("<section id=\"claims\"") && page.contains("does not hold"));
+        let words = "does not hold at 2 threads (document: 10)";
+        assert!(page.contains("<section id=\"claims\"") && page.contains(words));
         assert!(
             page.contains("the &lt;b&gt;fastest"),
             "text from outside is text"

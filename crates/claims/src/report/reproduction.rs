@@ -27,20 +27,33 @@ pub fn reproduction(documents: &[Document], evidence: &Evidence, judged: &[Judge
         if let Some(why) = &document.no_figures {
             out += &format!(" {} So only its claims are here.", escape(why));
         }
-        let evidence = &evidence.for_document(document);
-        if let Some(run) = evidence.runs().next() {
-            out += &format!(" Ours: {}.", machine(run));
+        let machines = evidence.of_machines(document.workloads());
+        let ours = distinct(
+            machines
+                .iter()
+                .filter_map(|seen| Some(machine(seen.runs().next()?))),
+        );
+        if !ours.is_empty() {
+            out += &format!(" Ours: {}.", list(ours));
         }
-        out += &format!("\n{}", versions(document, evidence));
-        let tables = document.figures.iter();
-        out.extend(tables.map(|table| figure(&reproduced(document, table, evidence))));
+        out += &format!("\n{}", versions(document, &machines));
+        for table in &document.figures {
+            let machines = evidence.of_machines([&table.workload].into_iter());
+            for seen in &machines {
+                let on = match machines.len() {
+                    1 => String::new(),
+                    _ => format!(", on {}", escape(&seen.machine_words())),
+                };
+                out += &figure(&reproduced(document, table, seen), &on);
+            }
+        }
         out += "\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n";
         for judged in judged
             .iter()
             .filter(|judged| judged.document == document.short)
         {
             let id = &judged.id;
-            let verdict = judged.verdict.word();
+            let verdict = judged.verdict_words();
             let [says, theirs, found] =
                 [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
             out += &format!("| {id} | {says} | {theirs} | **{verdict}** | {found} |\n");
@@ -63,7 +76,7 @@ fn head(evidence: &Evidence, judged: &[JudgedClaim]) -> String {
     let machines = distinct(runs().map(|(run, _)| machine(run)));
     out += "\n";
     if machines.len() > 1 {
-        out += "Several machines: each document is judged by the runs of one of them.\n\n";
+        out += "Several machines: of those on which a claim can be judged, the one with most usable cores decides; its verdict names it.\n\n";
     }
     for name in machines {
         out += &format!("- Machine: {name}\n");
@@ -112,14 +125,15 @@ fn what_ran(run: &Measured, seen: &InterferenceSummary) -> String {
 /// Each claim with its verdict and one reason.
 fn all_claims(judged: &[JudgedClaim]) -> String {
     let rows = judged.iter().map(|judged| {
-        let (id, verdict) = (&judged.id, judged.verdict.word());
+        let (id, verdict) = (&judged.id, judged.verdict_words());
         let [says, why] = [&judged.says, &one_reason(judged)].map(|text| escape(text));
         format!("| {id} | {says} | **{verdict}** | {why} |\n")
     });
     format!(
         "\n## All claims\n\n\
          *Measured* after a verdict: the same claim with allocators set as the document's versions were. *Supposed*: an\n\
-         explanation that was not measured. The medians and ranges behind a verdict stand with its\n\
+         explanation that was not measured. *At 2 threads (document: 10)*: the thread counts that decided, and the most that the\n\
+         document has. The medians and ranges behind a verdict stand with its\n\
          document below.\n\n\
          | id | claim | verdict | why |\n|:--|:--|:--|:--|\n{}",
         rows.collect::<String>()
@@ -127,9 +141,9 @@ fn all_claims(judged: &[JudgedClaim]) -> String {
 }
 
 /// The mapping of our rows to the document's, with both versions.
-fn versions(document: &Document, evidence: &Evidence) -> String {
-    let infos: Vec<&AllocatorInfo> = evidence
-        .runs()
+fn versions(document: &Document, machines: &[Evidence]) -> String {
+    let infos: Vec<&AllocatorInfo> = (machines.iter())
+        .flat_map(|seen| seen.runs())
         .flat_map(|run| run.head.allocators.iter().chain(&run.head.rows))
         .collect();
     let mut out = String::from("\n| row | its version | ours | our version |\n|:--|:--|:--|:--|\n");
@@ -157,13 +171,13 @@ fn version(info: &AllocatorInfo) -> String {
     }
 }
 
-/// Two lines per row: as published, and ours.
-fn figure(table: &Reproduced) -> String {
+/// Two lines per row: as published, and ours; `on` names our machine if there are several.
+fn figure(table: &Reproduced, on: &str) -> String {
     let figure = table.figure;
     let columns = &table.columns;
     let rows = &table.rows;
     let mut out = format!(
-        "\n### {} (ratios to {})\n\n",
+        "\n### {} (ratios to {}){on}\n\n",
         escape(&figure.title),
         escape(&figure.reference)
     );

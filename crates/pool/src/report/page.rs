@@ -141,7 +141,7 @@ impl<'a> Pooled<'a> {
         }
         table.sheet.is_matrix = true;
         let text = format!(
-            "The {} over that of {}, the mean of all machines. In colour: sure to be so on the next machine, too; grey with ~: it is not; \
+            "The {} over that of {}, the mean of all machines. In colour: sure to be so on the next type of machines, too, or the next machine if all are of one type; grey with ~: it is not; \
              ≠: the machines contradict each other; -: no ratio that can be pooled.",
             self.by.noun, self.first.plan.baseline
         );

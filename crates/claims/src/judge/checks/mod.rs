@@ -115,10 +115,12 @@ impl CheckedPlaces<'_> {
     fn see(&mut self, check: &ClaimCheck) -> Option<Needs> {
         match check {
             ClaimCheck::Below(it) => {
-                self.against(&it.who, &it.than, &it.except, Order::Below, false)
+                self.against(&it.who, &it.than, &it.except, Order::Below, false);
+                return Some(it.needs);
             }
             ClaimCheck::Above(it) => {
-                self.against(&it.who, &it.than, &it.except, Order::Above, false)
+                self.against(&it.who, &it.than, &it.except, Order::Above, false);
+                return Some(it.needs);
             }
             ClaimCheck::Worst { who, .. } => {
                 self.against(from_ref(who), &[], &[], Order::Above, true)

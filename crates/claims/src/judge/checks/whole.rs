@@ -2,8 +2,8 @@
 //! of two machines.
 
 use super::super::evidence::{Lack, Spot, find};
-use super::super::judged::{JudgedPart, Number, Verdict, fewest_samples};
-use super::super::order::{LEAST_SAMPLES, between, verdict};
+use super::super::judged::{Number, Verdict, fewest_samples};
+use super::super::order::{between, verdict};
 use super::super::scene::Scene;
 use super::super::values::curves;
 use super::CheckedPlaces;
@@ -62,7 +62,7 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// The longest release against the longest pause, each of one process that recorded its own.
+    /// The longest release against the longest pause, each of processes that recorded their own.
     pub fn longest_release(&mut self, releases: &[String], collects: &[String]) {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
@@ -97,21 +97,10 @@ impl CheckedPlaces<'_> {
             let factor = release.median / pause.median;
             let holds = factor >= CLEAR_FACTOR;
             let fails = factor <= 1.0 / CLEAR_FACTOR;
-            // Only one process records pauses: that is not too few.
-            let verdict = verdict(LEAST_SAMPLES, holds, fails);
-            let said = said![
-                "longest release:",
-                release,
-                "; longest pause:",
-                pause,
-                "(each of one process)"
-            ];
-            // Not by `found`, which would count it among those with too few processes.
-            self.parts.push(JudgedPart {
-                verdict,
-                place: spot.to_string(),
-                said,
-            });
+            let samples = release.samples.min(pause.samples);
+            let verdict = verdict(samples, holds, fails);
+            let said = said!["longest release:", release, "; longest pause:", pause];
+            self.found(verdict, &spot, said);
         }
     }
 

@@ -2,6 +2,7 @@
 //! it can return.
 
 mod bounds;
+mod own_figures;
 mod rows;
 mod threads;
 mod whole;
@@ -47,7 +48,8 @@ impl Stage {
         points.iter().fold(Stage::new(), |stage, (row, place, ns)| {
             let (_, threads) = split(place);
             // An artificial process has 2 threads.
-            let one = |block| measurement(ns * noise(row, block) * 2.0 / f64::from(threads));
+            let words = format!("{row} on {place}");
+            let one = |block| measurement(ns * noise(&words, block) * 2.0 / f64::from(threads));
             stage.processes(row, place, (0..samples).map(one).collect())
         })
     }

@@ -168,27 +168,109 @@ fn what_cannot_show_a_claim_neither_confirms_nor_refutes_it() {
         let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5).measured;
         judge_document(&claim, &[run])
     };
-    // The machine has 8 cores.
     for (key, why) in [
         (
             "not-comparable = \"of another system\"",
-            "of another system",
+            "not comparable: of another system",
         ),
-        ("cores = 9", "its rows keep 9 cores busy, and 8 are usable"),
+        (
+            "least-threads = 4\ndocument-threads = 48",
+            "a curve does not show with 1 threads on cores of their own: it takes 4 (document: 48)",
+        ),
     ] {
         for a in [10.0, 40.0] {
             let judged = judge(key, a);
             assert_eq!(judged.verdict, NotTestable);
             let first = &judged.parts[0].said[0];
-            assert_eq!(*first, Said::Words(format!("not comparable: {why}")));
+            assert_eq!(*first, Said::Words(why.into()));
             assert!(
                 judged.parts.len() > 1,
                 "what was measured stays in the files"
             );
         }
     }
-    assert_eq!(judge("cores = 8", 10.0).verdict, Holds);
-    assert_eq!(judge("cores = 8", 40.0).verdict, DoesNotHold);
+    assert_eq!(judge("least-threads = 1", 10.0).verdict, Holds);
+    assert_eq!(judge("least-threads = 1", 40.0).verdict, DoesNotHold);
+}
+
+#[test]
+fn a_row_that_keeps_more_cores_busy_than_are_usable_has_no_value() {
+    let judge = |cores: u32, checks: &str| {
+        let mut claim = document(&format!("workloads = [\"churn\"]\nchecks = [{checks}]"));
+        claim.rows.get_mut("b").unwrap().cores = cores;
+        let points: &[Point] = &[
+            ("a", "churn@1", 10.0),
+            ("b", "churn@1", 20.0),
+            ("c", "churn@1", 20.0),
+        ];
+        judge_document(&claim, &[Stage::of(points, 5).measured])
+    };
+    // The machine has 8 cores.
+    let named = r#"{ kind = "below", who = ["a"], than = ["b"] }"#;
+    assert_eq!(judge(8, named).verdict, Holds);
+    assert_eq!(judge(9, named).verdict, NotTestable);
+    let all = judge(9, r#"{ kind = "below", who = ["a"] }"#);
+    assert_eq!(all.verdict, Holds);
+    assert!(
+        all.missing.contains(&"b (keeps 9 cores busy)".to_string()),
+        "{:?}",
+        all.missing
+    );
+}
+
+#[test]
+fn the_machine_with_most_cores_decides_if_the_claim_can_be_judged_there() {
+    let claim = document(&format!(
+        "threads = \"each\"\nworkloads = [\"churn\"]\n{AHEAD}"
+    ));
+    let run = |cpus: &str, rows: &[Point]| {
+        let mut run = Stage::of(rows, 5).measured;
+        let facts = &mut run.head.machine;
+        facts.insert("usable_cpus".into(), cpus.into());
+        run
+    };
+    let small = || run("2", &[("a", "churn@2", 10.0), ("b", "churn@2", 20.0)]);
+    let large = run("16", &[("a", "churn@10", 40.0), ("b", "churn@10", 20.0)]);
+    let judged = judge_document(&claim, &[small(), large]);
+    assert_eq!(
+        (judged.verdict_words().as_str(), judged.machine.as_deref()),
+        (
+            "does not hold at 10 threads (document: 1)",
+            Some("Abacus, 16 usable CPUs")
+        )
+    );
+    // Without a row that the claim names, it decides nothing.
+    let large = run("16", &[("a", "churn@10", 40.0)]);
+    let judged = judge_document(&claim, &[small(), large]);
+    assert_eq!(
+        (judged.verdict, judged.machine.as_deref()),
+        (Holds, Some("Abacus, 2 usable CPUs"))
+    );
+    assert_eq!(judge_document(&claim, &[small()]).machine, None);
+}
+
+#[test]
+fn what_shows_why_a_claim_does_not_hold_is_said_with_it() {
+    let claim = document(&format!(
+        "measured = [\"minor-faults\"]\nread-off = true\nworkloads = [\"churn\"]\n{AHEAD}"
+    ));
+    let judge = |a: f64| {
+        let mut run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5).measured;
+        let of_a = run.records.iter_mut().filter(|it| it.allocator == "a");
+        for measurement in of_a.filter_map(|it| it.measurement.as_mut()) {
+            for one in &mut measurement.iterations {
+                one.minor_faults = 1_600_000;
+            }
+        }
+        judge_document(&claim, &[run])
+    };
+    let judged = judge(40.0);
+    let faults: Vec<(&str, f64)> = (judged.measured.iter())
+        .map(|it| (it.row.as_str(), it.median))
+        .collect();
+    assert_eq!(faults, [("a", 1_600_000.0), ("b", 0.0)]);
+    assert_eq!(judged.says, "so (read off a table: in no sentence)");
+    assert!(judge(10.0).measured.is_empty());
 }
 
 #[test]

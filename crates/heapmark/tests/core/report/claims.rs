@@ -42,7 +42,7 @@ fn every_claim_has_a_verdict_and_a_reason() {
     run(&place, "run", &["--blocks", "5"]);
     let table = place.run(&["claims", "run"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
-    let ids = ["BT-", "LL-", "MM-", "RP-", "ZA-"];
+    let ids = ["BT-", "FC-", "LL-", "MM-", "RP-", "ZA-"];
     let rows = |text: &str| {
         text.lines()
             .filter(|line| ids.iter().any(|id| line.contains(&format!("| {id}"))))
@@ -55,12 +55,12 @@ fn every_claim_has_a_verdict_and_a_reason() {
     );
     assert_eq!(
         rows(&place.run(&["claims", "run", "--to", "md"]).stdout),
-        48
+        48 + 15
     );
 
     let judged = place.run(&["claims", "run", "--to", "json"]);
     let judged: Vec<Value> = serde_json::from_str(&judged.stdout).unwrap();
-    assert_eq!(judged.len(), 48);
+    assert_eq!(judged.len(), 48 + 15);
     for one in &judged {
         assert!(
             !word(one, "reason").is_empty()
@@ -225,7 +225,9 @@ fn what_cannot_be_used_is_refused() {
     let unknown = place.run(&["claims", "quick", "--document", "xx"]);
     assert_eq!(unknown.code, Some(2));
     assert!(
-        unknown.stderr.contains("there are bt, ll, mm, rp, za"),
+        unknown
+            .stderr
+            .contains("there are bt, field, ll, mm, rp, za"),
         "{}",
         unknown.stderr
     );
@@ -242,7 +244,7 @@ fn what_cannot_be_used_is_refused() {
             "workloads = [\"zaloc\"]",
             "no workload `zaloc`",
         ),
-        ("kind = \"near\"", "kind = \"nera\"", "nera: unknown"),
+        ("kind = \"below\"", "kind = \"belwo\"", "belwo: unknown"),
         (
             "{ ours = [\"glibc\"], workload = \"zalloc\" }",
             "{ ours = [\"glibc\"], workload = \"zalloc\", as-then = \"glibc-2.28\" }",

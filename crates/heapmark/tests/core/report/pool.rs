@@ -36,7 +36,7 @@ fn what_is_slower_on_each_machine_is_expected_to_be_slower_on_the_next() {
     let shown = pool(&place, &["a", "b", "c", "--by", "cpu"]).stdout;
     for told in [
         "CPU time / glibc on 3 machines",
-        "transfers",
+        "slower on all 3, too few machines",
         "churn@1",
         "Machine 2:",
     ] {
@@ -45,7 +45,12 @@ fn what_is_slower_on_each_machine_is_expected_to_be_slower_on_the_next() {
     // Three types of one machine each.
     let typed = ["a", "b", "c", "--by", "cpu", "--types", "x=a,y=b,z=c"];
     let shown = pool(&place, &typed).stdout;
-    for told in ["next type", "Machine 2 (type 2):", "Type 2: y."] {
+    for told in [
+        "next type",
+        "Machine 2 (type 2):",
+        "Type 2: y.",
+        "slower on all 3, too few types",
+    ] {
         assert!(shown.contains(told), "no `{told}` in {shown}");
     }
     // Two runs of one machine are one machine, of which nothing follows for others.
