@@ -2,9 +2,9 @@
 
 use crate::folder::{History, Part, Version, run_in};
 use crate::report;
-use crate::series;
+use crate::series::{self, Told};
 use anyhow::Result;
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command, FromArgMatches, ValueEnum};
 use heapmark_core::analyse::compare::Side;
 use heapmark_core::build::{hash_of_file, rejoined, user};
 use heapmark_core::catalog::{Catalog, joined};
@@ -15,6 +15,7 @@ use heapmark_core::cmd::run::{self as run_command, RunArgs};
 use heapmark_core::cmd::try_command::{self, TryArgs};
 use heapmark_core::cmd::{Exit, catalog, note, print, screen, usage};
 use heapmark_core::file::{self, WithPath};
+use heapmark_core::plan::Counter;
 use heapmark_core::report::render;
 use heapmark_core::store::{self, Run};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,9 @@ pub struct HistoryArgs {
     /// Measure memory instead of time
     #[arg(long, conflicts_with = "command")]
     retained: bool,
+    /// Count events per operation instead of timing, as of `heapmark run`
+    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["command", "retained"])]
+    counter: Option<Counter>,
     /// Number of blocks: each version runs each workload so often [default: that of run or try]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     blocks: Option<u32>,
@@ -82,7 +86,14 @@ const HISTORIES: &str = "heapmark-history";
 /// Runs the command.
 pub fn run(args: HistoryArgs) -> Result<Exit> {
     let catalog = catalog()?;
-    let asked = asked(&args, catalog)?;
+    let words = match &args.family {
+        Some(family) => {
+            let versions = args.versions.as_deref().unwrap_or("..");
+            vec![format!("{family}@{versions}")]
+        }
+        None => rejoined(&args.builds),
+    };
+    let asked = asked(&words, catalog)?;
     let family = args.family.clone().unwrap_or_default();
     let dir = args.output.clone().unwrap_or_else(|| {
         let name = match family.as_str() {
@@ -91,110 +102,126 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
         };
         Path::new(HISTORIES).join(name)
     });
-    let work = work(&args);
-    let found = History::read(&dir).map_err(usage)?;
-    let mut history = match found {
-        None => History::new(family, work, args.command.clone()),
-        Some(history) if history.family != family => {
-            let other = match history.family.as_str() {
-                "" => "builds",
-                name => name,
-            };
-            refuse!(
-                "{} is a history of {other}: choose another with -o",
-                dir.display()
-            )
-        }
-        Some(history) if history.work != work || history.command != args.command => {
-            let measured = [&history.work[..], &["--".into()], &history.command].concat();
-            refuse!(
-                "{} is a history of other work ({}): choose another with -o, or give the same flags",
-                dir.display(),
-                measured.join(" ")
-            )
-        }
-        Some(history) => history,
+    let mut history = opened(&dir, family, work(&args), &args.command)?;
+    let length = Length {
+        blocks: args.blocks,
+        budget: args.budget.clone(),
     };
+    let exit = grow(&mut history, &asked, &dir, &length)?;
+    if !matches!(exit, Exit::Interrupted) {
+        tell(&history, &dir, &args)?;
+    }
+    Ok(exit)
+}
+
+/// How long each run of a history is.
+pub struct Length {
+    /// Blocks, if they are given.
+    pub blocks: Option<u32>,
+    /// The time after which no block starts, as it was typed.
+    pub budget: Option<String>,
+}
+
+/// The history of a directory, or a new one; refuses one of other work.
+pub fn opened(
+    dir: &Path,
+    family: String,
+    work: Vec<String>,
+    command: &[String],
+) -> Result<History> {
+    let Some(history) = History::read(dir).map_err(usage)? else {
+        return Ok(History::new(family, work, command.to_vec()));
+    };
+    if history.family != family {
+        let other = match history.family.as_str() {
+            "" => "builds",
+            name => name,
+        };
+        refuse!(
+            "{} is a history of {other}: choose another with -o",
+            dir.display()
+        );
+    }
+    if history.work != work || history.command != command {
+        let measured = [&history.work[..], &["--".into()], &history.command].concat();
+        refuse!(
+            "{} is a history of other work ({}): choose another with -o, or give the same flags",
+            dir.display(),
+            measured.join(" ")
+        );
+    }
+    Ok(history)
+}
+
+/// Goes on with what was interrupted, and measures those of `asked` that are new.
+pub fn grow(history: &mut History, asked: &[Version], dir: &Path, length: &Length) -> Result<Exit> {
     let mut exit = Exit::Done;
-    // A run without a directory has not begun.
-    let begun = |place: usize| store::head_of(&run_in(&dir, place)).is_file();
     while let Some(last) = history.runs.len().checked_sub(1) {
         if history.runs[last].whole {
             break;
         }
-        if !begun(last) {
+        let run = run_in(dir, last);
+        // A run without a directory has not begun.
+        if !store::head_of(&run).is_file() {
             history.runs.pop();
             continue;
         }
-        note(format!(
-            "{} was interrupted: it goes on",
-            run_in(&dir, last).display()
-        ));
-        exit = worse(exit, resumed(&run_in(&dir, last))?);
+        note(format!("{} was interrupted: it goes on", run.display()));
+        exit = worse(exit, resumed(&run)?);
         if matches!(exit, Exit::Interrupted) {
-            return Ok(interrupted(&dir));
+            return Ok(interrupted(dir));
         }
         history.runs[last].whole = true;
-        history.keep(&dir)?;
+        history.keep(dir)?;
     }
-    refuse_changed(&history, &asked, &dir)?;
+    refuse_changed(history, asked, dir)?;
     let known = history.known();
-    let new: Vec<Version> = asked
-        .iter()
-        .filter(|it| !known.contains(&&*it.name))
-        .cloned()
-        .collect();
-    if !new.is_empty() {
-        if history.runs.is_empty() {
-            let newest = asked.last().map(|version| version.name.clone());
-            history.reference = newest.unwrap_or_default();
-        }
-        history.add(&asked);
-        let names = new.iter().map(|version| &version.name);
-        let mut measured: Vec<String> = names.chain(bridges(&history)).cloned().collect();
-        measured.dedup();
-        if measured.len() < 2 {
-            refuse!(
-                "{} alone has no history: name two releases or more",
-                measured[0]
-            );
-        }
-        let bridged = measured.len() - new.len();
-        if bridged > 0 {
-            note(format!(
-                "measures {}; {bridged} of the earlier ones beside, to see whether this machine still says the same",
-                joined(new.iter().map(|version| &version.name), ", ")
-            ));
-        }
-        history.runs.push(Part {
-            versions: measured,
-            whole: false,
-        });
-        // Before the run: an interrupted one is found again.
-        history.keep(&dir)?;
-        let place = history.runs.len() - 1;
-        exit = worse(exit, measure(&history, place, &dir, &args)?);
-        if matches!(exit, Exit::Interrupted) {
-            return Ok(interrupted(&dir));
-        }
-        history.runs[place].whole = true;
-        history.keep(&dir)?;
+    let is_new = |version: &&Version| !known.contains(&&*version.name);
+    let new: Vec<Version> = asked.iter().filter(is_new).cloned().collect();
+    if new.is_empty() {
+        return Ok(exit);
     }
-    tell(&history, &dir, &args)?;
+    if history.runs.is_empty() {
+        let newest = asked.last().map(|version| version.name.clone());
+        history.reference = newest.unwrap_or_default();
+    }
+    let bridges: Vec<String> = bridges(history).cloned().collect();
+    history.add(asked);
+    let names = new.iter().map(|version| &version.name);
+    let measured: Vec<String> = names.chain(&bridges).cloned().collect();
+    if measured.len() < 2 {
+        refuse!(
+            "{} alone has no history: name two releases or more",
+            measured[0]
+        );
+    }
+    if !bridges.is_empty() {
+        note(format!(
+            "measures {}; {} of the earlier ones beside, to see whether this machine still says the same",
+            joined(new.iter().map(|version| &version.name), ", "),
+            bridges.len()
+        ));
+    }
+    history.runs.push(Part {
+        versions: measured,
+        whole: false,
+    });
+    // Before the run: an interrupted one is found again.
+    history.keep(dir)?;
+    let place = history.runs.len() - 1;
+    exit = worse(exit, measure(history, place, dir, length)?);
+    if matches!(exit, Exit::Interrupted) {
+        return Ok(interrupted(dir));
+    }
+    history.runs[place].whole = true;
+    history.keep(dir)?;
     Ok(exit)
 }
 
 /// Which versions are asked for, the oldest first.
-fn asked(args: &HistoryArgs, catalog: &Catalog) -> Result<Vec<Version>> {
-    let words = match &args.family {
-        Some(family) => {
-            let versions = args.versions.as_deref().unwrap_or("..");
-            vec![format!("{family}@{versions}")]
-        }
-        None => rejoined(&args.builds),
-    };
+pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<Version>> {
     let mut asked: Vec<Version> = Vec::new();
-    for word in &words {
+    for word in words {
         let is_own = user(word, &catalog.allocators).map_err(usage)?.is_some();
         for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
             let name = allocator.name;
@@ -224,6 +251,9 @@ fn work(args: &HistoryArgs) -> Vec<String> {
     }
     if args.retained {
         work.push("--retained".into());
+    }
+    if let Some(value) = args.counter.and_then(|it| it.to_possible_value()) {
+        work.extend(["--counter".to_owned(), value.get_name().to_owned()]);
     }
     work
 }
@@ -259,7 +289,7 @@ fn refuse_changed(history: &History, asked: &[Version], dir: &Path) -> Result<()
 }
 
 /// Runs what a new part of a history measures.
-fn measure(history: &History, place: usize, dir: &Path, args: &HistoryArgs) -> Result<Exit> {
+fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Result<Exit> {
     let part = &history.runs[place].versions;
     let own = history
         .versions
@@ -273,8 +303,8 @@ fn measure(history: &History, place: usize, dir: &Path, args: &HistoryArgs) -> R
         "--baseline".into(),
         history.reference.clone(),
     ]);
-    let blocks = args.blocks.map(|blocks| blocks.to_string());
-    for (flag, value) in [("--blocks", &blocks), ("--budget", &args.budget)] {
+    let blocks = length.blocks.map(|blocks| blocks.to_string());
+    for (flag, value) in [("--blocks", &blocks), ("--budget", &length.budget)] {
         if let Some(value) = value {
             line.extend([flag.to_owned(), value.clone()]);
         }
@@ -328,15 +358,10 @@ fn interrupted(dir: &Path) -> Exit {
     Exit::Interrupted
 }
 
-/// Prints what all runs say, and writes the page.
-fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
-    let dirs: Vec<PathBuf> = (0..history.runs.len())
-        .map(|place| run_in(dir, place))
-        .collect();
-    let runs: Vec<Run> = dirs
-        .iter()
-        .map(|dir| store::read(dir))
-        .collect::<Result<_>>()?;
+/// The runs of a history, and what they say together.
+pub fn read(history: &History, dir: &Path, threshold: f64) -> Result<(Vec<Run>, Told)> {
+    let dirs = (0..history.runs.len()).map(|place| run_in(dir, place));
+    let runs: Vec<Run> = dirs.map(|dir| store::read(&dir)).collect::<Result<_>>()?;
     let names: Vec<String> = history.versions.iter().map(|it| it.name.clone()).collect();
     let mut sides = Vec::new();
     for run in &runs {
@@ -345,18 +370,22 @@ fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
             records: &run.records,
         });
     }
-    let told = series::told(&sides, &names, args.threshold);
+    let told = series::told(&sides, &names, threshold);
+    Ok((runs, told))
+}
+
+/// Prints what all runs say, and writes the page.
+fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
+    let (runs, told) = read(history, dir, args.threshold)?;
+    let heads = (0..runs.len()).map(|place| store::head_of(&run_in(dir, place)));
     let page = dir.join("history.html");
-    let mode = file::mode_of(dirs.iter().map(|dir| store::head_of(dir)));
     let text = report::page(history, &told, &runs);
-    file::replace(&page, text.as_bytes(), mode).with_path("cannot write", &page)?;
+    file::replace(&page, text.as_bytes(), file::mode_of(heads)).with_path("cannot write", &page)?;
     match args.format {
         AnswerFormat::Json => print(report::json(history, &told))?,
         AnswerFormat::Text => {
-            print(format!(
-                "\n{}",
-                render::terminal(&report::told(history, &told, &runs), screen())
-            ))?;
+            let tables = render::terminal(&report::told(history, &told, &runs), screen());
+            print(format!("\n{tables}"))?;
             note(format!("lines over releases: {}", page.display()));
         }
     }

@@ -1,4 +1,5 @@
-//! Releases of an allocator, one after the other: `heapmark history`.
+//! Releases of an allocator, one after the other: `heapmark history`; and regressions that
+//! shipped: `heapmark museum`.
 
 #[macro_use]
 extern crate heapmark_core;
@@ -11,7 +12,9 @@ mod fake_run;
 
 mod command;
 mod folder;
+mod museum;
 mod report;
 mod series;
 
 pub use command::{HistoryArgs, run};
+pub use museum::{MuseumArgs, run as museum};

@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 33] = [
+const EXAMPLES: [(&str, &[&str]); 34] = [
     (
         "run",
         &[
@@ -94,6 +94,12 @@ const EXAMPLES: [(&str, &[&str]); 33] = [
         &[
             "heapmark history mimalloc --versions 3.1.5..3.6.0 -w fan-in --retained",
             "heapmark history jemalloc -- python3 build.py",
+        ],
+    ),
+    (
+        "museum",
+        &[
+            "heapmark museum fan-in                        # memory times four, in a release of 2026",
         ],
     ),
     (

@@ -1,7 +1,9 @@
 //! A history as tables: its changes first.
 
+mod museum;
 mod page;
 
+pub use museum::{museum, museum_json, museum_page};
 pub use page::page;
 
 use crate::folder::History;
@@ -85,13 +87,16 @@ impl Change<'_> {
     /// `from mimalloc@3.1.5 to mimalloc@3.2.8, fan-in@9: mean overhead 4.42 times, worse`.
     fn said(&self) -> String {
         let (metric, step) = self.most();
+        let size = match step.ratio.ratio {
+            ratio if ratio.is_finite() => format!("{} times", units::ratio(ratio)),
+            _ => "where there was none".into(),
+        };
         format!(
-            "from {} to {}, {}: {} {} times, {}",
+            "from {} to {}, {}: {} {size}, {}",
             self.from,
             self.to,
             self.case,
             metric.noun,
-            units::ratio(step.ratio.ratio),
             direction(step, metric)
         )
     }
@@ -148,10 +153,22 @@ fn direction(step: &Step, by: &Metric) -> &'static str {
     }
 }
 
+/// One value over another; of what was none before, there is no ratio.
 fn cell_of(ratio: Ratio) -> Cell {
     match ratio.interval {
+        _ if !ratio.ratio.is_finite() => "none before".into(),
         Some(_) => ratio.into(),
         None => Cell::ratio(ratio.ratio),
+    }
+}
+
+/// What a metric is called; by its key if another one shown here has that name, too.
+fn title(metric: &Metric, told: &Told) -> String {
+    let mut others = told.series.iter().map(|series| series.metric);
+    let is_shared = |other: &Metric| other.noun == metric.noun && other.key != metric.key;
+    match others.any(is_shared) {
+        true => metric.key.replace('_', " "),
+        false => metric.noun.to_owned(),
     }
 }
 
@@ -201,8 +218,8 @@ fn by_metric(history: &History, told: &Told) -> Vec<Sheet> {
             .collect();
         let first = own[0];
         let heading = match first.is_relative() {
-            true => format!("{} / {}", first.metric.noun, history.reference),
-            false => first.metric.noun.to_owned(),
+            true => format!("{} / {}", title(first.metric, told), history.reference),
+            false => title(first.metric, told),
         };
         let mut table = SheetOf::new(heading, &history.versions);
         table.add("version", |version| version.name.as_str());

@@ -62,7 +62,9 @@ fn lines_over_releases(history: &History, told: &Told) -> Section {
         let mut data = Data::default();
         let own = told.series.iter().filter(|series| workload(series) == name);
         View {
-            plots: own.map(|series| plot(history, series, &mut data)).collect(),
+            plots: own
+                .map(|series| plot(history, told, series, &mut data))
+                .collect(),
             workload: Some(name),
             data,
         }
@@ -76,7 +78,7 @@ fn lines_over_releases(history: &History, told: &Told) -> Section {
     )
 }
 
-fn plot(history: &History, series: &Series, data: &mut Data) -> Plot {
+fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plot {
     let name = |point: &Point| in_chart(&point.version);
     for point in &series.points {
         let (low, high) = point.ends().unzip();
@@ -139,11 +141,11 @@ fn plot(history: &History, series: &Series, data: &mut Data) -> Plot {
         } else {
             "▼"
         };
-        format!(
-            "{sign} {}x {}",
-            units::ratio(step.ratio.ratio),
-            direction(step, series.metric)
-        )
+        let size = match step.ratio.ratio {
+            ratio if ratio.is_finite() => format!("{}x ", units::ratio(ratio)),
+            _ => String::new(),
+        };
+        format!("{sign} {size}{}", direction(step, series.metric))
     };
     let said = |(_, step): &(&Point, &Step)| {
         format!(
@@ -192,6 +194,6 @@ fn plot(history: &History, series: &Series, data: &mut Data) -> Plot {
         .versions
         .iter()
         .map(|version| in_chart(&version.name));
-    let title = format!("{}: {}", series.case, series.metric.noun);
+    let title = format!("{}: {}", series.case, super::title(series.metric, told));
     Plot::new(title, traces, axes::ordered(versions.collect()), y)
 }
