@@ -287,7 +287,7 @@ pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec
             };
         }
     };
-    let ends = [from, to].map(|end| bound(end));
+    let ends = [from, to].map(bound);
     let [Some(from), Some(to)] = ends else {
         bail!(
             "{word}: write releases as {family}@A..B, with versions like {}",

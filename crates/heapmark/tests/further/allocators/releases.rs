@@ -116,12 +116,12 @@ fn history(place: &Place, builds: &[&String], flags: &[&str]) -> End {
     place.run(&[&line[..], &WORK[..], flags].concat())
 }
 
-/// The pairs between which the memory changes that is resident when most is live.
+/// The pairs between which the memory changes that stays when all is freed: it depends on no sampling.
 fn changes(end: &End) -> Vec<(String, String)> {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let told: Value = serde_json::from_str(&end.stdout).unwrap();
     let series = told["series"].as_array().unwrap().iter();
-    let mut peaks = series.filter(|it| it["metric"] == "overhead_at_peak_demand");
+    let mut peaks = series.filter(|it| it["metric"] == "retained_bytes_0_ms");
     let steps = peaks.next().unwrap()["steps"].as_array().unwrap().iter();
     let changed = steps
         .filter(|step| step["verdict"]["word"] == "slower" || step["verdict"]["word"] == "faster");
