@@ -336,9 +336,7 @@ fn resumed(run: &Path) -> Result<Exit> {
 /// Flags, as the command that has them would read them.
 fn parsed<A: Args + FromArgMatches>(line: &[String]) -> Result<A> {
     let command = A::augment_args(Command::new("heapmark").no_binary_name(true));
-    let matches = command
-        .try_get_matches_from(line)
-        .map_err(|error| usage(error))?;
+    let matches = command.try_get_matches_from(line).map_err(usage)?;
     Ok(A::from_arg_matches(&matches)?)
 }
 

@@ -77,7 +77,7 @@ pub struct Exhibit {
 /// What an exhibit comes to on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Shown {
+pub enum Exhibited {
     /// It was not measured here.
     NotMeasured,
     /// It cannot be.
@@ -130,14 +130,14 @@ impl Exhibit {
     }
 
     /// What it comes to, with differences of more than 1 %.
-    fn shown(&self, dir: &Path) -> Result<Shown> {
+    fn shown(&self, dir: &Path) -> Result<Exhibited> {
         if let Some(why) = &self.why_not {
-            return Ok(Shown::NotPossible { why: why.clone() });
+            return Ok(Exhibited::NotPossible { why: why.clone() });
         }
         let history = self.history(dir)?;
         let Some(history) = history.filter(|history| history.runs.iter().any(|run| run.whole))
         else {
-            return Ok(Shown::NotMeasured);
+            return Ok(Exhibited::NotMeasured);
         };
         let (_, told) = read(
             &history,
@@ -158,7 +158,7 @@ impl Exhibit {
             let why = failed.find(|(name, _)| versions.contains(name));
             let why = why.map(|(name, why)| format!("{name}: {why}"));
             let has_metric = own.next().is_some();
-            return Ok(Shown::Failed {
+            return Ok(Exhibited::Failed {
                 why: why.unwrap_or_else(|| match has_metric {
                     true => "a release has no numbers".into(),
                     false => format!("nothing measured {}", self.metric),
@@ -167,11 +167,11 @@ impl Exhibit {
         };
         let better = step(&versions[1]).is_some_and(|step| step.verdict == Verdict::Faster);
         Ok(match worse.verdict {
-            Verdict::Slower => Shown::Shown {
+            Verdict::Slower => Exhibited::Shown {
                 ratio: worse.ratio,
                 mended: better,
             },
-            _ => Shown::NotShown { ratio: worse.ratio },
+            _ => Exhibited::NotShown { ratio: worse.ratio },
         })
     }
 }
@@ -218,7 +218,7 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
             return Ok(exit);
         }
     }
-    let shown: Vec<(Exhibit, Shown)> = all
+    let shown: Vec<(Exhibit, Exhibited)> = all
         .into_iter()
         .map(|exhibit| {
             let shown = exhibit.shown(&args.output)?;
@@ -227,7 +227,7 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
         .collect::<Result<_>>()?;
     if shown
         .iter()
-        .any(|(_, shown)| matches!(shown, Shown::Shown { .. } | Shown::NotShown { .. }))
+        .any(|(_, shown)| matches!(shown, Exhibited::Shown { .. } | Exhibited::NotShown { .. }))
     {
         let page = args.output.join("museum.html");
         let text = report::museum_page(&shown);

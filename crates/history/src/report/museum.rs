@@ -1,7 +1,7 @@
 //! The museum as a table and as a page.
 
 use super::cell_of;
-use crate::museum::{Exhibit, Shown};
+use crate::museum::{Exhibit, Exhibited};
 use heapmark_core::report::document::{Block, Cell, Mark, Sheet};
 use heapmark_core::report::page::head::Head;
 use heapmark_core::report::page::lay_out;
@@ -11,7 +11,7 @@ use heapmark_core::report::text::{self, count};
 use serde::Serialize;
 
 /// A line for each exhibit.
-pub fn museum(all: &[(Exhibit, Shown)]) -> Vec<Block> {
+pub fn museum(all: &[(Exhibit, Exhibited)]) -> Vec<Block> {
     let reasons = reasons(all);
     vec![
         Block::text(conclusion(all)),
@@ -21,15 +21,15 @@ pub fn museum(all: &[(Exhibit, Shown)]) -> Vec<Block> {
 }
 
 /// For programs.
-pub fn museum_json(all: &[(Exhibit, Shown)]) -> String {
+pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
     #[derive(Serialize)]
     struct Row<'a> {
         #[serde(flatten)]
         exhibit: &'a Exhibit,
         command: String,
-        here: &'a Shown,
+        here: &'a Exhibited,
     }
-    let row = |(exhibit, here): &'_ (Exhibit, Shown)| -> serde_json::Value {
+    let row = |(exhibit, here): &'_ (Exhibit, Exhibited)| -> serde_json::Value {
         let row = Row {
             exhibit,
             command: exhibit.command(),
@@ -41,7 +41,7 @@ pub fn museum_json(all: &[(Exhibit, Shown)]) -> String {
 }
 
 /// The page.
-pub fn museum_page(all: &[(Exhibit, Shown)]) -> String {
+pub fn museum_page(all: &[(Exhibit, Exhibited)]) -> String {
     let head = Head {
         verdict: conclusion(all),
         says: "heapmark museum: each regression was published by its users or its authors".into(),
@@ -69,19 +69,22 @@ pub fn museum_page(all: &[(Exhibit, Shown)]) -> String {
     )
 }
 
-fn conclusion(all: &[(Exhibit, Shown)]) -> String {
-    let of = |is: fn(&Shown) -> bool| all.iter().filter(|(_, shown)| is(shown)).count();
+fn conclusion(all: &[(Exhibit, Exhibited)]) -> String {
+    let of = |is: fn(&Exhibited) -> bool| all.iter().filter(|(_, shown)| is(shown)).count();
     format!(
         "{} of releases that shipped: {} shown on this machine, {} of these mended since, {} not shown, {} not measured.",
         count(all.len(), "regression"),
-        of(|shown| matches!(shown, Shown::Shown { .. })),
-        of(|shown| matches!(shown, Shown::Shown { mended: true, .. })),
-        of(|shown| matches!(shown, Shown::NotShown { .. } | Shown::Failed { .. })),
-        of(|shown| matches!(shown, Shown::NotMeasured | Shown::NotPossible { .. })),
+        of(|shown| matches!(shown, Exhibited::Shown { .. })),
+        of(|shown| matches!(shown, Exhibited::Shown { mended: true, .. })),
+        of(|shown| matches!(shown, Exhibited::NotShown { .. } | Exhibited::Failed { .. })),
+        of(|shown| matches!(
+            shown,
+            Exhibited::NotMeasured | Exhibited::NotPossible { .. }
+        )),
     )
 }
 
-fn table(all: &[(Exhibit, Shown)], with_thread: bool) -> Sheet {
+fn table(all: &[(Exhibit, Exhibited)], with_thread: bool) -> Sheet {
     let mut table = SheetOf::new("", all);
     table.add("exhibit", |(exhibit, _)| &exhibit.name);
     table.add("releases", |(exhibit, _)| {
@@ -104,17 +107,17 @@ fn table(all: &[(Exhibit, Shown)], with_thread: bool) -> Sheet {
         Cell::text(exhibit.published.clone())
     });
     table.add("here", |(_, shown)| match shown {
-        Shown::Shown { ratio, .. } | Shown::NotShown { ratio } => cell_of(*ratio),
+        Exhibited::Shown { ratio, .. } | Exhibited::NotShown { ratio } => cell_of(*ratio),
         _ => Cell::default(),
     });
     table.add("outcome", |(_, shown)| {
         let (word, mark) = match shown {
-            Shown::Shown { mended: true, .. } => ("shown, mended", Mark::Same),
-            Shown::Shown { .. } => ("shown", Mark::Slower),
-            Shown::NotShown { .. } => ("not shown here", Mark::Unclear),
-            Shown::Failed { .. } => ("failed", Mark::Failed),
-            Shown::NotMeasured => ("not measured yet", Mark::Gap),
-            Shown::NotPossible { .. } => ("not measured", Mark::Gap),
+            Exhibited::Shown { mended: true, .. } => ("shown, mended", Mark::Same),
+            Exhibited::Shown { .. } => ("shown", Mark::Slower),
+            Exhibited::NotShown { .. } => ("not shown here", Mark::Unclear),
+            Exhibited::Failed { .. } => ("failed", Mark::Failed),
+            Exhibited::NotMeasured => ("not measured yet", Mark::Gap),
+            Exhibited::NotPossible { .. } => ("not measured", Mark::Gap),
         };
         Cell {
             mark,
@@ -124,9 +127,9 @@ fn table(all: &[(Exhibit, Shown)], with_thread: bool) -> Sheet {
     table.sheet
 }
 
-fn reasons(all: &[(Exhibit, Shown)]) -> Vec<String> {
-    let reason = |(exhibit, shown): &(Exhibit, Shown)| match shown {
-        Shown::NotPossible { why } | Shown::Failed { why } => {
+fn reasons(all: &[(Exhibit, Exhibited)]) -> Vec<String> {
+    let reason = |(exhibit, shown): &(Exhibit, Exhibited)| match shown {
+        Exhibited::NotPossible { why } | Exhibited::Failed { why } => {
             Some(format!("{}: {why}.", exhibit.name))
         }
         _ => None,
