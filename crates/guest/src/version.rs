@@ -53,10 +53,12 @@ fn mallctl(address: *mut c_void) -> *const c_char {
     }
 }
 
-/// mimalloc's numbers: `225` is 2.2.5; `20502` and `30600` have two digits for minor and patch.
+/// mimalloc's numbers: `225` is 2.2.5; `3208`, of a few releases, 3.2.8; `20502` and `30600` have two digits for minor and
+/// patch.
 fn decimal(number: u32) {
     let (major, minor, patch) = match number {
         0..1000 => (number / 100, number / 10 % 10, number % 10),
+        1000..10_000 => (number / 1000, number / 100 % 10, number % 100),
         _ => (number / 10_000, number / 100 % 100, number % 100),
     };
     report::write(format_args!("version={major}.{minor}.{patch}"));

@@ -67,7 +67,7 @@ pub use ratio::Ratio;
 pub use role::Role;
 pub use spread::{Spread, TwoModes};
 pub use table::{Table, TableRow, TriedLimit};
-pub use table_cell::{THRESHOLD, TableCell};
+pub use table_cell::{THRESHOLD, TableCell, by_range};
 pub use tables::tables;
 pub use timed_row::reads_figure;
 pub use times::{Stalled, Timed};

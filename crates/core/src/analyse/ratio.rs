@@ -31,7 +31,7 @@ impl Ratio {
     }
 
     /// From an estimate in log units.
-    pub(super) fn of_shift(shift: Shift) -> Ratio {
+    pub fn of_shift(shift: Shift) -> Ratio {
         Ratio {
             ratio: shift.estimate.exp(),
             interval: shift.interval.map(ends),

@@ -4,6 +4,7 @@
 use super::cache;
 use super::launched::ending_with_heapmark;
 use super::step::{Steps, last_lines};
+use crate::catalog::allocator;
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
@@ -11,17 +12,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-const FILES: [(&str, &str); 3] = [
-    ("Cargo.toml", include_str!("../../../sources/Cargo.toml")),
-    ("Cargo.lock", LOCK),
-    ("src/lib.rs", include_str!("../../../sources/src/lib.rs")),
-];
 const LOCK: &str = include_str!("../../../sources/Cargo.lock");
 
-/// A crate as the lock file pins it.
-#[derive(Debug, Deserialize)]
+/// A crate as the lock file, or a table of releases, pins it.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Pin {
     /// Its name.
     pub name: String,
@@ -30,10 +26,52 @@ pub struct Pin {
     /// SHA-256 of the archive that the registry serves.
     #[serde(default)]
     pub checksum: String,
+    /// Whether cargo fetches it by a package of its own: one package cannot have two versions of a
+    /// crate, and the lock file has one of each.
+    #[serde(skip)]
+    is_alone: bool,
 }
 
-/// The pin of a crate; the embedded lock file is read once.
-pub fn pin(name: &str) -> Result<&'static Pin> {
+impl Pin {
+    /// What downloads it.
+    fn package(&self) -> Package {
+        if !self.is_alone {
+            return Package {
+                manifest: include_str!("../../../sources/Cargo.toml").to_owned(),
+                lock: Some(LOCK),
+            };
+        }
+        // cargo ignores what follows `+` here, and says so.
+        let version = self.version.split('+').next().unwrap_or_default();
+        let name = &self.name;
+        Package {
+            manifest: format!(
+                "[package]\nname = \"heapmark-release\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+                 [workspace]\n\n[target.'cfg(any())'.dependencies]\n{name} = \"={version}\"\n"
+            ),
+            lock: None,
+        }
+    }
+
+    /// Where its checksum stands.
+    fn place(&self) -> &'static str {
+        match self.is_alone {
+            true => "the table of releases",
+            false => "crates/sources/Cargo.lock",
+        }
+    }
+}
+
+/// The pin of a crate: that of a release, or that of the lock file, which is read once.
+pub fn pin(name: &str, release: Option<&allocator::Pin>) -> Result<Pin> {
+    if let Some(release) = release {
+        return Ok(Pin {
+            name: name.to_owned(),
+            version: release.version.clone(),
+            checksum: release.sha256.clone(),
+            is_alone: true,
+        });
+    }
     #[derive(Deserialize)]
     struct Lock {
         package: Vec<Pin>,
@@ -47,29 +85,45 @@ pub fn pin(name: &str) -> Result<&'static Pin> {
         .package
         .iter();
     pins.find(|pin| pin.name == name)
+        .cloned()
         .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
 }
 
-/// The directory of a crate's unpacked sources; downloads all pinned crates the first time.
-pub fn directory(name: &str) -> Result<PathBuf> {
-    static DIRECTORIES: LazyLock<Result<BTreeMap<String, PathBuf>, String>> =
-        LazyLock::new(|| directories().map_err(|error| format!("{error:#}")));
-    let directories = DIRECTORIES.as_ref().map_err(|why| anyhow!("{why}"))?;
-    directories.get(name).cloned().with_context(|| {
-        format!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml")
+/// The directory of a crate's unpacked sources; downloads the crates of its package the first time.
+pub fn directory(pin: &Pin) -> Result<PathBuf> {
+    /// Those of the lock file's package: cargo is asked once.
+    static DIRECTORIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
+    let found = || {
+        pin.package()
+            .directories()
+            .map_err(|error| format!("{error:#}"))
+    };
+    let own;
+    let directories = match pin.is_alone {
+        true => {
+            own = found();
+            &own
+        }
+        false => DIRECTORIES.get_or_init(found),
+    };
+    let directories = directories.as_ref().map_err(|why| anyhow!("{why}"))?;
+    directories.get(&pin.name).cloned().with_context(|| {
+        format!(
+            "cargo does not know crate `{}`; add it to crates/sources/Cargo.toml",
+            pin.name
+        )
     })
 }
 
-/// The archive of a crate, downloaded if it is not there yet; it is the one that the lock file pins.
-pub fn fetch(name: &str) -> Result<PathBuf> {
-    let pin = pin(name)?;
+/// The archive of a crate, downloaded if it is not there yet; it is the one that is pinned.
+pub fn fetch(pin: &Pin) -> Result<PathBuf> {
     let archive = archive_of(pin)?;
     refuse_another(pin, &archive, &archive)?;
     Ok(archive)
 }
 
 fn archive_of(pin: &Pin) -> Result<PathBuf> {
-    let unpacked = directory(&pin.name)?;
+    let unpacked = directory(pin)?;
     archive(&unpacked)
         .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))
 }
@@ -78,8 +132,9 @@ fn archive_of(pin: &Pin) -> Result<PathBuf> {
 fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
     if cache::hash_of_file(copy)? != pin.checksum {
         bail!(
-            "{} is not the archive that crates/sources/Cargo.lock pins: delete it, and cargo downloads it again",
-            archive.display()
+            "{} is not the archive that {} pins: delete it, and cargo downloads it again",
+            archive.display(),
+            pin.place()
         );
     }
     Ok(())
@@ -89,7 +144,7 @@ fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
 /// archive that the registry served, whose checksum is pinned: the copy that cargo has unpacked may
 /// have been changed since, and cargo does not check it again.
 pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
-    let unpacked = directory(&pin.name)?;
+    let unpacked = directory(pin)?;
     let archive = archive_of(pin)?;
     fs::create_dir_all(into).with_path("creating", into)?;
     // The private copy is checked and unpacked, so that later changes to the original do not
@@ -117,36 +172,79 @@ fn archive(unpacked: &Path) -> Option<PathBuf> {
     )
 }
 
-fn directories() -> Result<BTreeMap<String, PathBuf>> {
-    let package = write_package()?.join("Cargo.toml");
-    let metadata = || {
-        let arguments = ["metadata", "--format-version", "1", "--locked", "--offline"];
-        cargo(&package, &arguments)
-    };
-    let mut said = metadata()?;
-    if said.is_err() {
-        if let Err(why) = cargo(&package, &["fetch", "--locked"])? {
-            bail!("downloading the allocators' sources: cargo fetch failed: {why}");
+/// A package whose dependencies cargo downloads, and compiles none of them.
+struct Package {
+    manifest: String,
+    /// Without one cargo writes it, beside the manifest in the cache.
+    lock: Option<&'static str>,
+}
+
+impl Package {
+    /// The directories of its unpacked dependencies, by their names.
+    fn directories(&self) -> Result<BTreeMap<String, PathBuf>> {
+        let package = self.write()?.join("Cargo.toml");
+        let locked: &[&str] = match self.lock {
+            Some(_) => &["--locked"],
+            None => &[],
+        };
+        let metadata = || {
+            let arguments = ["metadata", "--format-version", "1", "--offline"];
+            cargo(&package, &[&arguments, locked].concat())
+        };
+        let mut said = metadata()?;
+        if said.is_err() {
+            if let Err(why) = cargo(&package, &[&["fetch"], locked].concat())? {
+                bail!("downloading the allocators' sources: cargo fetch failed: {why}");
+            }
+            said = metadata()?;
         }
-        said = metadata()?;
+        let said =
+            said.map_err(|why| anyhow!("cargo metadata of {} failed: {why}", package.display()))?;
+        #[derive(Deserialize)]
+        struct Metadata {
+            packages: Vec<Dependency>,
+        }
+        #[derive(Deserialize)]
+        struct Dependency {
+            name: String,
+            manifest_path: PathBuf,
+        }
+        let metadata: Metadata =
+            serde_json::from_slice(&said).context("reading what cargo metadata wrote")?;
+        let directories = metadata.packages.into_iter();
+        Ok(directories
+            .filter_map(|package| {
+                Some((package.name, package.manifest_path.parent()?.to_path_buf()))
+            })
+            .collect())
     }
-    let said =
-        said.map_err(|why| anyhow!("cargo metadata of {} failed: {why}", package.display()))?;
-    #[derive(Deserialize)]
-    struct Metadata {
-        packages: Vec<Package>,
+
+    /// Writes it into the cache, under a name that changes with it.
+    fn write(&self) -> Result<PathBuf> {
+        let files = [
+            ("Cargo.toml", Some(self.manifest.as_str())),
+            ("Cargo.lock", self.lock),
+            (
+                "src/lib.rs",
+                Some(include_str!("../../../sources/src/lib.rs")),
+            ),
+        ];
+        let files = files
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text?)));
+        let words = files.clone().flat_map(|(name, text)| [name, text]);
+        let folder = cache::root()?
+            .join("sources")
+            .join(cache::short_hash(words));
+        for (name, text) in files {
+            let file = folder.join(name);
+            if fs::read_to_string(&file).is_ok_and(|there| there == text) {
+                continue;
+            }
+            cache::write(&file, text.as_bytes())?;
+        }
+        Ok(folder)
     }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        manifest_path: PathBuf,
-    }
-    let metadata: Metadata =
-        serde_json::from_slice(&said).context("reading what cargo metadata wrote")?;
-    let directories = metadata.packages.into_iter();
-    Ok(directories
-        .filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf())))
-        .collect())
 }
 
 /// What cargo writes, or the last words of its complaint.
@@ -174,28 +272,13 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> 
     })
 }
 
-/// Writes the package that holds the pins into the cache, under a name that changes with them.
-fn write_package() -> Result<PathBuf> {
-    let folder = cache::root()?.join("sources").join(cache::short_hash(
-        FILES.iter().flat_map(|(name, text)| [*name, *text]),
-    ));
-    for (name, text) in FILES {
-        let file = folder.join(name);
-        if fs::read_to_string(&file).is_ok_and(|there| there == text) {
-            continue;
-        }
-        cache::write(&file, text.as_bytes())?;
-    }
-    Ok(folder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_pin_has_a_checksum_and_an_exact_version() {
-        let pin = pin("tikv-jemalloc-sys").unwrap();
+        let pin = pin("tikv-jemalloc-sys", None).unwrap();
         assert_eq!(pin.checksum.len(), 64);
         assert!(pin.version.contains("+5.3.1-0-g"), "{}", pin.version);
     }
@@ -214,7 +297,9 @@ mod tests {
 
     #[test]
     fn an_unknown_crate_says_where_to_add_it() {
-        let error = super::pin("no-such-allocator").unwrap_err().to_string();
+        let error = super::pin("no-such-allocator", None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("crates/sources/Cargo.toml"), "{error}");
     }
 }

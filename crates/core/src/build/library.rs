@@ -27,7 +27,7 @@ pub struct Work<'a> {
 /// What it is built from, and how.
 enum Sources<'a> {
     /// By a recipe.
-    Crate(&'static cargo_sources::Pin, &'a Recipe),
+    Crate(cargo_sources::Pin, &'a Recipe),
     /// By a recipe in whose crate the commit takes the place of a folder.
     Commit(&'a Commit, &'a Recipe, &'a String),
     /// By the commit's own command.
@@ -45,9 +45,11 @@ impl<'a> Work<'a> {
         };
         let mut name = &allocator.family;
         let sources = match &allocator.source {
-            Source::Crate { name: package, .. } => {
+            Source::Crate {
+                name: package, pin, ..
+            } => {
                 name = &allocator.name;
-                Sources::Crate(cargo_sources::pin(package)?, recipe()?)
+                Sources::Crate(cargo_sources::pin(package, pin.as_ref())?, recipe()?)
             }
             Source::Git(commit) => match &commit.build {
                 CommitBuild::Own(own) => Sources::Own(commit, own),
@@ -135,7 +137,7 @@ impl<'a> Work<'a> {
             workshop,
             jobs,
         };
-        let built = match self.sources {
+        let built = match &self.sources {
             Sources::Crate(pin, recipe) => {
                 let sources = cargo_sources::unpack(pin, &into, &steps)?;
                 self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?
@@ -151,7 +153,7 @@ impl<'a> Work<'a> {
             }
         };
         let inspection = inspect(&built)?;
-        if let Sources::Crate(_, recipe) = self.sources {
+        if let Sources::Crate(_, recipe) = &self.sources {
             let mut faults = entry_faults::completeness(self.allocator, &inspection.exports);
             faults.extend(entry_faults::purity(recipe, &inspection));
             if !faults.is_empty() {

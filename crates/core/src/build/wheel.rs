@@ -7,7 +7,7 @@ use super::inspect::inspect_any;
 use super::state::State;
 use super::step::{Slots, Steps};
 use super::{Library, entry_faults};
-use crate::catalog::allocator::{Allocator, Source};
+use crate::catalog::allocator::{self, Allocator, Source};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use std::env::consts::ARCH;
@@ -24,19 +24,30 @@ const FIND_PIP: &str = "import importlib.util as u; exit(u.find_spec('pip') is N
 const NO_PIP: &str = "pip for python3 is not there";
 const PIP_LINE: &str = "apt-get install python3-pip";
 
-/// A package as the lock file pins it.
+/// A package as the lock file, or a table of releases, pins it.
 struct Pin {
-    version: &'static str,
+    version: String,
     /// The whole line, with the hash that pip compares.
-    line: &'static str,
+    line: String,
 }
 
 impl Pin {
-    fn find(name: &str) -> Result<Pin> {
+    fn find(name: &str, release: Option<&allocator::Pin>) -> Result<Pin> {
+        if let Some(allocator::Pin { version, sha256 }) = release {
+            return Ok(Pin {
+                version: version.clone(),
+                line: format!(
+                    "{name}=={version} ; platform_machine == \"x86_64\" --hash=sha256:{sha256}"
+                ),
+            });
+        }
         let line_of = |line: &'static str| {
             let (known, version) = line.split_once("==")?;
             let version = version.split(' ').next()?;
-            (known == name).then_some(Pin { version, line })
+            (known == name).then(|| Pin {
+                version: version.to_owned(),
+                line: line.to_owned(),
+            })
         };
         LOCK.lines().find_map(line_of).with_context(|| {
             format!("wheel `{name}` is not pinned; add it to crates/sources/requirements.txt")
@@ -44,9 +55,9 @@ impl Pin {
     }
 }
 
-/// The version of a package that the lock file pins.
-pub fn version(name: &str) -> Result<&'static str> {
-    Ok(Pin::find(name)?.version)
+/// The version of a package that is pinned.
+pub fn version(name: &str, release: Option<&allocator::Pin>) -> Result<String> {
+    Ok(Pin::find(name, release)?.version)
 }
 
 /// The libraries of an allocator out of its wheel, which is downloaded if the cache lacks them.
@@ -67,11 +78,11 @@ pub struct Wheel<'a> {
 impl<'a> Wheel<'a> {
     /// Finds the libraries' place in the cache; downloads nothing yet.
     pub fn new(allocator: &'a Allocator) -> Result<Wheel<'a>> {
-        let Source::Wheel { name, files } = &allocator.source else {
+        let Source::Wheel { name, files, pin } = &allocator.source else {
             bail!("{}: it comes from no wheel", allocator.name);
         };
-        let pin = Pin::find(name)?;
-        let words = [pin.line]
+        let pin = Pin::find(name, pin.as_ref())?;
+        let words = [pin.line.as_str()]
             .into_iter()
             .chain(files.iter().map(String::as_str));
         let place = CachePlace::new("libraries", &allocator.name, &short_hash(words))?;
@@ -125,7 +136,7 @@ impl<'a> Wheel<'a> {
     fn library(&self, folder: &Path) -> Result<Library> {
         let mut library = Library {
             origin: format!("wheel {} {}", self.package, self.pin.version),
-            source_version: self.pin.version.to_owned(),
+            source_version: self.pin.version.clone(),
             ..Library::default()
         };
         for file in self.files {
@@ -159,7 +170,7 @@ impl<'a> Wheel<'a> {
             command
         };
         let pinned = workshop.join("requirements.txt");
-        fs::write(&pinned, self.pin.line).with_path("writing", &pinned)?;
+        fs::write(&pinned, &self.pin.line).with_path("writing", &pinned)?;
         let mut pip = python(&[
             "-m",
             "pip",
@@ -234,7 +245,7 @@ mod tests {
         let pins = LOCK.lines().filter(|line| !line.starts_with('#'));
         for line in pins {
             let name = line.split("==").next().unwrap();
-            let pin = Pin::find(name).unwrap();
+            let pin = Pin::find(name, None).unwrap();
             assert!(
                 pin.version.starts_with(|c: char| c.is_ascii_digit()),
                 "{line}"
@@ -243,7 +254,10 @@ mod tests {
             let (_, hash) = line.split_once(" --hash=sha256:").unwrap();
             assert_eq!(hash.len(), 64, "{line}");
         }
-        let error = Pin::find("no-such-package").err().unwrap().to_string();
+        let error = Pin::find("no-such-package", None)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("crates/sources/requirements.txt"), "{error}");
     }
 }

@@ -129,6 +129,8 @@ pub enum Source {
         /// The folder of the crate that holds the authors' repository: a commit of it can be built
         /// by the same recipe.
         repository: Option<String>,
+        /// Which archive, if it is not the one that `crates/sources` pins.
+        pin: Option<Pin>,
     },
     /// Installed on the system, from a package.
     System {
@@ -143,6 +145,8 @@ pub enum Source {
         name: String,
         /// Names of files in it, in `LD_PRELOAD` order.
         files: Vec<String>,
+        /// Which wheel, if it is not the one that `crates/sources` pins.
+        pin: Option<Pin>,
     },
     /// The library of another entry, under other options.
     SameAs {
@@ -172,6 +176,16 @@ pub enum Source {
     /// The allocator that the user's command uses by itself: for `heapmark try --keep-env`, never
     /// from a file.
     AsCalled,
+}
+
+/// One version of a crate or a Python package, and the archive of it that may be used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// The exact version, with what follows `+`.
+    pub version: String,
+    /// SHA-256 of the archive that the registry serves.
+    pub sha256: String,
 }
 
 impl Allocator {

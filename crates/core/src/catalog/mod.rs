@@ -15,6 +15,7 @@ pub mod parameter;
 pub mod program;
 pub mod real_program;
 mod release;
+pub mod releases;
 pub mod settings;
 pub mod suite;
 pub mod time;
@@ -28,6 +29,7 @@ pub use linux::NotOnLinux;
 pub use program::Program;
 pub use real_program::RealProgram;
 pub use release::{Sources, number_in};
+pub use releases::Release;
 pub use settings::Settings;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
@@ -52,6 +54,9 @@ pub fn workloads(faults: &mut Vec<Fault>) -> Vec<Workload> {
 pub struct Catalog {
     /// Allocators, sorted by tier and name.
     pub allocators: Vec<Allocator>,
+    /// Other releases of them, `FAMILY@VERSION`: only measured if they are named. By family, the oldest
+    /// first.
+    pub releases: Vec<Release>,
     /// Programs that run workloads in processes of their own, sorted by name.
     pub programs: Vec<Program>,
     /// Workloads and their variants, in the order of their files.
@@ -68,6 +73,7 @@ impl Catalog {
             faults.extend(found);
             Vec::new()
         });
+        let releases = releases::load(&allocators, &mut faults);
         let programs = program::load(&mut faults);
         let workloads = workloads(&mut faults);
         let suites = folder::texts(&SUITES, "suites", &mut faults)
@@ -83,6 +89,7 @@ impl Catalog {
         faults::none(faults)?;
         Ok(Catalog {
             allocators,
+            releases,
             programs,
             workloads,
             suites,
@@ -91,6 +98,10 @@ impl Catalog {
 
     /// The allocator of this name.
     pub fn allocator(&self, name: &str) -> Result<&Allocator> {
+        let mut releases = self.releases.iter().filter_map(|it| it.found.as_ref().ok());
+        if let Some(release) = releases.find(|release| release.name == name) {
+            return Ok(release);
+        }
         self.allocators.iter().find(|allocator| allocator.name == name).ok_or_else(|| {
             let all = self.allocators.iter();
             let hint = did_you_mean(name, all.map(|allocator| allocator.name.as_str()));
@@ -101,8 +112,15 @@ impl Catalog {
     }
 
     /// The allocators that a word means: the one of this name, or those with this alias, or those
-    /// of this family's best tier.
+    /// of this family's best tier; or `FAMILY@VERSIONS`, releases of a family.
     pub fn meant(&self, word: &str) -> Result<Vec<&Allocator>> {
+        if let Some((family, versions)) = word.split_once('@') {
+            let releases = releases::named(&self.releases, family, versions)?;
+            return Ok(releases
+                .iter()
+                .filter_map(|it| it.found.as_ref().ok())
+                .collect());
+        }
         let all = || self.allocators.iter();
         let exact = self.allocator(word);
         if exact.is_ok() {

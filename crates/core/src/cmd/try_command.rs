@@ -32,8 +32,9 @@ pub struct TryArgs {
     /// where two of it run at a time
     #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server", "variants", "cargo"], conflicts_with = "server")]
     command: Vec<String>,
+    /// What is compared, how long, and where it is stored.
     #[command(flatten)]
-    comparison: Comparison,
+    pub comparison: Comparison,
     #[command(flatten)]
     builds: VariantFlags,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use super::render::escaped;
 use super::text;
-use crate::build::{pin, wheel_version};
+use crate::build::{pin as pin_of, wheel_version};
 use crate::catalog::{Allocator, Source, Tier};
 
 /// The tiers in the order of the page, each with its heading.
@@ -79,11 +79,11 @@ fn release(allocator: &Allocator) -> String {
 
 fn sources(source: &Source) -> String {
     match source {
-        Source::Crate { name, .. } => match pin(name) {
+        Source::Crate { name, pin, .. } => match pin_of(name, pin.as_ref()) {
             Ok(pin) => format!("crate {name} {}", without_commit(&pin.version)),
             Err(_) => format!("crate {name}"),
         },
-        Source::Wheel { name, .. } => match wheel_version(name) {
+        Source::Wheel { name, pin, .. } => match wheel_version(name, pin.as_ref()) {
             Ok(version) => format!("wheel {name} {version}"),
             Err(_) => format!("wheel {name}"),
         },

@@ -6,7 +6,7 @@ use crate::cmd::{
     Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch, noise, open,
     refuse_few_files, replay, run, selftest, show, try_command,
 };
-use crate::{check, claims, pool};
+use crate::{check, claims, history, pool};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -33,6 +33,8 @@ enum Command {
     Report(report::ReportArgs),
     Compare(compare::CompareArgs),
     Export(export::ExportArgs),
+    History(Box<history::HistoryArgs>),
+    Museum(history::MuseumArgs),
     Campaign(pool::CampaignArgs),
     Claims(claims::ClaimsArgs),
     Check(check::CheckArgs),
@@ -81,6 +83,8 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Export(args) => export::run(args),
+        Command::History(args) => history::run(*args),
+        Command::Museum(args) => history::museum(args),
         Command::Campaign(args) => pool::run(args),
         Command::Claims(args) => claims::run(args),
         Command::Check(args) => check::run(args, claims::sections_of_check),

@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 32] = [
+const EXAMPLES: [(&str, &[&str]); 34] = [
     (
         "run",
         &[
@@ -87,6 +87,19 @@ const EXAMPLES: [(&str, &[&str]); 32] = [
         &[
             "heapmark compare latest --fail-on slower      # exit code 3 for a CI job",
             "heapmark compare run-1 run-2 --by cpu",
+        ],
+    ),
+    (
+        "history",
+        &[
+            "heapmark history mimalloc --versions 3.1.5..3.6.0 -w fan-in --retained",
+            "heapmark history jemalloc -- python3 build.py",
+        ],
+    ),
+    (
+        "museum",
+        &[
+            "heapmark museum fan-in                        # memory times four, in a release of 2026",
         ],
     ),
     (

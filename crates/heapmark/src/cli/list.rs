@@ -3,7 +3,8 @@
 use crate::build::input::missing;
 use crate::build::{self, State};
 use crate::catalog::{
-    Allocator, Catalog, Program, RealProgram, Suite, Workload, joined, real_program, trace_pack,
+    Allocator, Catalog, Program, RealProgram, Release, Source, Suite, Workload, joined,
+    real_program, trace_pack,
 };
 use crate::cmd::run::real_programs::apt_line;
 use crate::cmd::{Exit, catalog, print, print_json, told_version, unexpected, width_of};
@@ -46,6 +47,8 @@ enum What {
     /// Name, release, version as the library reports it, origin, state, and the command
     /// that installs or builds what is absent
     Allocators,
+    /// Releases of allocators, which -a takes as FAMILY@VERSION, and where each is from
+    Releases,
     /// Workloads and their parameters
     Workloads,
     /// Measured programs, of other languages or with memory of their own: state, and the command that
@@ -77,7 +80,8 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             What::Workloads => report::workloads(&catalog.workloads),
             What::Metrics => report::metrics(),
             What::Checks => check::list::page()?,
-            What::Languages
+            What::Releases
+            | What::Languages
             | What::Programs
             | What::Suites
             | What::Claims
@@ -103,6 +107,10 @@ pub fn run(args: ListArgs) -> Result<Exit> {
                 "name", "aliases", "tier", "release", "version", "origin", "state",
             ],
             allocators(catalog)?,
+        ),
+        What::Releases => (
+            &["name", "date", "from"],
+            catalog.releases.iter().map(of_release).collect(),
         ),
         What::Workloads => (
             &["name", "document", "presets", "about"],
@@ -166,6 +174,20 @@ fn table(columns: &[&str], entries: &[Value]) -> String {
         colour: false,
     };
     terminal(&[Block::Sheet(sheet)], screen)
+}
+
+fn of_release(release: &Release) -> Value {
+    let from = match release.found.as_ref().map(|allocator| &allocator.source) {
+        Ok(Source::Crate { name, pin, .. }) => ("crate", name, pin),
+        Ok(Source::Wheel { name, pin, .. }) => ("wheel", name, pin),
+        _ => ("", &release.like, &None),
+    };
+    let from = match (from, &release.found) {
+        (_, Err(why)) => format!("cannot be had: {why}"),
+        ((kind, name, Some(pin)), _) => format!("{kind} {name} {}", pin.version),
+        ((kind, name, None), _) => format!("{kind} {name}, as {}", release.like),
+    };
+    json!({"name": release.name(), "date": release.date, "from": from})
 }
 
 fn of_metric(metric: &Metric) -> Value {

@@ -4,6 +4,7 @@ use super::Started;
 use super::plan::parsed;
 use crate::campaign::Campaign;
 use anyhow::{Context, Result};
+use heapmark_core::cmd::run::comparison::PartOf;
 use heapmark_core::cmd::{Exit, run as run_command, usage};
 use heapmark_core::file::{Draft, Existing};
 
@@ -44,7 +45,7 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
     let run = here.path().join("run");
     line.args.comparison.output = Some(run.clone());
     line.args.comparison.seed = Some(plan.seed_of(shard));
-    line.args.comparison.is_of_campaign = true;
+    line.args.comparison.part_of = PartOf::Campaign;
     let attempt = campaign.begin(shard)?;
     let exit = run_command::run(line)?;
     match exit {

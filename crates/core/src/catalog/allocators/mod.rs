@@ -5,14 +5,14 @@ mod embedded;
 mod entry_faults;
 
 pub use embedded::extra;
-pub use entry_faults::{check_name, is_name};
+pub use entry_faults::{check, check_name, is_name};
 
 use super::allocator::{Allocator, Source};
 use super::faults::{self, Fault, Faults, read, suggestion};
 use super::folder;
 use super::release::Sources;
 use embedded::OURS;
-use entry_faults::{check, check_place};
+use entry_faults::check_place;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -101,9 +101,21 @@ pub struct Comparison {
     /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run", "cells"], help_heading = "Results")]
     pub cell: Option<String>,
-    /// Part of a campaign: if it is interrupted, nothing of it is kept.
+    /// What it is part of.
     #[arg(skip)]
-    pub is_of_campaign: bool,
+    pub part_of: PartOf,
+}
+
+/// What a run is part of, which other commands than `run` and `try` make.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub enum PartOf {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A campaign: if it is interrupted, nothing of it is kept.
+    Campaign,
+    /// A history, which prints what its runs say together, and says how it goes on.
+    History,
 }
 
 /// The least time that a flag may give.

@@ -35,7 +35,7 @@ use crate::report::{self, Format, render, units};
 use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
 use crate::store::{self, Paths, Purpose, Record, Run, RunFile, Store};
 use anyhow::{Result, anyhow};
-use comparison::{Comparison, listed, target};
+use comparison::{Comparison, PartOf, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -208,17 +208,17 @@ pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Resu
     let timed = plan.mode.spec().plain;
     let ended = match measure(guest, selection, stored, stop, &root, args.check_again) {
         Err(error) if is_of_disk(&error).is_some() => {
-            print_results(&dir, args.format)?;
+            print_results(&dir, args)?;
             return Err(error);
         }
         ended => ended?,
     };
-    let all_ok = print_results(&dir, args.format)?;
+    let all_ok = print_results(&dir, args)?;
     if timed {
         note(share(&ended));
     }
     if !ended.whole {
-        if !args.is_of_campaign {
+        if args.part_of == PartOf::Nothing {
             say!(
                 "interrupted; what was measured is stored: heapmark run --resume {} goes on",
                 dir.display()
@@ -371,12 +371,14 @@ fn is_refused(look: &Preflight) -> bool {
 
 /// Prints the matrix of all cases, or the tables, to stdout and writes them as text and as a page into the run directory;
 /// returns whether every process ended `ok`. What was measured is printed first: the disk may have no room for the page.
-fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
+fn print_results(dir: &Path, args: &Comparison) -> Result<bool> {
+    let format = args.format;
+    let prints = args.part_of != PartOf::History;
     let run = store::read_for_tables(dir, Paths::Published, reads_figure)?;
-    if format == AnswerFormat::Json {
+    if prints && format == AnswerFormat::Json {
         let run = store::read_for_tables(dir, Paths::Published, |_| true)?;
         export::write(&Output::stdout(), Format::Json, &run)?;
-    } else {
+    } else if prints {
         let analysis = analyse(&run.head, &run.records);
         let tables = render::terminal(&report::first_screen(&run.head, &analysis), screen());
         print(format!("\n{tables}"))?;
@@ -384,7 +386,7 @@ fn print_results(dir: &Path, format: AnswerFormat) -> Result<bool> {
     beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
-    if format != AnswerFormat::Json {
+    if prints && format != AnswerFormat::Json {
         print(what_next(dir))?;
     }
     Ok(all_ok(&run))

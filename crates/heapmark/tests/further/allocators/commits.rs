@@ -93,7 +93,9 @@ fn two_commits_are_built_once_and_compared() {
 fn a_commit_without_a_command_is_built_by_the_recipe_whose_files_it_has() {
     let place = Place::new();
     let repository = place.at("my-mimalloc");
-    let sources = heapmark::build::sources_of("libmimalloc-sys2").unwrap();
+    let sources = heapmark::build::pin("libmimalloc-sys2", None)
+        .and_then(|pin| heapmark::build::sources_of(&pin))
+        .unwrap();
     let copy = Command::new("cp")
         .arg("-r")
         .arg(sources.join("c_src/mimalloc"))

@@ -433,7 +433,7 @@ fn upstream_flags_stand_in_the_lines_that_entries_name() {
         let Source::Crate { name, .. } = &allocator.source else {
             continue;
         };
-        let folder = build::sources_of(name).unwrap();
+        let folder = build::sources_of(&build::pin(name, None).unwrap()).unwrap();
         let of_processors = allocator.upstream_flags_for.values().flatten();
         for (place, flags) in allocator.upstream_flags.iter().chain(of_processors) {
             // What the crate leaves out has an address that does not change.
@@ -746,7 +746,7 @@ fn beginning(folder: &Path, start: &str) -> PathBuf {
 
 #[test]
 fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
-    let unpacked = build::sources_of("rpmalloc-sys").unwrap();
+    let unpacked = build::sources_of(&build::pin("rpmalloc-sys", None).unwrap()).unwrap();
     let (index, registry) = (
         unpacked.parent().unwrap(),
         unpacked.ancestors().nth(3).unwrap(),

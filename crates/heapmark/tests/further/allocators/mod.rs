@@ -11,5 +11,6 @@ mod inspection;
 mod libraries;
 mod noted;
 mod proof;
+mod releases;
 mod turnover;
 mod wheels;

@@ -1,0 +1,216 @@
+//! Releases of allocators by name, and their histories.
+
+use crate::support::home::Home;
+use crate::support::{End, Place, SMALL, head, source, word};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One release from a wheel, under a version and a checksum.
+fn of_wheel(version: &str, sha256: &str) -> String {
+    format!(
+        "[[group]]\nlike = \"mimalloc3\"\nwheel = \"cmeel-mimalloc\"\nfiles = [\"libmimalloc.so.3\"]\nleft-to-libc = {{}}\n\
+         releases = [{{ version = \"{version}\", date = \"2026-02\", at = \"3.2.8\", sha256 = \"{sha256}\" }}]\n"
+    )
+}
+
+const OF_328: &str = "9ffd5639af13b64669e9933b81fac1d761154967202a666a17f5776a6a2d9252";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_release_is_an_allocator_and_no_other_than_its_row_says() {
+    let place = Place::new();
+    place.ready(&["mimalloc@3.2.8", "mimalloc@3.4.3"]);
+    let run = [
+        "run",
+        "-o",
+        "run",
+        "-a",
+        "mimalloc@3.2.8..3.2,mimalloc@3.4.3",
+        "--baseline",
+        "mimalloc@3.4.3",
+    ];
+    let end = place.run(&[&run[..], &SMALL[..], &["--blocks", "1"]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let head = head(&place.at("run"));
+    let rows = head["allocators"].as_array().unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row["name"] == "mimalloc@3.2.8")
+        .unwrap();
+    assert_eq!(word(row, "version"), "3.2.8");
+    assert_eq!(word(row, "origin"), "wheel cmeel-mimalloc 3.2.8");
+    // A row for another release, and one whose archive is another.
+    let home = Home::with_the_shared_cache();
+    home.write("releases/mimalloc.toml", &of_wheel("3.2.9", OF_328));
+    let end = home.heapmark(&["run", "-a", "mimalloc@3.2.9,glibc", "--dry-run"]);
+    let built = home.heapmark(&["build", "mimalloc@3.2.9"]);
+    assert_eq!(built.code, Some(0), "{}{}", built.stderr, end.stderr);
+    let end = home.heapmark(&["run", "-a", "mimalloc@3.2.9,glibc", "--dry-run"]);
+    let told = "mimalloc@3.2.9: absent: it works with 3.2.8 here, and its row is for 3.2.9";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+    home.write(
+        "releases/mimalloc.toml",
+        &of_wheel("3.2.8", &OF_328.replace('9', "8")),
+    );
+    refused(&home.heapmark(&["build", "mimalloc@3.2.8"]), "HASHES");
+    let other = fs::read_to_string("../../releases/rpmalloc.toml").unwrap();
+    let (start, rest) = other.split_once("at = \"0.1.0\", sha256 = \"").unwrap();
+    let changed = format!(
+        "{start}at = \"0.1.0\", sha256 = \"{}{}",
+        "0".repeat(4),
+        &rest[4..]
+    );
+    home.write("releases/rpmalloc.toml", &changed);
+    let end = home.heapmark(&["fetch", "rpmalloc@1.4.0"]);
+    refused(
+        &end,
+        "is not the archive that the table of releases pins: delete it, and cargo downloads it again",
+    );
+    assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
+}
+
+fn refused(end: &End, told: &str) {
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    assert!(end.stderr.contains(told), "{told}: {}", end.stderr);
+}
+
+/// A build that holds so many per cent more than the others.
+fn build(place: &Place, name: &str, pad: u32) -> String {
+    let library = place.at(&format!("{name}.so"));
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-shared", "-fPIC", "-fno-builtin"]);
+    cc.arg(format!("-DPAD={pad}"))
+        .arg(source("planted"))
+        .arg(source("own"));
+    assert!(
+        cc.arg("-o").arg(&library).status().unwrap().success(),
+        "{name}"
+    );
+    format!("{name}={}", library.display())
+}
+
+const WORK: [&str; 8] = [
+    "-w",
+    "same-thread",
+    "-t",
+    "1",
+    "--set",
+    "same-thread.volume=4000000",
+    "--retained",
+    "--blocks=3",
+];
+
+fn history(place: &Place, builds: &[&String], flags: &[&str]) -> End {
+    let builds: Vec<&str> = builds.iter().map(|build| build.as_str()).collect();
+    let line = [
+        "history",
+        "-o",
+        "history",
+        "-a",
+        &builds.join(","),
+        "--format",
+        "json",
+    ];
+    place.run(&[&line[..], &WORK[..], flags].concat())
+}
+
+/// The pairs between which the memory changes that stays when all is freed: it depends on no sampling.
+fn changes(end: &End) -> Vec<(String, String)> {
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    let series = told["series"].as_array().unwrap().iter();
+    let mut peaks = series.filter(|it| it["metric"] == "retained_bytes_0_ms");
+    let steps = peaks.next().unwrap()["steps"].as_array().unwrap().iter();
+    let changed = steps
+        .filter(|step| step["verdict"]["word"] == "slower" || step["verdict"]["word"] == "faster");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    changed
+        .map(|step| (text(&step["from"]), text(&step["to"])))
+        .collect()
+}
+
+fn measured(run: &Path) -> usize {
+    fs::read_to_string(run.join("samples.jsonl"))
+        .unwrap()
+        .lines()
+        .count()
+}
+
+#[test]
+fn a_history_names_the_pair_grows_and_goes_on() {
+    let place = Place::new();
+    let [v1, v2, v3, v4] =
+        [("v1", 0), ("v2", 0), ("v3", 20), ("v4", 20)].map(|(name, pad)| build(&place, name, pad));
+    let pair = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
+    let end = history(&place, &[&v1, &v4], &[]);
+    assert_eq!(changes(&end), pair("v1", "v4"));
+    let first = place.at("history/runs/1");
+    let (before, second): (usize, PathBuf) = (measured(&first), place.at("history/runs/2"));
+    // It grows by what is new, beside the reference and a bridge.
+    let end = history(&place, &[&v1, &v2, &v3, &v4], &[]);
+    assert_eq!(changes(&end), pair("v2", "v3"));
+    assert!(
+        end.stderr
+            .contains("measures v2, v3; 2 of the earlier ones beside"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(measured(&first), before);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(
+        told["drifts"].as_array().unwrap().len(),
+        0,
+        "{}",
+        end.stdout
+    );
+    assert!(place.text("history/history.html").contains("v3"));
+    // As if it had been interrupted in the second run.
+    let all = fs::read_to_string(second.join("samples.jsonl")).unwrap();
+    let kept: Vec<&str> = all.lines().collect();
+    fs::write(
+        second.join("samples.jsonl"),
+        kept[..kept.len() - 3].join("\n") + "\n",
+    )
+    .unwrap();
+    let (at, file) = (
+        place.text("history/history.json"),
+        place.at("history/history.json"),
+    );
+    let (done, open) = at.rsplit_once("\"whole\": true").unwrap();
+    fs::write(&file, format!("{done}\"whole\": false{open}")).unwrap();
+    let end = history(&place, &[&v1, &v4], &[]);
+    assert!(
+        end.stderr.contains("was interrupted: it goes on"),
+        "{}",
+        end.stderr
+    );
+    assert_eq!(changes(&end), pair("v2", "v3"));
+    assert_eq!(measured(&second), kept.len());
+    // Nothing new: nothing is measured.
+    let end = history(&place, &[&v2, &v3], &[]);
+    assert_eq!(changes(&end), pair("v2", "v3"));
+    assert!(!place.at("history/runs/3").exists());
+    for (builds, flags, told) in [
+        (
+            vec![&v1, &v4],
+            vec!["--set", "same-thread.max-size=400"],
+            "is a history of other work (-w same-thread",
+        ),
+        (vec![&v1, &v1], vec![], "v1 is there twice"),
+    ] {
+        let end = history(&place, &builds, &flags);
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert!(end.stderr.contains(told), "{told}: {}", end.stderr);
+    }
+    build(&place, "v2", 7);
+    let end = history(&place, &[&v1, &v2], &[]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("v2.so is not the library that was measured by this name"),
+        "{}",
+        end.stderr
+    );
+}

@@ -1,0 +1,391 @@
+//! `heapmark history`: measures what is not measured yet, and tells all of it.
+
+use crate::folder::{History, Part, Version, run_in};
+use crate::report;
+use crate::series::{self, Told};
+use anyhow::Result;
+use clap::{Args, Command, FromArgMatches, ValueEnum};
+use heapmark_core::analyse::compare::Side;
+use heapmark_core::build::{hash_of_file, rejoined, user};
+use heapmark_core::catalog::{Catalog, joined};
+use heapmark_core::cmd::output::AnswerFormat;
+use heapmark_core::cmd::run::comparison::{PartOf, budget, listed, percent};
+use heapmark_core::cmd::run::resolve::named;
+use heapmark_core::cmd::run::{self as run_command, RunArgs};
+use heapmark_core::cmd::try_command::{self, TryArgs};
+use heapmark_core::cmd::{Exit, catalog, note, print, screen, usage};
+use heapmark_core::file::{self, WithPath};
+use heapmark_core::plan::Counter;
+use heapmark_core::report::render;
+use heapmark_core::store::{self, Run};
+use std::path::{Path, PathBuf};
+
+/// Compare all releases of an allocator: what changed, and between which two
+///
+/// Every release is measured beside the newest one. The directory grows: the same command with more
+/// releases measures those only, and after an interruption it goes on.
+#[derive(clap::Args)]
+pub struct HistoryArgs {
+    /// Family of allocators, of which `heapmark list releases` shows the releases
+    #[arg(required_unless_present = "builds", value_name = "FAMILY")]
+    family: Option<String>,
+    /// Its releases, both ends included [default: all that can be had]
+    #[arg(long, value_name = "A..B", conflicts_with = "builds")]
+    versions: Option<String>,
+    /// In place of a family: builds of yours, the oldest first, as NAME=/path/lib.so or NAME=git:PATH@REF
+    #[arg(short = 'a', long = "allocators", value_name = "A,...", value_delimiter = ',', value_parser = listed, conflicts_with = "family")]
+    builds: Vec<String>,
+    /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE [default: those of suite
+    /// quick]
+    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed, conflicts_with = "command")]
+    workloads: Vec<String>,
+    /// Thread counts; `all` is the number of usable CPUs [default: the suite's]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed, conflicts_with = "command")]
+    threads: Vec<String>,
+    /// Set a parameter of a workload
+    #[arg(
+        long,
+        value_name = "WORKLOAD.PARAMETER=VALUE",
+        conflicts_with = "command"
+    )]
+    set: Vec<String>,
+    /// Measure memory instead of time
+    #[arg(long, conflicts_with = "command")]
+    retained: bool,
+    /// Count events per operation instead of timing, as of `heapmark run`
+    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["command", "retained"])]
+    counter: Option<Counter>,
+    /// Number of blocks: each version runs each workload so often [default: that of run or try]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    blocks: Option<u32>,
+    /// Start no block that would end after this time: 90s, 5min, 2h
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    budget: Option<String>,
+    /// Differences up to this are too small to matter
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
+    threshold: f64,
+    /// Directory of the history [default: heapmark-history/FAMILY]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// What is printed at the end
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
+    /// A command of yours instead of workloads, as of `heapmark try`
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// A time limit as it was typed, which the command that it is passed on to reads again.
+fn time_limit(text: &str) -> Result<String, String> {
+    budget(text).map(|_| text.to_owned())
+}
+
+/// Where histories are stored unless `-o` says otherwise.
+const HISTORIES: &str = "heapmark-history";
+
+/// Runs the command.
+pub fn run(args: HistoryArgs) -> Result<Exit> {
+    let catalog = catalog()?;
+    let words = match &args.family {
+        Some(family) => {
+            let versions = args.versions.as_deref().unwrap_or("..");
+            vec![format!("{family}@{versions}")]
+        }
+        None => rejoined(&args.builds),
+    };
+    let asked = asked(&words, catalog)?;
+    let family = args.family.clone().unwrap_or_default();
+    let dir = args.output.clone().unwrap_or_else(|| {
+        let name = match family.as_str() {
+            "" => "own",
+            name => name,
+        };
+        Path::new(HISTORIES).join(name)
+    });
+    let mut history = opened(&dir, family, work(&args), &args.command)?;
+    let length = Length {
+        blocks: args.blocks,
+        budget: args.budget.clone(),
+    };
+    let exit = grow(&mut history, &asked, &dir, &length)?;
+    if !matches!(exit, Exit::Interrupted) {
+        tell(&history, &dir, &args)?;
+    }
+    Ok(exit)
+}
+
+/// How long each run of a history is.
+pub struct Length {
+    /// Blocks, if they are given.
+    pub blocks: Option<u32>,
+    /// The time after which no block starts, as it was typed.
+    pub budget: Option<String>,
+}
+
+/// The history of a directory, or a new one; refuses one of other work.
+pub fn opened(
+    dir: &Path,
+    family: String,
+    work: Vec<String>,
+    command: &[String],
+) -> Result<History> {
+    let Some(history) = History::read(dir).map_err(usage)? else {
+        return Ok(History::new(family, work, command.to_vec()));
+    };
+    if history.family != family {
+        let other = match history.family.as_str() {
+            "" => "builds",
+            name => name,
+        };
+        refuse!(
+            "{} is a history of {other}: choose another with -o",
+            dir.display()
+        );
+    }
+    if history.work != work || history.command != command {
+        let measured = [&history.work[..], &["--".into()], &history.command].concat();
+        refuse!(
+            "{} is a history of other work ({}): choose another with -o, or give the same flags",
+            dir.display(),
+            measured.join(" ")
+        );
+    }
+    Ok(history)
+}
+
+/// Goes on with what was interrupted, and measures those of `asked` that are new.
+pub fn grow(history: &mut History, asked: &[Version], dir: &Path, length: &Length) -> Result<Exit> {
+    let mut exit = Exit::Done;
+    while let Some(last) = history.runs.len().checked_sub(1) {
+        if history.runs[last].whole {
+            break;
+        }
+        let run = run_in(dir, last);
+        // A run without a directory has not begun.
+        if !store::head_of(&run).is_file() {
+            history.runs.pop();
+            continue;
+        }
+        note(format!("{} was interrupted: it goes on", run.display()));
+        exit = worse(exit, resumed(&run)?);
+        if matches!(exit, Exit::Interrupted) {
+            return Ok(interrupted(dir));
+        }
+        history.runs[last].whole = true;
+        history.keep(dir)?;
+    }
+    refuse_changed(history, asked, dir)?;
+    let known = history.known();
+    let is_new = |version: &&Version| !known.contains(&&*version.name);
+    let new: Vec<Version> = asked.iter().filter(is_new).cloned().collect();
+    if new.is_empty() {
+        return Ok(exit);
+    }
+    if history.runs.is_empty() {
+        let newest = asked.last().map(|version| version.name.clone());
+        history.reference = newest.unwrap_or_default();
+    }
+    let bridges: Vec<String> = bridges(history).cloned().collect();
+    history.add(asked);
+    let names = new.iter().map(|version| &version.name);
+    let measured: Vec<String> = names.chain(&bridges).cloned().collect();
+    if measured.len() < 2 {
+        refuse!(
+            "{} alone has no history: name two releases or more",
+            measured[0]
+        );
+    }
+    if !bridges.is_empty() {
+        note(format!(
+            "measures {}; {} of the earlier ones beside, to see whether this machine still says the same",
+            joined(new.iter().map(|version| &version.name), ", "),
+            bridges.len()
+        ));
+    }
+    history.runs.push(Part {
+        versions: measured,
+        whole: false,
+    });
+    // Before the run: an interrupted one is found again.
+    history.keep(dir)?;
+    let place = history.runs.len() - 1;
+    exit = worse(exit, measure(history, place, dir, length)?);
+    if matches!(exit, Exit::Interrupted) {
+        return Ok(interrupted(dir));
+    }
+    history.runs[place].whole = true;
+    history.keep(dir)?;
+    Ok(exit)
+}
+
+/// Which versions are asked for, the oldest first.
+pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<Version>> {
+    let mut asked: Vec<Version> = Vec::new();
+    for word in words {
+        let is_own = user(word, &catalog.allocators).map_err(usage)?.is_some();
+        for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
+            let name = allocator.name;
+            if asked.iter().any(|known| known.name == name) {
+                refuse!("-a: {name} is there twice: a history has each version once");
+            }
+            // Of a list or a range each version is a word of its own.
+            let word = if is_own { word.clone() } else { name.clone() };
+            asked.push(Version { name, word });
+        }
+    }
+    Ok(asked)
+}
+
+/// What follows `heapmark run`, and is the same in all runs of a history.
+fn work(args: &HistoryArgs) -> Vec<String> {
+    let mut work = Vec::new();
+    let mut flag = |name: &str, values: &[String]| {
+        if !values.is_empty() {
+            work.extend([name.to_owned(), values.join(",")]);
+        }
+    };
+    flag("-w", &args.workloads);
+    flag("-t", &args.threads);
+    for set in &args.set {
+        flag("--set", std::slice::from_ref(set));
+    }
+    if args.retained {
+        work.push("--retained".into());
+    }
+    if let Some(value) = args.counter.and_then(|it| it.to_possible_value()) {
+        work.extend(["--counter".to_owned(), value.get_name().to_owned()]);
+    }
+    work
+}
+
+/// What is measured again beside new versions: the reference, and the oldest other one.
+fn bridges(history: &History) -> impl Iterator<Item = &String> {
+    let known = history.known();
+    let reference = (!known.is_empty()).then_some(&history.reference);
+    let mut names = history.versions.iter().map(|version| &version.name);
+    let oldest = names.find(|name| known.contains(&name.as_str()) && **name != history.reference);
+    reference.into_iter().chain(oldest)
+}
+
+/// A name stands for one library.
+fn refuse_changed(history: &History, asked: &[Version], dir: &Path) -> Result<()> {
+    for place in 0..history.runs.len() {
+        for info in store::head(&run_in(dir, place))?.allocators {
+            if !asked.iter().any(|version| version.name == info.name) {
+                continue;
+            }
+            for (file, sha256) in info.files.iter().zip(&info.sha256) {
+                let path = Path::new(file);
+                if path.is_file() && hash_of_file(path)? != *sha256 {
+                    refuse!(
+                        "{}: {file} is not the library that was measured by this name: give it another name, or begin another history with -o",
+                        info.name
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs what a new part of a history measures.
+fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Result<Exit> {
+    let part = &history.runs[place].versions;
+    let own = history
+        .versions
+        .iter()
+        .filter(|version| part.contains(&version.name));
+    let words = joined(own.map(|version| &version.word), ",");
+    let mut line = history.work.clone();
+    line.extend([
+        "-a".into(),
+        words,
+        "--baseline".into(),
+        history.reference.clone(),
+    ]);
+    let blocks = length.blocks.map(|blocks| blocks.to_string());
+    for (flag, value) in [("--blocks", &blocks), ("--budget", &length.budget)] {
+        if let Some(value) = value {
+            line.extend([flag.to_owned(), value.clone()]);
+        }
+    }
+    let output = Some(run_in(dir, place));
+    if history.command.is_empty() {
+        line.push("--no-floor".into());
+        let mut run: RunArgs = parsed(&line)?;
+        run.args.comparison.output = output;
+        run.args.comparison.part_of = PartOf::History;
+        return run_command::run(run);
+    }
+    line.push("--".into());
+    line.extend(history.command.iter().cloned());
+    let mut run: TryArgs = parsed(&line)?;
+    run.comparison.output = output;
+    run.comparison.part_of = PartOf::History;
+    try_command::run(run)
+}
+
+/// Goes on with a run.
+fn resumed(run: &Path) -> Result<Exit> {
+    let line = ["--resume".to_owned(), run.display().to_string()];
+    let mut run: RunArgs = parsed(&line)?;
+    run.args.comparison.part_of = PartOf::History;
+    run_command::run(run)
+}
+
+/// Flags, as the command that has them would read them.
+fn parsed<A: Args + FromArgMatches>(line: &[String]) -> Result<A> {
+    let command = A::augment_args(Command::new("heapmark").no_binary_name(true));
+    let matches = command.try_get_matches_from(line).map_err(usage)?;
+    Ok(A::from_arg_matches(&matches)?)
+}
+
+fn worse(one: Exit, other: Exit) -> Exit {
+    match (one, other) {
+        (Exit::Done, other) => other,
+        (one, Exit::Done) => one,
+        (_, other) => other,
+    }
+}
+
+fn interrupted(dir: &Path) -> Exit {
+    say!(
+        "interrupted; what was measured is stored in {}: the same command goes on",
+        dir.display()
+    );
+    Exit::Interrupted
+}
+
+/// The runs of a history, and what they say together.
+pub fn read(history: &History, dir: &Path, threshold: f64) -> Result<(Vec<Run>, Told)> {
+    let dirs = (0..history.runs.len()).map(|place| run_in(dir, place));
+    let runs: Vec<Run> = dirs.map(|dir| store::read(&dir)).collect::<Result<_>>()?;
+    let names: Vec<String> = history.versions.iter().map(|it| it.name.clone()).collect();
+    let mut sides = Vec::new();
+    for run in &runs {
+        sides.push(Side {
+            head: &run.head,
+            records: &run.records,
+        });
+    }
+    let told = series::told(&sides, &names, threshold);
+    Ok((runs, told))
+}
+
+/// Prints what all runs say, and writes the page.
+fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
+    let (runs, told) = read(history, dir, args.threshold)?;
+    let heads = (0..runs.len()).map(|place| store::head_of(&run_in(dir, place)));
+    let page = dir.join("history.html");
+    let text = report::page(history, &told, &runs);
+    file::replace(&page, text.as_bytes(), file::mode_of(heads)).with_path("cannot write", &page)?;
+    match args.format {
+        AnswerFormat::Json => print(report::json(history, &told))?,
+        AnswerFormat::Text => {
+            let tables = render::terminal(&report::told(history, &told, &runs), screen());
+            print(format!("\n{tables}"))?;
+            note(format!("lines over releases: {}", page.display()));
+        }
+    }
+    Ok(())
+}

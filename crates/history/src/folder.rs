@@ -1,0 +1,150 @@
+//! The directory of a history: `history.json`, and a stored run in `runs/N` for each time that it has grown.
+
+use anyhow::{Context, Result, bail};
+use heapmark_core::file::{self, PUBLIC, WithPath, make_folder, read_stored};
+use heapmark_core::store;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "history.json";
+const SCHEMA: u32 = 1;
+
+/// What a history measures, and what it has measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct History {
+    schema: u32,
+    /// The family; empty for builds of the user's own.
+    pub family: String,
+    /// What each version does: what follows `heapmark run` or, with a command, `heapmark try`. All its
+    /// runs have the same.
+    pub work: Vec<String>,
+    /// The user's command; empty for workloads.
+    pub command: Vec<String>,
+    /// The version that all others are compared with, in every run.
+    pub reference: String,
+    /// All versions, the oldest first.
+    pub versions: Vec<Version>,
+    /// Its runs, in their order.
+    pub runs: Vec<Part>,
+}
+
+/// A version of an allocator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its name in tables.
+    pub name: String,
+    /// What `-a` takes for it.
+    pub word: String,
+}
+
+/// A run of a history, in `runs/N`, N from 1.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// The names of what it measures.
+    pub versions: Vec<String>,
+    /// Whether it has ended.
+    pub whole: bool,
+}
+
+impl History {
+    /// One that has measured nothing yet.
+    pub fn new(family: String, work: Vec<String>, command: Vec<String>) -> History {
+        History {
+            schema: SCHEMA,
+            family,
+            work,
+            command,
+            reference: String::new(),
+            versions: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// The one of a directory, if it has one. Its words are programs to start: those of another user are
+    /// refused.
+    pub fn read(dir: &Path) -> Result<Option<History>> {
+        let file = dir.join(FILE);
+        if !file::is_there(&file) {
+            return Ok(None);
+        }
+        store::refuse_of_others(dir, FILE, "go on with a copy of your own (cp -r)")?;
+        let text = read_stored(&file).with_path("cannot read", &file)?;
+        let history: History = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is no history", file.display()))?;
+        if history.schema != SCHEMA {
+            bail!(
+                "{} has schema {}, and this heapmark knows {SCHEMA}",
+                file.display(),
+                history.schema
+            );
+        }
+        Ok(Some(history))
+    }
+
+    /// Writes it down.
+    pub fn keep(&self, dir: &Path) -> Result<()> {
+        let runs = dir.join("runs");
+        make_folder(&runs).with_path("cannot create", &runs)?;
+        let file = dir.join(FILE);
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        file::replace(&file, text.as_bytes(), PUBLIC).with_path("cannot write", &file)
+    }
+
+    /// Names of what was measured, or is being measured.
+    pub fn known(&self) -> Vec<&str> {
+        let all = self.runs.iter().flat_map(|run| &run.versions);
+        let mut names: Vec<&str> = all.map(String::as_str).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Adds versions, each behind the one that it follows in `order`, or at the end.
+    pub fn add(&mut self, order: &[Version]) {
+        let mut place = 0;
+        for version in order {
+            match self
+                .versions
+                .iter()
+                .position(|known| known.name == version.name)
+            {
+                Some(known) => place = known + 1,
+                None => {
+                    self.versions.insert(place, version.clone());
+                    place += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The directory of a run.
+pub fn run_in(dir: &Path, number: usize) -> PathBuf {
+    dir.join("runs").join((number + 1).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions(names: &[&str]) -> Vec<Version> {
+        let of = |name: &&str| Version {
+            name: name.to_string(),
+            word: name.to_string(),
+        };
+        names.iter().map(of).collect()
+    }
+
+    #[test]
+    fn what_is_added_stands_where_its_list_has_it() {
+        let mut history = History::new("f".into(), Vec::new(), Vec::new());
+        let mut grows = |added: &[&str], all: &[&str]| {
+            history.add(&versions(added));
+            assert_eq!(history.versions, versions(all));
+        };
+        grows(&["3", "5"], &["3", "5"]);
+        grows(&["1", "3", "4", "5"], &["1", "3", "4", "5"]);
+        grows(&["5", "6"], &["1", "3", "4", "5", "6"]);
+        grows(&["0"], &["0", "1", "3", "4", "5", "6"]);
+    }
+}

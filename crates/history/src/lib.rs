@@ -1,0 +1,20 @@
+//! Releases of an allocator, one after the other: `heapmark history`; and regressions that
+//! shipped: `heapmark museum`.
+
+#[macro_use]
+extern crate heapmark_core;
+
+// Tests here need some of it.
+#[cfg(test)]
+#[allow(dead_code)]
+#[path = "../../core/src/analyse/fake_run.rs"]
+mod fake_run;
+
+mod command;
+mod folder;
+mod museum;
+mod report;
+mod series;
+
+pub use command::{HistoryArgs, run};
+pub use museum::{MuseumArgs, run as museum};

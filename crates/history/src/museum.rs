@@ -1,0 +1,282 @@
+//! `heapmark museum`: regressions of allocators that shipped, each as a small history: the good release, the bad one, and the one that
+//! mended it.
+
+use crate::command::{Length, asked, grow, opened, read};
+use crate::folder::History;
+use crate::report;
+use anyhow::{Context, Result};
+use heapmark_core::analyse::{Ratio, Verdict};
+use heapmark_core::catalog::{did_you_mean, joined};
+use heapmark_core::cmd::output::AnswerFormat;
+use heapmark_core::cmd::{Exit, catalog, note, print, screen};
+use heapmark_core::file::{self, PUBLIC, WithPath};
+use heapmark_core::report::render;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const EXHIBITS: &str = include_str!("../../../museum/museum.toml");
+
+/// Show regressions of allocators that shipped: with which workload a suite could have seen them
+#[derive(clap::Args)]
+pub struct MuseumArgs {
+    /// Exhibits to measure; without a name only those that were measured are shown, and `all` measures all
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Directory of the museum
+    #[arg(short, long, value_name = "DIR", default_value = "heapmark-museum")]
+    output: PathBuf,
+    /// What is printed at the end
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
+}
+
+/// The file of exhibits.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    exhibit: Vec<Exhibit>,
+}
+
+/// A regression.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Exhibit {
+    /// Its name on the command line.
+    pub name: String,
+    /// The family.
+    pub family: String,
+    /// Releases: the last good one, a bad one.
+    pub good: String,
+    /// As `good`.
+    pub bad: String,
+    /// One that is good again.
+    #[serde(default)]
+    pub mended: Option<String>,
+    /// What happens, in a few words.
+    pub about: String,
+    /// Where it was published, and when.
+    pub thread: String,
+    /// A year, or a year and a month.
+    pub date: String,
+    /// The effect as it was published.
+    pub published: String,
+    /// Flags of `heapmark history` that show it.
+    #[serde(default)]
+    pub work: Vec<String>,
+    /// The metric that shows it, which the bad release takes more of.
+    #[serde(default)]
+    pub metric: String,
+    /// Blocks.
+    #[serde(default)]
+    pub blocks: Option<u32>,
+    /// Why it is not measured, in place of `work`.
+    #[serde(default)]
+    pub why_not: Option<String>,
+}
+
+/// What an exhibit comes to on this machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Exhibited {
+    /// It was not measured here.
+    NotMeasured,
+    /// It cannot be.
+    NotPossible {
+        /// Why.
+        why: String,
+    },
+    /// A release has no numbers.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// The bad release takes more, beyond chance and the threshold.
+    Shown {
+        /// Bad over good.
+        ratio: Ratio,
+        /// Whether a later release takes less again.
+        mended: bool,
+    },
+    /// It does not.
+    NotShown {
+        /// Bad over good, if both have numbers.
+        ratio: Ratio,
+    },
+}
+
+impl Exhibit {
+    /// Its releases as names of allocators.
+    pub fn versions(&self) -> Vec<String> {
+        let all = [Some(&self.good), Some(&self.bad), self.mended.as_ref()];
+        let all = all.into_iter().flatten();
+        all.map(|version| format!("{}@{version}", self.family))
+            .collect()
+    }
+
+    /// The command that measures it alone.
+    pub fn command(&self) -> String {
+        let blocks = self.blocks.map(|blocks| format!(" --blocks {blocks}"));
+        format!(
+            "heapmark history -a {} {}{}",
+            self.versions().join(","),
+            self.work.join(" "),
+            blocks.unwrap_or_default()
+        )
+    }
+
+    /// Its history in the museum's directory, if it has one.
+    fn history(&self, dir: &Path) -> Result<Option<History>> {
+        History::read(&dir.join(&self.name))
+    }
+
+    /// What it comes to, with differences of more than 1 %.
+    fn shown(&self, dir: &Path) -> Result<Exhibited> {
+        if let Some(why) = &self.why_not {
+            return Ok(Exhibited::NotPossible { why: why.clone() });
+        }
+        let history = self.history(dir)?;
+        let Some(history) = history.filter(|history| history.runs.iter().any(|run| run.whole))
+        else {
+            return Ok(Exhibited::NotMeasured);
+        };
+        let (_, told) = read(
+            &history,
+            &dir.join(&self.name),
+            heapmark_core::analyse::THRESHOLD,
+        )?;
+        let versions = self.versions();
+        let mut own = told
+            .series
+            .iter()
+            .filter(|series| series.metric.key == self.metric);
+        let step = |from: &str| {
+            own.clone()
+                .find_map(|series| series.steps.iter().find(|step| step.from == from))
+        };
+        let Some(worse) = step(&versions[0]).filter(|step| step.to == versions[1]) else {
+            let mut failed = told.failed.iter();
+            let why = failed.find(|(name, _)| versions.contains(name));
+            let why = why.map(|(name, why)| format!("{name}: {why}"));
+            let has_metric = own.next().is_some();
+            return Ok(Exhibited::Failed {
+                why: why.unwrap_or_else(|| match has_metric {
+                    true => "a release has no numbers".into(),
+                    false => format!("nothing measured {}", self.metric),
+                }),
+            });
+        };
+        let better = step(&versions[1]).is_some_and(|step| step.verdict == Verdict::Faster);
+        Ok(match worse.verdict {
+            Verdict::Slower => Exhibited::Shown {
+                ratio: worse.ratio,
+                mended: better,
+            },
+            _ => Exhibited::NotShown { ratio: worse.ratio },
+        })
+    }
+}
+
+/// The exhibits, in their order.
+fn exhibits() -> Result<Vec<Exhibit>> {
+    let file: File = toml::from_str(EXHIBITS).context("museum/museum.toml")?;
+    Ok(file.exhibit)
+}
+
+/// Runs the command.
+pub fn run(args: MuseumArgs) -> Result<Exit> {
+    let all = exhibits()?;
+    let mut exit = Exit::Done;
+    let chosen: Vec<&Exhibit> = match &args.names[..] {
+        [all_of_them] if all_of_them == "all" => all.iter().collect(),
+        names => {
+            let mut chosen = Vec::new();
+            for name in names {
+                let Some(exhibit) = all.iter().find(|one| one.name == *name) else {
+                    let hint = did_you_mean(name, all.iter().map(|one| one.name.as_str()));
+                    let names = joined(all.iter().map(|one| &one.name), ", ");
+                    refuse!("no exhibit `{name}`{hint}: there are {names}");
+                };
+                if let Some(why) = &exhibit.why_not {
+                    refuse!("{name} is not measured: {why}");
+                }
+                chosen.push(exhibit);
+            }
+            chosen
+        }
+    };
+    for exhibit in chosen.into_iter().filter(|one| one.why_not.is_none()) {
+        note(format!("{}: {}", exhibit.name, exhibit.command()));
+        let dir = args.output.join(&exhibit.name);
+        let mut history = opened(&dir, String::new(), exhibit.work.clone(), &[])?;
+        let length = Length {
+            blocks: exhibit.blocks,
+            budget: None,
+        };
+        let versions = asked(&exhibit.versions(), catalog()?)?;
+        exit = grow(&mut history, &versions, &dir, &length)?;
+        if matches!(exit, Exit::Interrupted) {
+            return Ok(exit);
+        }
+    }
+    let shown: Vec<(Exhibit, Exhibited)> = all
+        .into_iter()
+        .map(|exhibit| {
+            let shown = exhibit.shown(&args.output)?;
+            Ok((exhibit, shown))
+        })
+        .collect::<Result<_>>()?;
+    if shown
+        .iter()
+        .any(|(_, shown)| matches!(shown, Exhibited::Shown { .. } | Exhibited::NotShown { .. }))
+    {
+        let page = args.output.join("museum.html");
+        let text = report::museum_page(&shown);
+        file::replace(&page, text.as_bytes(), PUBLIC).with_path("cannot write", &page)?;
+        note(format!("the museum as a page: {}", page.display()));
+    }
+    match args.format {
+        AnswerFormat::Json => print(report::museum_json(&shown))?,
+        AnswerFormat::Text => print(render::terminal(&report::museum(&shown), screen()))?,
+    }
+    Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapmark_core::catalog::Catalog;
+    use heapmark_core::metric;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_exhibit_can_be_measured_by_its_line_or_says_why_not() {
+        let catalog = Catalog::load().unwrap();
+        let all = exhibits().unwrap();
+        let names: BTreeSet<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names.len(), all.len());
+        assert!(all.len() >= 16, "{}", all.len());
+        for exhibit in &all {
+            let name = &exhibit.name;
+            assert!(exhibit.thread.starts_with("https://"), "{name}");
+            assert!(exhibit.date.starts_with("20"), "{name}");
+            if exhibit.why_not.is_some() {
+                assert!(
+                    exhibit.work.is_empty() && exhibit.metric.is_empty(),
+                    "{name}"
+                );
+                continue;
+            }
+            let versions = asked(&exhibit.versions(), &catalog).unwrap();
+            assert_eq!(versions.len(), exhibit.versions().len(), "{name}");
+            assert!(
+                metric::judged().any(|one| one.key == exhibit.metric),
+                "{name}"
+            );
+            let mut words = exhibit.work.iter();
+            let workloads = words.find(|word| *word == "-w").and_then(|_| words.next());
+            for workload in workloads.unwrap().split(',') {
+                catalog.workloads(workload).unwrap();
+            }
+        }
+    }
+}

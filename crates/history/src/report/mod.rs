@@ -1,0 +1,305 @@
+//! A history as tables: its changes first.
+
+mod museum;
+mod page;
+
+pub use museum::{museum, museum_json, museum_page};
+pub use page::page;
+
+use crate::folder::History;
+use crate::series::{Point, Series, Step, Told};
+use heapmark_core::analyse::{Ratio, Verdict, distinct};
+use heapmark_core::metric::{Better, Metric};
+use heapmark_core::report::document::{Block, Cell, Mark, Sheet};
+use heapmark_core::report::machine::machine_name;
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text;
+use heapmark_core::report::units::{self, bounds};
+use heapmark_core::store::Run;
+use serde::Serialize;
+
+/// More cases are columns on the page only.
+const MOST_COLUMNS: usize = 4;
+
+/// The tables, and their notes.
+pub fn told(history: &History, told: &Told, runs: &[Run]) -> Vec<Block> {
+    let mut blocks = vec![Block::text(conclusion(history, told))];
+    blocks.push(Block::Sheet(changes(told)));
+    let cases = distinct(told.series.iter().map(|series| series.case.as_str()));
+    if cases.len() <= MOST_COLUMNS {
+        blocks.extend(by_metric(history, told).into_iter().map(Block::Sheet));
+    }
+    blocks.push(Block::notes(notes(told, runs)));
+    blocks
+}
+
+/// For programs.
+pub fn json(history: &History, told: &Told) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        family: &'a str,
+        work: &'a [String],
+        command: &'a [String],
+        reference: &'a str,
+        versions: Vec<&'a str>,
+        #[serde(flatten)]
+        told: &'a Told,
+    }
+    text::json(&Document {
+        family: &history.family,
+        work: &history.work,
+        command: &history.command,
+        reference: &history.reference,
+        versions: history.versions.iter().map(|it| it.name.as_str()).collect(),
+        told,
+    })
+}
+
+/// A pair of neighbours, and all that changes between them in a case.
+struct Change<'a> {
+    case: &'a str,
+    from: &'a str,
+    to: &'a str,
+    of: Vec<(&'static Metric, &'a Step)>,
+}
+
+impl Change<'_> {
+    /// The metric that changes most.
+    fn most(&self) -> (&'static Metric, &Step) {
+        let size = |step: &Step| step.ratio.ratio.ln().abs();
+        let largest = |a: &&(_, &Step), b: &&(_, &Step)| size(a.1).total_cmp(&size(b.1));
+        *self.of.iter().max_by(largest).expect("one at least")
+    }
+
+    fn size(&self) -> f64 {
+        self.most().1.ratio.ratio.ln().abs()
+    }
+
+    /// Whether it is for the better, if all its metrics agree.
+    fn direction(&self) -> &'static str {
+        let words = self.of.iter().map(|(metric, step)| direction(step, metric));
+        match distinct(words)[..] {
+            [word] => word,
+            _ => "both",
+        }
+    }
+
+    /// `from mimalloc@3.1.5 to mimalloc@3.2.8, fan-in@9: mean overhead 4.42 times, worse`.
+    fn said(&self) -> String {
+        let (metric, step) = self.most();
+        let size = match step.ratio.ratio {
+            ratio if ratio.is_finite() => format!("{} times", units::ratio(ratio)),
+            _ => "where there was none".into(),
+        };
+        format!(
+            "from {} to {}, {}: {} {size}, {}",
+            self.from,
+            self.to,
+            self.case,
+            metric.noun,
+            direction(step, metric)
+        )
+    }
+}
+
+fn all_changes(told: &Told) -> Vec<Change<'_>> {
+    let mut all: Vec<Change> = Vec::new();
+    for series in &told.series {
+        for step in series.changes() {
+            let (case, from, to) = (&*series.case, &*step.from, &*step.to);
+            let mut known = all.iter_mut();
+            match known.find(|it| (it.case, it.from, it.to) == (case, from, to)) {
+                Some(change) => change.of.push((series.metric, step)),
+                None => all.push(Change {
+                    case,
+                    from,
+                    to,
+                    of: vec![(series.metric, step)],
+                }),
+            }
+        }
+    }
+    all
+}
+
+/// One sentence that answers.
+fn conclusion(history: &History, told: &Told) -> String {
+    let all = all_changes(told);
+    let versions = text::count(history.versions.len(), "version");
+    let [first, .., last] = &history.versions[..] else {
+        return versions;
+    };
+    let over = format!("{versions}, {} to {}", first.name, last.name);
+    match &all[..] {
+        [] => format!("{over}: no change is seen."),
+        [one] => format!("{over}: one change, {}.", one.said()),
+        all => {
+            let largest = all.iter().max_by(|a, b| a.size().total_cmp(&b.size()));
+            let largest = largest.map(Change::said).unwrap_or_default();
+            format!("{over}: {} changes; the largest {largest}.", all.len())
+        }
+    }
+}
+
+/// Whether a change is for the better.
+fn direction(step: &Step, by: &Metric) -> &'static str {
+    let is_less = step.verdict == Verdict::Faster;
+    match by.better {
+        Better::Lower if is_less => "better",
+        Better::Higher if !is_less => "better",
+        Better::Lower | Better::Higher => "worse",
+        _ if is_less => "less",
+        _ => "more",
+    }
+}
+
+/// One value over another; of what was none before, there is no ratio.
+fn cell_of(ratio: Ratio) -> Cell {
+    match ratio.interval {
+        _ if !ratio.ratio.is_finite() => "none before".into(),
+        Some(_) => ratio.into(),
+        None => Cell::ratio(ratio.ratio),
+    }
+}
+
+/// What a metric is called; by its key if another one shown here has that name, too.
+fn title(metric: &Metric, told: &Told) -> String {
+    let mut others = told.series.iter().map(|series| series.metric);
+    let is_shared = |other: &Metric| other.noun == metric.noun && other.key != metric.key;
+    match others.any(is_shared) {
+        true => metric.key.replace('_', " "),
+        false => metric.noun.to_owned(),
+    }
+}
+
+/// Each change with its pair.
+fn changes(told: &Told) -> Sheet {
+    let all = all_changes(told);
+    let mut table = SheetOf::new("changes, the later over the earlier", &all);
+    table.sheet.heads = 3;
+    table.add("case", |change| change.case);
+    table.add("from", |change| change.from);
+    table.add("to", |change| change.to);
+    let metrics = all.iter().flat_map(|change| &change.of);
+    for metric in distinct(metrics.map(|(metric, _)| metric.key)) {
+        let step = |change: &Change| {
+            let own = change.of.iter().find(|(own, _)| own.key == metric);
+            own.map(|(metric, step)| (metric.noun, step.ratio))
+        };
+        let noun = all.iter().find_map(step).map_or("", |(noun, _)| noun);
+        table.add(noun, |change| {
+            step(change)
+                .map(|(_, ratio)| cell_of(ratio))
+                .unwrap_or_default()
+        });
+    }
+    table.add("", |change| {
+        let word = change.direction();
+        Cell {
+            mark: match word {
+                "better" => Mark::Faster,
+                "worse" => Mark::Slower,
+                _ => Mark::None,
+            },
+            ..word.into()
+        }
+    });
+    table.sheet
+}
+
+/// A table of each metric: a row for each version, a column for each case.
+fn by_metric(history: &History, told: &Told) -> Vec<Sheet> {
+    let keys = distinct(told.series.iter().map(|series| series.metric.key));
+    let of = |key: &str| {
+        let own: Vec<&Series> = told
+            .series
+            .iter()
+            .filter(|it| it.metric.key == key)
+            .collect();
+        let first = own[0];
+        let heading = match first.is_relative() {
+            true => format!("{} / {}", title(first.metric, told), history.reference),
+            false => title(first.metric, told),
+        };
+        let mut table = SheetOf::new(heading, &history.versions);
+        table.add("version", |version| version.name.as_str());
+        for series in own {
+            table.add(&series.case, |version| {
+                let found = series
+                    .points
+                    .iter()
+                    .find(|point| point.version == version.name);
+                let Some(point) = found else {
+                    return Cell::default();
+                };
+                let mut changes = series.changes();
+                let change = changes.find(|step| step.to == version.name);
+                Cell {
+                    sign: match change {
+                        Some(step) if step.verdict == Verdict::Slower => "▲ ",
+                        Some(_) => "▼ ",
+                        None => "",
+                    },
+                    ..value_of(series, point, history)
+                }
+            });
+        }
+        table.sheet
+    };
+    keys.into_iter().map(of).collect()
+}
+
+fn value_of(series: &Series, point: &Point, history: &History) -> Cell {
+    match point.ratio {
+        _ if !series.is_relative() => (point.value, series.metric.unit).into(),
+        _ if point.version == history.reference => "1 (reference)".into(),
+        Some(ratio) => ratio.into(),
+        None => Cell::ratio(1.0),
+    }
+}
+
+/// What the tables must not be read without.
+fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let distinct_failures = distinct(told.failed.iter());
+    notes.extend(
+        distinct_failures
+            .iter()
+            .map(|(version, why)| format!("{version}: {why}.")),
+    );
+    let withheld = |series: &Series| {
+        let mut steps = series.steps.iter();
+        let is_withheld = |step: &&Step| step.verdict == Verdict::AaCopyDiffers;
+        steps.find(is_withheld).map(|step| {
+            format!(
+                "{}, {}: no change is named from {} to {}: the reference beside its own copy, or versions that were measured again, came out different.",
+                series.case, series.metric.noun, step.from, step.to
+            )
+        })
+    };
+    notes.extend(told.series.iter().filter_map(withheld));
+    for drift in &told.drifts {
+        notes.push(format!(
+            "{}, {}: {} came out {} times as before when it was measured again{}: this machine does not say the same any more.",
+            drift.case,
+            drift.metric.noun,
+            drift.version,
+            units::ratio(drift.ratio.ratio),
+            text::enclosed(" ", &drift.ratio.interval.map(bounds).unwrap_or_default(), "")
+        ));
+    }
+    if runs.len() > 1 && told.drifts.is_empty() {
+        notes.push(format!(
+            "{}; what was measured again says the same.",
+            text::count(runs.len(), "run")
+        ));
+    }
+    let machines = distinct(runs.iter().map(|run| machine_name(&run.head.machine)));
+    notes.push(format!("Machine: {}.", text::join(machines, "; ")));
+    notes.push(
+        "A change is named between two neighbours only, if it is beyond the threshold and beyond chance among all pairs; several small \
+         ones in one direction are none."
+            .into(),
+    );
+    notes
+}

@@ -1,0 +1,199 @@
+//! The page of a history: a line over releases for each metric, with a mark at each change.
+
+use super::{by_metric, changes, conclusion, direction, notes};
+use crate::folder::History;
+use crate::series::{Point, Series, Step, Told};
+use heapmark_core::analyse::{Verdict, distinct};
+use heapmark_core::report::document::Sheet;
+use heapmark_core::report::machine::machine_name;
+use heapmark_core::report::page::head::Head;
+use heapmark_core::report::page::section::{Data, Plot, Section, Trace, View};
+use heapmark_core::report::page::series_legend::{LegendEntry, in_chart};
+use heapmark_core::report::page::{axes, lay_out};
+use heapmark_core::report::text::join;
+use heapmark_core::report::units::{self, bounds};
+use heapmark_core::store::Run;
+use plotly::Scatter;
+use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode, Position};
+use serde_json::json;
+
+/// The page.
+pub fn page(history: &History, told: &Told, runs: &[Run]) -> String {
+    let what = match history.family.as_str() {
+        "" => "builds",
+        family => family,
+    };
+    let dates: Vec<&str> = runs
+        .iter()
+        .map(|run| run.head.started.split('T').next().unwrap_or_default())
+        .collect();
+    let head = Head {
+        verdict: conclusion(history, told),
+        machine: join(
+            distinct(runs.iter().map(|run| machine_name(&run.head.machine))),
+            "; ",
+        ),
+        says: format!("heapmark history, measured {}", join(distinct(dates), ", ")),
+        ..Head::default()
+    };
+    let entries = [LegendEntry {
+        name: what.to_owned(),
+        companion: false,
+    }];
+    let lines = notes(told, runs).into_iter().map(|note| vec![note]);
+    let sections = vec![
+        Section::of_tables("changes", "Changes", [changes(told)]),
+        lines_over_releases(history, told),
+        Section::of_tables("values", "All values", by_metric(history, told)),
+        Section::of_tables(
+            "notes",
+            "How far to trust it",
+            [Sheet::of_text("", &["note"], lines)],
+        ),
+    ];
+    let title = format!("heapmark history: {what}");
+    lay_out(&title, &[head], &entries, vec![what.to_owned()], sections)
+}
+
+fn lines_over_releases(history: &History, told: &Told) -> Section {
+    let workload = |series: &Series| series.case.split('@').next().unwrap_or_default().to_owned();
+    let workloads = distinct(told.series.iter().map(workload));
+    let views = workloads.into_iter().map(|name| {
+        let mut data = Data::default();
+        let own = told.series.iter().filter(|series| workload(series) == name);
+        View {
+            plots: own
+                .map(|series| plot(history, told, series, &mut data))
+                .collect(),
+            workload: Some(name),
+            data,
+        }
+    });
+    Section::of_views(
+        "lines",
+        "Over releases",
+        "A line for each metric, the oldest release first, with 95 % intervals or ranges; a mark with the change where two neighbours \
+         differ by more than chance and more than the threshold. Releases without numbers have no mark.",
+        views.collect(),
+    )
+}
+
+fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plot {
+    let name = |point: &Point| in_chart(&point.version);
+    for point in &series.points {
+        let (low, high) = point.ends().unzip();
+        let mut steps = series.steps.iter();
+        let step = steps.find(|step| step.to == point.version);
+        data.row(json!({
+            "case": series.case,
+            "metric": series.metric.key,
+            "version": point.version,
+            "value": point.value,
+            "over_reference": point.ratio.map(|ratio| ratio.ratio),
+            "low": low,
+            "high": high,
+            "over_previous": step.map(|step| step.ratio.ratio),
+            "verdict": step.map(|step| step.verdict.word_of(series.metric)),
+        }));
+    }
+    let heights: Vec<f64> = series.points.iter().map(Point::height).collect();
+    let ends = |point: &Point| point.ends().unwrap_or((point.height(), point.height()));
+    let above = series
+        .points
+        .iter()
+        .map(|point| ends(point).1 - point.height());
+    let below = series
+        .points
+        .iter()
+        .map(|point| point.height() - ends(point).0);
+    let error = ErrorData::new(ErrorType::Data)
+        .symmetric(false)
+        .array(above.collect())
+        .array_minus(below.collect());
+    let words = series.points.iter().map(|point| {
+        let within = point.ends().filter(|_| series.is_relative()).map(bounds);
+        let height = match series.is_relative() {
+            true => units::ratio(point.height()),
+            false => units::value(series.metric.unit, point.height()),
+        };
+        format!(
+            "<b>{}</b><br>{height} {}",
+            name(point),
+            within.unwrap_or_default()
+        )
+    });
+    let line = Scatter::new(series.points.iter().map(name).collect(), heights.clone())
+        .name(series.metric.noun)
+        .mode(Mode::LinesMarkers)
+        .error_y(error)
+        .hover_info(HoverInfo::Text)
+        .hover_text_array(words.collect());
+    let marked: Vec<(&Point, &Step)> = series
+        .changes()
+        .filter_map(|step| {
+            let mut points = series.points.iter();
+            Some((points.find(|point| point.version == step.to)?, step))
+        })
+        .collect();
+    let label = |step: &Step| {
+        let sign = if step.verdict == Verdict::Slower {
+            "▲"
+        } else {
+            "▼"
+        };
+        let size = match step.ratio.ratio {
+            ratio if ratio.is_finite() => format!("{}x ", units::ratio(ratio)),
+            _ => String::new(),
+        };
+        format!("{sign} {size}{}", direction(step, series.metric))
+    };
+    let said = |(_, step): &(&Point, &Step)| {
+        format!(
+            "{} to {}: {}",
+            in_chart(&step.from),
+            in_chart(&step.to),
+            label(step)
+        )
+    };
+    let marks = Scatter::new(
+        marked.iter().map(|(point, _)| name(point)).collect(),
+        marked.iter().map(|(point, _)| point.height()).collect(),
+    )
+    .name("changes")
+    .mode(Mode::MarkersText)
+    .text_array(marked.iter().map(|(_, step)| label(step)).collect())
+    .text_position(Position::TopCenter)
+    .hover_info(HoverInfo::Text)
+    .hover_text_array(marked.iter().map(said).collect());
+    let trace = |entry, drawn| Trace {
+        entry,
+        line: None,
+        run: 0,
+        drawn,
+    };
+    let mut traces = vec![trace(Some(0), line as Box<dyn plotly::Trace>)];
+    if !marked.is_empty() {
+        traces.push(trace(None, marks));
+    }
+    let extent: Vec<f64> = series
+        .points
+        .iter()
+        .flat_map(|point| [ends(point).0, ends(point).1])
+        .chain(heights)
+        .collect();
+    let y = match series.is_relative() {
+        true => axes::ratios(
+            &format!("{} / {}", series.metric.noun, in_chart(&history.reference)),
+            &extent,
+        ),
+        false => axes::values(series.metric.noun, &extent, |value| {
+            units::value(series.metric.unit, value)
+        }),
+    };
+    let versions = history
+        .versions
+        .iter()
+        .map(|version| in_chart(&version.name));
+    let title = format!("{}: {}", series.case, super::title(series.metric, told));
+    Plot::new(title, traces, axes::ordered(versions.collect()), y)
+}

@@ -1,0 +1,711 @@
+//! Runs of a history -> a series for each metric of each case, and the pairs of releases between which it
+//! changes. Pure.
+//!
+//! Every run has the reference, and each version's numbers are those over the reference's in the same
+//! block: versions of one run are compared block by block by the differences of these, those of different runs
+//! as two samples. Where a test decides, the series is split into stretches of one level; where ranges decide, each
+//! version is compared with the next. All pairs of neighbours of a metric are one family.
+
+use heapmark_core::analyse::compare::Side;
+use heapmark_core::analyse::group::{CaseGroups, Group};
+use heapmark_core::analyse::verdict::{Verdict, verdicts};
+use heapmark_core::analyse::{Failed, Ratio, Role, TableCell, by_range, counting, grid, tables};
+use heapmark_core::metric::{self, Judged, Metric, Value, WALL};
+use heapmark_core::plan::{Case, Mode, case_name};
+use heapmark_core::store::RunFile;
+use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// Of the metrics that a test decides: CPU time says what the wall time says, and each family of tests is
+/// one more chance of a false alarm.
+const TESTED: [&str; 2] = [WALL.key, "grown_bytes"];
+
+/// All that the runs of a history say together.
+#[derive(Debug, Default, Serialize)]
+pub struct Told {
+    /// By case and metric, in the order of the first run.
+    pub series: Vec<Series>,
+    /// What was measured in several runs, and has changed between them: the machine does not say the same
+    /// any more.
+    pub drifts: Vec<Drift>,
+    /// Versions without numbers, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// A metric of a case over versions.
+#[derive(Debug, Serialize)]
+pub struct Series {
+    /// `fan-in@9`.
+    pub case: String,
+    /// What is measured.
+    #[serde(serialize_with = "key")]
+    pub metric: &'static Metric,
+    /// Versions with numbers, the oldest first.
+    pub points: Vec<Point>,
+    /// Between neighbours: one less than points.
+    pub steps: Vec<Step>,
+}
+
+fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(metric.key)
+}
+
+/// A version in a series.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Its name.
+    pub version: String,
+    /// The median of its processes, in the metric's unit.
+    pub value: f64,
+    /// Over the reference's in the same blocks; `None` for the reference, and where ranges decide.
+    pub ratio: Option<Ratio>,
+    /// Place of the run that it is from.
+    pub run: usize,
+    #[serde(skip)]
+    behind: Behind,
+}
+
+/// What a point is made from.
+#[derive(Clone, Debug)]
+enum Behind {
+    /// ln of its value over the reference's, by block.
+    Logs(BTreeMap<u32, f64>),
+    /// Values that hardly vary.
+    Range(TableCell),
+}
+
+/// From a version to the next one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// The earlier.
+    pub from: String,
+    /// The later.
+    pub to: String,
+    /// The later over the earlier; of a change that a test found, the level after it over the one before.
+    pub ratio: Ratio,
+    /// Whether that is a change.
+    pub verdict: Verdict,
+}
+
+impl Step {
+    /// Whether the metric has changed, by more than the threshold.
+    pub fn is_change(&self) -> bool {
+        is_change(Some(self.verdict))
+    }
+}
+
+/// A version that was measured twice, and came out different.
+#[derive(Clone, Debug, Serialize)]
+pub struct Drift {
+    /// `fan-in@9`.
+    pub case: String,
+    /// What of it.
+    #[serde(serialize_with = "key")]
+    pub metric: &'static Metric,
+    /// The version.
+    pub version: String,
+    /// The later run over the earlier one.
+    pub ratio: Ratio,
+}
+
+/// A row of a run.
+struct Found {
+    run: usize,
+    value: f64,
+    behind: Behind,
+    /// Whether nothing can be claimed of it.
+    withheld: bool,
+}
+
+/// A case and a metric, and the rows of all runs by their version.
+struct Rows {
+    case: String,
+    metric: &'static Metric,
+    alpha: f64,
+    by_version: BTreeMap<String, Vec<Found>>,
+}
+
+/// What these runs say of these versions, the oldest first. Differences up to `threshold` are no changes.
+pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
+    let mut told = Told::default();
+    let mut all: Vec<Rows> = Vec::new();
+    for (place, run) in runs.iter().enumerate() {
+        for part in &run.head.parts() {
+            let side = Side {
+                head: part,
+                records: run.records,
+            };
+            for metric in metric::of_part(&part.plan) {
+                let has_test = TESTED.contains(&metric.key);
+                match (metric.judged, metric.of) {
+                    (Judged::ByTest, Value::Process(of)) if has_test => {
+                        by_test(&side, place, metric, of, &mut all);
+                    }
+                    (Judged::ByRange, _) => ranges(&side, place, metric, &mut all),
+                    _ => {}
+                }
+            }
+            told.failed.extend(failures(&side, versions));
+        }
+    }
+    told.failed.dedup();
+    for metric in distinct_metrics(&all) {
+        let mut own: Vec<&Rows> = all
+            .iter()
+            .filter(|rows| rows.metric.key == metric)
+            .collect();
+        own.retain(|rows| rows.by_version.len() > 1);
+        judge(&own, versions, threshold, &mut told);
+    }
+    // By case, as tables of runs are.
+    let order: Vec<&str> = all.iter().map(|rows| &*rows.case).collect();
+    let place = |series: &Series| order.iter().position(|case| **case == series.case);
+    told.series.sort_by_key(place);
+    told
+}
+
+fn distinct_metrics(all: &[Rows]) -> Vec<&'static str> {
+    heapmark_core::analyse::distinct(all.iter().map(|rows| rows.metric.key))
+}
+
+fn of_case<'r>(
+    all: &'r mut Vec<Rows>,
+    case: &Case,
+    metric: &'static Metric,
+    head: &RunFile,
+) -> &'r mut Rows {
+    let name = case_name(&case.workload, case.threads);
+    let is_it = |rows: &Rows| rows.case == name && rows.metric.key == metric.key;
+    let place = all.iter().position(is_it).unwrap_or_else(|| {
+        all.push(Rows {
+            case: name,
+            metric,
+            alpha: head.plan.alpha(),
+            by_version: BTreeMap::new(),
+        });
+        all.len() - 1
+    });
+    // If one of the runs stopped as soon as it was precise enough, its alpha counts.
+    all[place].alpha = all[place].alpha.min(head.plan.alpha());
+    &mut all[place]
+}
+
+/// Rows that are compared block by block with the reference.
+fn by_test(
+    side: &Side,
+    run: usize,
+    metric: &'static Metric,
+    of: fn(&metric::Process) -> Option<f64>,
+    all: &mut Vec<Rows>,
+) {
+    let groups = grid(side.head, &counting(side.records));
+    let judged = verdicts(&groups, side.head.plan.alpha());
+    for (table, judged) in groups.iter().zip(judged) {
+        let Some(reference) = table.baseline().filter(|_| !table.is_paced()) else {
+            continue;
+        };
+        let rows = of_case(all, table.case, metric, side.head);
+        for group in versions_of(table) {
+            let logs = group.log_ratios(reference, of).into_iter();
+            let logs: BTreeMap<u32, f64> = logs.map(|((block, _), log)| (block, log)).collect();
+            let Some(value) = median(&group.values(|_, process| of(process))) else {
+                continue;
+            };
+            if logs.is_empty() || logs.values().any(|log| !log.is_finite()) {
+                continue;
+            }
+            rows.add(
+                &group.allocator.name,
+                Found {
+                    run,
+                    value,
+                    behind: Behind::Logs(logs),
+                    withheld: judged.withheld(metric).is_some(),
+                },
+            );
+        }
+    }
+}
+
+fn versions_of<'g, 'a>(table: &'g CaseGroups<'a>) -> impl Iterator<Item = &'g Group<'a>> {
+    let is_version = |role: Role| matches!(role, Role::Baseline | Role::Candidate);
+    table
+        .groups
+        .iter()
+        .filter(move |group| is_version(group.role))
+}
+
+/// Rows whose ranges are compared.
+fn ranges(side: &Side, run: usize, metric: &'static Metric, all: &mut Vec<Rows>) {
+    let tables = tables(side.head, side.records);
+    for (case, table) in side.head.plan.cases.iter().zip(&tables) {
+        for row in &table.rows {
+            let Some(cell) = row.cell(metric.key) else {
+                continue;
+            };
+            if !matches!(row.role, Role::Baseline | Role::Candidate) {
+                continue;
+            }
+            of_case(all, case, metric, side.head).add(
+                &row.allocator,
+                Found {
+                    run,
+                    value: cell.spread.median,
+                    behind: Behind::Range(cell.clone()),
+                    withheld: cell.verdict == Some(Verdict::AaCopyDiffers),
+                },
+            );
+        }
+    }
+}
+
+/// Why versions have no numbers.
+fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
+    let mut failures = Vec::new();
+    let is_it = |name: &str| versions.iter().any(|version| version == name);
+    let mut add = |case: &Case, name: &str, failed: Option<&Failed>| {
+        if let Some(failed) = failed.filter(|_| is_it(name)) {
+            let case = case_name(&case.workload, case.threads);
+            failures.push((name.to_owned(), format!("{case}: {}", failed.summary())));
+        }
+    };
+    if matches!(side.head.plan.mode, Mode::Time) {
+        for table in grid(side.head, &counting(side.records)) {
+            for group in &table.groups {
+                add(table.case, &group.allocator.name, group.failed.as_ref());
+            }
+        }
+        return failures;
+    }
+    let tables = tables(side.head, side.records);
+    for (case, table) in side.head.plan.cases.iter().zip(&tables) {
+        for row in &table.rows {
+            add(case, &row.allocator, row.failed.as_ref());
+        }
+    }
+    failures
+}
+
+impl Rows {
+    fn add(&mut self, version: &str, found: Found) {
+        let own = self.by_version.entry(version.to_owned()).or_default();
+        own.push(found);
+    }
+
+    /// The versions that have numbers, and these: of several runs the first.
+    fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, &'a Found)> {
+        let found = |name: &'a String| Some((name.as_str(), self.by_version.get(name)?.first()?));
+        versions.iter().filter_map(found).collect()
+    }
+}
+
+/// What one version is over another.
+struct Compared {
+    verdict: Option<Verdict>,
+    ratio: Ratio,
+}
+
+/// Later versions over earlier ones by a test: of each block the mean of either side, paired if all are of
+/// one run.
+fn tested(earlier: &[&Found], later: &[&Found], rule: &Rule) -> Option<Tested> {
+    let [before, after] = [earlier, later].map(by_block);
+    let first = earlier.first()?.run;
+    if earlier.iter().chain(later).all(|found| found.run == first) {
+        let both = after
+            .iter()
+            .filter_map(|(block, log)| Some(log - before.get(block)?));
+        return paired(&both.collect::<Vec<f64>>(), rule);
+    }
+    let [before, after] = [before, after].map(|it| it.into_values().collect::<Vec<f64>>());
+    unpaired(&after, &before, rule)
+}
+
+/// The mean of these versions in each block that all those of its run have.
+fn by_block(versions: &[&Found]) -> BTreeMap<(usize, u32), f64> {
+    let mut all: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
+    let mut of_run: BTreeMap<usize, usize> = BTreeMap::new();
+    for found in versions {
+        if let Behind::Logs(logs) = &found.behind {
+            *of_run.entry(found.run).or_default() += 1;
+            for (block, log) in logs {
+                all.entry((found.run, *block)).or_default().push(*log);
+            }
+        }
+    }
+    all.retain(|(run, _), logs| logs.len() == of_run[run]);
+    let mean = |logs: Vec<f64>| logs.iter().sum::<f64>() / logs.len() as f64;
+    all.into_iter()
+        .map(|(block, logs)| (block, mean(logs)))
+        .collect()
+}
+
+/// Two versions, as one question of `rule.family`.
+fn compared(earlier: &Found, later: &Found, rule: &Rule) -> Option<Compared> {
+    match (&earlier.behind, &later.behind) {
+        (Behind::Range(before), Behind::Range(after)) => {
+            let ratio = Ratio {
+                // Of two zeros there would be none.
+                ratio: match earlier.value == later.value {
+                    true => 1.0,
+                    false => later.value / earlier.value,
+                },
+                interval: None,
+                pairs: before.n.min(after.n) as usize,
+            };
+            let threshold = rule.threshold.exp_m1();
+            Some(Compared {
+                verdict: Some(by_range(after, before, threshold, false)),
+                ratio,
+            })
+        }
+        _ => {
+            let tested = tested(&[earlier], &[later], rule)?;
+            Some(Compared {
+                verdict: one_of(&tested, rule),
+                ratio: Ratio::of_shift(tested.shift),
+            })
+        }
+    }
+}
+
+/// The verdict on one of `rule.family` questions (Bonferroni): which of them are asked depends on the answers.
+fn one_of(tested: &Tested, rule: &Rule) -> Option<Verdict> {
+    let single = Rule {
+        alpha: rule.alpha / rule.family.max(1) as f64,
+        ..*rule
+    };
+    let judged = judge_tested(&[Some(*tested)], &single);
+    judged[0].as_ref().map(Verdict::of)
+}
+
+/// Splits a series into stretches of one level: binary segmentation. The split that explains most of the
+/// scatter between versions is asked first, with all versions on either side of it: a small change shows in all of
+/// them together before it shows in two neighbours. Returns the places of the first versions of new levels.
+fn levels(points: &[&Found], rule: &Rule) -> Vec<usize> {
+    let place = |at: &usize| {
+        let mean = |side: &[&Found]| {
+            let all: Vec<f64> = by_version(side);
+            all.iter().sum::<f64>() / all.len() as f64
+        };
+        let (left, right) = points.split_at(*at);
+        let weight = (left.len() * right.len()) as f64 / points.len() as f64;
+        weight * (mean(right) - mean(left)).powi(2)
+    };
+    let Some(at) = (1..points.len()).max_by(|a, b| place(a).total_cmp(&place(b))) else {
+        return Vec::new();
+    };
+    let (left, right) = points.split_at(at);
+    let verdict = tested(left, right, rule).and_then(|tested| one_of(&tested, rule));
+    if !is_change(verdict) {
+        return Vec::new();
+    }
+    let mut all = levels(left, rule);
+    all.push(at);
+    all.extend(levels(right, rule).into_iter().map(|inside| at + inside));
+    all
+}
+
+/// The level of each version.
+fn by_version(versions: &[&Found]) -> Vec<f64> {
+    let of = |found: &&Found| match &found.behind {
+        Behind::Logs(logs) => Some(shift(&logs.values().copied().collect::<Vec<f64>>())?.estimate),
+        Behind::Range(_) => None,
+    };
+    versions.iter().filter_map(of).collect()
+}
+
+/// Whether a verdict is that of a change.
+fn is_change(verdict: Option<Verdict>) -> bool {
+    matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
+}
+
+/// Judges the cases of one metric, whose pairs of neighbours are one family.
+fn judge(cases: &[&Rows], versions: &[String], threshold: f64, told: &mut Told) {
+    let pairs = cases
+        .iter()
+        .map(|rows| rows.points(versions).len().saturating_sub(1));
+    let alpha = cases.iter().map(|rows| rows.alpha).fold(1.0, f64::min);
+    let rule = Rule {
+        threshold: threshold.ln_1p(),
+        ..Rule::new(pairs.sum(), alpha)
+    };
+    for rows in cases {
+        let drifts = rows.drifts(&rule);
+        let points = rows.points(versions);
+        let found: Vec<&Found> = points.iter().map(|(_, found)| *found).collect();
+        let changes = match found
+            .iter()
+            .all(|found| matches!(found.behind, Behind::Logs(_)))
+        {
+            true => levels(&found, &rule),
+            false => Vec::new(),
+        };
+        let steps = points.windows(2).enumerate().filter_map(|(place, pair)| {
+            let [(from, earlier), (to, later)] = pair else {
+                return None;
+            };
+            let mut step = compared(earlier, later, &rule)?;
+            if matches!(later.behind, Behind::Logs(_)) {
+                step = match changes.iter().position(|at| *at == place + 1) {
+                    // From the level before to the one after it.
+                    Some(change) => {
+                        let start = if change == 0 { 0 } else { changes[change - 1] };
+                        let end = changes.get(change + 1).copied().unwrap_or(found.len());
+                        let (before, after) = (&found[start..place + 1], &found[place + 1..end]);
+                        let tested = tested(before, after, &rule)?;
+                        Compared {
+                            verdict: one_of(&tested, &rule),
+                            ratio: Ratio::of_shift(tested.shift),
+                        }
+                    }
+                    // What the whole series does not show is chance, or belongs to another pair.
+                    None if is_change(step.verdict) => Compared {
+                        verdict: Some(Verdict::Unclear { blocks_more: None }),
+                        ..step
+                    },
+                    None => step,
+                };
+            }
+            // If a bridge has moved, two runs are two machines.
+            let apart = earlier.run != later.run && !drifts.is_empty();
+            let verdict = match earlier.withheld || later.withheld || apart {
+                true => Verdict::AaCopyDiffers,
+                false => step.verdict?,
+            };
+            Some(Step {
+                from: from.to_string(),
+                to: to.to_string(),
+                ratio: step.ratio,
+                verdict,
+            })
+        });
+        told.series.push(Series {
+            case: rows.case.clone(),
+            metric: rows.metric,
+            steps: steps.collect(),
+            points: points
+                .iter()
+                .map(|(name, found)| Point::new(name, found))
+                .collect(),
+        });
+        told.drifts.extend(drifts);
+    }
+}
+
+impl Rows {
+    /// What was measured in several runs, and came out different.
+    fn drifts(&self, rule: &Rule) -> Vec<Drift> {
+        // The reference is its own unit where a test decides.
+        let again = self.by_version.iter().filter(|(_, found)| found.len() > 1);
+        let single = Rule {
+            family: again.clone().count(),
+            ..*rule
+        };
+        again
+            .filter_map(|(name, found)| {
+                let moved = compared(found.first()?, found.last()?, &single)?;
+                is_change(moved.verdict).then(|| Drift {
+                    case: self.case.clone(),
+                    metric: self.metric,
+                    version: name.clone(),
+                    ratio: moved.ratio,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Point {
+    fn new(version: &str, found: &Found) -> Point {
+        let ratio = match &found.behind {
+            Behind::Logs(logs) if logs.values().any(|log| *log != 0.0) => {
+                Ratio::from_logs(&logs.values().copied().collect::<Vec<f64>>())
+            }
+            _ => None,
+        };
+        Point {
+            version: version.to_owned(),
+            value: found.value,
+            ratio,
+            run: found.run,
+            behind: found.behind.clone(),
+        }
+    }
+
+    /// The lowest and the highest that it may be: the interval of its ratio, or its range.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        match &self.behind {
+            Behind::Logs(_) => self.ratio?.interval,
+            Behind::Range(cell) => Some((cell.spread.min, cell.spread.max)),
+        }
+    }
+
+    /// What is drawn: its ratio to the reference, or its value where ranges decide.
+    pub fn height(&self) -> f64 {
+        match &self.behind {
+            Behind::Logs(_) => self.ratio.map_or(1.0, |ratio| ratio.ratio),
+            Behind::Range(_) => self.value,
+        }
+    }
+}
+
+impl Series {
+    /// Whether it is of ratios to the reference.
+    pub fn is_relative(&self) -> bool {
+        self.metric.judged == Judged::ByTest
+    }
+
+    /// Its changes.
+    pub fn changes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.is_change())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_run::FakeRun;
+    use heapmark_core::execute::Outcome;
+
+    const EIGHT: [&str; 8] = ["v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
+
+    /// Noise of 0.3 % that repeats.
+    fn noise(name: &str, block: u32) -> f64 {
+        let seed = name.bytes().fold(block.wrapping_mul(7919), |hash, byte| {
+            hash.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        let mixed = u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        1.0 + 0.003 * (mixed as f64 / f64::from(1 << 24) - 0.5) * 2.0
+    }
+
+    /// A run of these, the last as reference, whose times are these.
+    fn run_of(names: &[&str], blocks: u32, time: impl Fn(&str) -> f64) -> FakeRun {
+        let mut names = names.to_vec();
+        names.rotate_right(1);
+        let fake = FakeRun::new(&names, &["larson"], blocks);
+        fake.fill(|_, name, block| 50.0 * time(name) * noise(name, block))
+    }
+
+    fn told_of(runs: &[FakeRun], versions: &[&str]) -> Told {
+        let sides: Vec<Side> = runs
+            .iter()
+            .map(|run| Side {
+                head: &run.run,
+                records: &run.records,
+            })
+            .collect();
+        told(&sides, &names(versions), 0.01)
+    }
+
+    fn names(all: &[&str]) -> Vec<String> {
+        all.iter().map(|name| name.to_string()).collect()
+    }
+
+    fn changes(told: &Told) -> Vec<(&str, &str, &str)> {
+        let mut all = Vec::new();
+        for series in &told.series {
+            let key = series.metric.key;
+            all.extend(series.changes().map(|step| (key, &*step.from, &*step.to)));
+        }
+        all
+    }
+
+    /// 2 % from the fifth on.
+    fn slower_from_five(name: &str) -> f64 {
+        if name >= "v5" { 1.02 } else { 1.0 }
+    }
+
+    #[test]
+    fn a_change_is_named_with_its_pair_and_no_other() {
+        let run = run_of(&EIGHT, 12, slower_from_five);
+        let told = told_of(&[run], &EIGHT);
+        assert_eq!(changes(&told), [(WALL.key, "v4", "v5")]);
+        let time = told
+            .series
+            .iter()
+            .find(|it| it.metric.key == WALL.key)
+            .unwrap();
+        assert_eq!((time.points.len(), time.steps.len()), (8, 7));
+        let step = &time.steps[3];
+        assert_eq!(step.verdict, Verdict::Slower);
+        assert!((step.ratio.ratio - 1.02).abs() < 0.003, "{step:?}");
+    }
+
+    #[test]
+    fn a_change_shows_in_all_versions_together_before_it_shows_in_two() {
+        // 1.6 % in noise of 2 % in each block, and less by 30 % at the eighth.
+        let time = |name: &str| match name {
+            "v8" => 0.7,
+            name => 1.0 + 0.8 * (slower_from_five(name) - 1.0),
+        };
+        let mut names = EIGHT.to_vec();
+        names.rotate_right(1);
+        let wide = |name: &str, block: u32| 1.0 + 7.0 * (noise(name, block) - 1.0);
+        let fake = FakeRun::new(&names, &["larson"], 15);
+        let fake = fake.fill(|_, name, block| 50.0 * time(name) * wide(name, block));
+        let told = told_of(&[fake], &EIGHT);
+        assert_eq!(
+            changes(&told),
+            [(WALL.key, "v4", "v5"), (WALL.key, "v7", "v8")]
+        );
+    }
+
+    #[test]
+    fn a_series_without_a_change_has_none() {
+        let told = told_of(&[run_of(&EIGHT, 12, |_| 1.0)], &EIGHT);
+        assert_eq!(changes(&told), []);
+    }
+
+    #[test]
+    fn a_version_that_failed_is_left_out_and_its_neighbours_are_compared() {
+        let mut run = run_of(&EIGHT, 12, slower_from_five);
+        let of_five = run
+            .records
+            .iter_mut()
+            .filter(|record| record.allocator == "v5");
+        for record in of_five {
+            record.outcome = Outcome::Crash {
+                signal: "SIGSEGV".into(),
+                phase: "timed".into(),
+            };
+            record.measurement = None;
+        }
+        let told = told_of(&[run], &EIGHT);
+        assert_eq!(changes(&told), [(WALL.key, "v4", "v6")]);
+        assert_eq!(told.failed.len(), 1, "{:?}", told.failed);
+        assert_eq!(told.failed[0].0, "v5");
+    }
+
+    #[test]
+    fn a_history_grows_by_runs_that_share_the_reference() {
+        let first = || run_of(&["v1", "v2", "v8"], 12, slower_from_five);
+        let grown = |of: &dyn Fn(&str) -> f64| run_of(&["v1", "v4", "v5", "v8"], 12, of);
+        let versions = ["v1", "v2", "v4", "v5", "v8"];
+        let told = told_of(&[first(), grown(&slower_from_five)], &versions);
+        assert_eq!(changes(&told), [(WALL.key, "v4", "v5")]);
+        assert!(told.drifts.is_empty(), "{:?}", told.drifts);
+        // Another machine: the bridge says so, and nothing is said across the two runs.
+        let other = |name: &str| match name {
+            "v1" => 1.1,
+            name => slower_from_five(name),
+        };
+        let told = told_of(&[first(), grown(&other)], &versions);
+        assert_eq!(told.drifts.len(), 1, "{:?}", told.drifts);
+        assert_eq!(told.drifts[0].version, "v1");
+        let time = told
+            .series
+            .iter()
+            .find(|it| it.metric.key == WALL.key)
+            .unwrap();
+        let verdict = |to: &str| {
+            time.steps
+                .iter()
+                .find(|step| step.to == to)
+                .unwrap()
+                .verdict
+        };
+        assert_eq!(verdict("v4"), Verdict::AaCopyDiffers);
+        assert_eq!(verdict("v5"), Verdict::Slower);
+    }
+}
