@@ -1,7 +1,7 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
 //! The list of commands, over a core and the features above it. Cargo holds the order of these crates:
-//! `core < check, capture, pool < claims < heapmark`.
+//! `core < check, capture, pool, which < claims < heapmark`.
 
 #[macro_use]
 extern crate heapmark_core;
@@ -15,3 +15,4 @@ pub use heapmark_core::{
     analyse, build, catalog, cmd, execute, file, metric, observe, plan, report, session, store,
 };
 pub use heapmark_pool as pool;
+pub use heapmark_which as which;

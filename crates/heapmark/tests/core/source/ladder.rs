@@ -21,13 +21,16 @@ const LADDER: [&[&str]; 10] = [
 ];
 
 /// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
-pub const HOST: [&str; 6] = ["core", "check", "capture", "pool", "claims", "heapmark"];
+pub const HOST: [&str; 7] = [
+    "core", "check", "capture", "pool", "which", "claims", "heapmark",
+];
 
 /// Crates of features, each with the features that it may use.
-const FEATURES: [(&str, &[&str]); 4] = [
+const FEATURES: [(&str, &[&str]); 5] = [
     ("check", &[]),
     ("capture", &[]),
     ("pool", &[]),
+    ("which", &[]),
     ("claims", &["check"]),
 ];
 
