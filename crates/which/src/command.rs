@@ -66,7 +66,11 @@ struct Answer<'a> {
 /// Runs the command.
 pub fn run(args: WhichArgs) -> Result<Exit> {
     let catalog = catalog()?;
-    let expected = args.expect.as_deref().map(|word| names(word, catalog)).transpose()?;
+    let expected = args
+        .expect
+        .as_deref()
+        .map(|word| names(word, catalog))
+        .transpose()?;
     if let Some(every) = args.watch {
         let [pid] = args.pids[..] else {
             refuse!("--watch is for one process: heapmark which --watch 10s PID");
@@ -75,16 +79,21 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
     }
     let known = &catalog.allocators;
     let looks = match (&args.pids[..], &args.command[..]) {
-        ([], []) => refuse!("name a process, or a command: heapmark which PID, heapmark which -- COMMAND"),
-        ([], command) => started::looks(command, args.after.unwrap_or(Duration::from_secs(2)), known)?,
+        ([], []) => {
+            refuse!("name a process, or a command: heapmark which PID, heapmark which -- COMMAND")
+        }
+        ([], command) => {
+            started::looks(command, args.after.unwrap_or(Duration::from_secs(2)), known)?
+        }
         (pids, _) => {
             let looks = pids.iter().map(|pid| Look::at(*pid, known));
             looks.collect::<Result<Vec<Look>>>()?
         }
     };
-    let unexpected: Vec<&Look> = expected.iter().flat_map(|names| {
-        looks.iter().filter(|look| !look.is_served_by(names))
-    }).collect();
+    let unexpected: Vec<&Look> = expected
+        .iter()
+        .flat_map(|names| looks.iter().filter(|look| !look.is_served_by(names)))
+        .collect();
     match args.format {
         AnswerFormat::Json => print_json(&Answer {
             as_expected: expected.as_ref().map(|_| unexpected.is_empty()),
@@ -113,7 +122,10 @@ fn names(word: &str, catalog: &Catalog) -> Result<Vec<String>> {
                 it.family == word || it.name == word || it.aliases.iter().any(|alias| alias == word)
             };
             let of_catalogue = catalog.allocators.iter().find(is_it);
-            of_catalogue.map(|it| it.family.clone()).into_iter().collect()
+            of_catalogue
+                .map(|it| it.family.clone())
+                .into_iter()
+                .collect()
         }
     };
     if found.is_empty() {
@@ -154,7 +166,10 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             AnswerFormat::Json => print(serde_json::to_string(&watched)? + "\n")?,
             AnswerFormat::Text => {
                 let words = report::held(&watched.memory, watched.threads);
-                print(format!("+{:.0} s: {words}\n", began.elapsed().as_secs_f64()))?;
+                print(format!(
+                    "+{:.0} s: {words}\n",
+                    began.elapsed().as_secs_f64()
+                ))?;
             }
         }
         // From the beginning on, so that the lines do not drift.

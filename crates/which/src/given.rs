@@ -80,7 +80,9 @@ pub struct Dropped {
 const LINKER: &str = "LD_";
 /// Those of allocators in an environment.
 fn of_allocators(environment: &[(String, String)], known: &[Allocator]) -> Vec<(String, String)> {
-    let pairs = environment.iter().map(|(name, value)| (name.into(), value.into()));
+    let pairs = environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
     let (_, mut taken) = Settings::of(known).split(pairs);
     let of_jemalloc = environment.iter().filter(|(name, _)| name.ends_with(CONF));
     taken.extend(of_jemalloc.cloned());
@@ -110,9 +112,16 @@ pub fn dropped(process: &Process, above: &[Process], known: &[Allocator]) -> Vec
 }
 
 /// All settings of a process with these mappings.
-pub fn given(process: &Process, maps: &str, servings: &[Serving], known: &[Allocator]) -> Vec<Given> {
+pub fn given(
+    process: &Process,
+    maps: &str,
+    servings: &[Serving],
+    known: &[Allocator],
+) -> Vec<Given> {
     let variables = of_allocators(&process.environment, known);
-    let variables = variables.into_iter().filter(|(name, _)| !name.starts_with(LINKER));
+    let variables = variables
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with(LINKER));
     let reader = Reader {
         process,
         maps,
@@ -157,7 +166,10 @@ impl Reader<'_> {
         let Some(serving) = self.servings.iter().find(of_family) else {
             let serves = self.servings.first().and_then(|it| it.allocator.as_deref());
             return match serves {
-                Some(serves) => one(State::Ignored, format!("{family} reads it, and {serves} serves here")),
+                Some(serves) => one(
+                    State::Ignored,
+                    format!("{family} reads it, and {serves} serves here"),
+                ),
                 None => one(State::NotKnown, "what serves here is not known".into()),
             };
         };
@@ -170,16 +182,23 @@ impl Reader<'_> {
             Some("jemalloc") => {
                 let names = conf_names(&self.data(&serving.file));
                 match &names[..] {
-                    [] => one(State::NotKnown, "the name that it reads was not found in its file".into()),
-                    names if !names.iter().any(|it| it == name) => {
-                        one(State::Ignored, format!("this jemalloc reads {}", names.join(" and ")))
-                    }
+                    [] => one(
+                        State::NotKnown,
+                        "the name that it reads was not found in its file".into(),
+                    ),
+                    names if !names.iter().any(|it| it == name) => one(
+                        State::Ignored,
+                        format!("this jemalloc reads {}", names.join(" and ")),
+                    ),
                     _ => self.of_jemalloc(name, value, serving),
                 }
             }
             Some("mimalloc") => self.of_mimalloc(name, value, serving),
             Some(GPERFTOOLS) => self.of_gperftools(name, value, serving),
-            _ => one(State::NotKnown, format!("{family} reads it; how is not known")),
+            _ => one(
+                State::NotKnown,
+                format!("{family} reads it; how is not known"),
+            ),
         }
     }
 
@@ -208,13 +227,19 @@ impl Reader<'_> {
     fn of_glibc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
         let version = serving.version.as_deref().map(version);
         let linker = heapmark_core::execute::reach::mappings(self.maps)
-            .find(|it| it.file.rsplit('/').next().is_some_and(|it| it.starts_with("ld-")))
+            .find(|it| {
+                it.file
+                    .rsplit('/')
+                    .next()
+                    .is_some_and(|it| it.starts_with("ld-"))
+            })
             .map(|it| it.file.to_owned());
         let taken = Taken {
-            values: match linker {
-                Some(file) => self.read(&file, taken::glibc::values),
-                None => Err("a static program".into()),
-            },
+            // A static program has the list itself.
+            values: self.read(
+                linker.as_ref().unwrap_or(&serving.file),
+                taken::glibc::values,
+            ),
             are_all: true,
         };
         let settings = match name {
@@ -260,7 +285,8 @@ impl Reader<'_> {
 
     fn of_gperftools(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
         let data = self.data(&serving.file);
-        let is_in_file = |name: &str| memmem::find(&data, format!("\0{name}\0").as_bytes()).is_some();
+        let is_in_file =
+            |name: &str| memmem::find(&data, format!("\0{name}\0").as_bytes()).is_some();
         let taken = Taken {
             values: self.read(&serving.file, taken::gperftools::values),
             are_all: false,
@@ -270,10 +296,16 @@ impl Reader<'_> {
     }
 
     /// What a reader of variables finds in a mapped file.
-    fn read<T>(&self, file: &str, read: impl Fn(&taken::Mapped) -> Result<T, String>) -> Result<T, String> {
+    fn read<T>(
+        &self,
+        file: &str,
+        read: impl Fn(&taken::Mapped) -> Result<T, String>,
+    ) -> Result<T, String> {
         let memory = self.memory.as_ref().map_err(String::clone)?;
         let data = self.data(file);
-        let object = memory.object(file, &data).ok_or("its file may not be read")?;
+        let object = memory
+            .object(file, &data)
+            .ok_or("its file may not be read")?;
         read(&object)
     }
 
@@ -281,7 +313,10 @@ impl Reader<'_> {
         let is_program = Path::new(file) == self.process.program;
         let read = || match is_program {
             true => self.process.read("exe").ok(),
-            false => first_mapping(self.maps, file).ok()?.data(self.process.pid).ok(),
+            false => first_mapping(self.maps, file)
+                .ok()?
+                .data(self.process.pid)
+                .ok(),
         };
         read().unwrap_or_default()
     }
@@ -303,8 +338,13 @@ impl Taken {
         let (state, why) = match setting.judged {
             Judged::Accepted(meant) => match value {
                 Ok(Some(value)) if *value == meant => (State::Taken, "read in its memory".into()),
-                Ok(Some(value)) => (State::Changed, format!("it has {value}: read in its memory")),
-                Ok(None) if self.are_all => (State::Ignored, "it was not set: read in its memory".into()),
+                Ok(Some(value)) => (
+                    State::Changed,
+                    format!("it has {value}: read in its memory"),
+                ),
+                Ok(None) if self.are_all => {
+                    (State::Ignored, "it was not set: read in its memory".into())
+                }
                 Ok(None) => (State::Given, "not known whether taken".into()),
                 Err(why) => (State::Given, format!("not known whether taken ({why})")),
             },
@@ -318,7 +358,11 @@ impl Taken {
         Given {
             place: place.into(),
             // A variable with one setting is that setting.
-            setting: if setting.name == place { String::new() } else { setting.name },
+            setting: if setting.name == place {
+                String::new()
+            } else {
+                setting.name
+            },
             value: setting.value,
             state,
             why,
@@ -344,7 +388,10 @@ fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
             heapmark_core::catalog::malloc_api::matches(pattern, name)
         })
     };
-    known.iter().find(reads).map_or("another allocator", |it| it.family.as_str())
+    known
+        .iter()
+        .find(reads)
+        .map_or("another allocator", |it| it.family.as_str())
 }
 
 /// The variables that a jemalloc reads, by the strings in its file.
@@ -353,12 +400,17 @@ fn conf_names(data: &[u8]) -> Vec<String> {
     let mut plain = false;
     let mut prefixed = Vec::new();
     for at in memmem::find_iter(data, format!("{CONF}\0").as_bytes()) {
-        let before = data[..at].iter().rev().take_while(|byte| is_part(byte)).count();
+        let before = data[..at]
+            .iter()
+            .rev()
+            .take_while(|byte| is_part(byte))
+            .count();
         match before {
             // Also the end of a sentence of its own, which then is the same string.
             0 => plain = true,
             _ => {
-                let name = String::from_utf8_lossy(&data[at - before..at + CONF.len()]).into_owned();
+                let name =
+                    String::from_utf8_lossy(&data[at - before..at + CONF.len()]).into_owned();
                 if !prefixed.contains(&name) {
                     prefixed.push(name);
                 }

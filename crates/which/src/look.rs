@@ -62,7 +62,10 @@ impl Look {
         let process = Process::of(pid)?;
         let maps = process.maps()?;
         let has_linker = mappings(&maps).any(|it| {
-            it.file.rsplit('/').next().is_some_and(|name| name.starts_with("ld-"))
+            it.file
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.starts_with("ld-"))
         });
         let preloads = preloads(&process, &maps, has_linker);
         let found = found(&process, &preloads, known)?;
@@ -70,7 +73,9 @@ impl Look {
         let dropped = dropped(&process, &process.ancestors(), known);
         let memory = Held::by(&process)?;
         let root = Root::machine();
-        let online = root.text("sys/devices/system/cpu/online").unwrap_or_default();
+        let online = root
+            .text("sys/devices/system/cpu/online")
+            .unwrap_or_default();
         let group = Groups::of_process(&root, &pid.to_string(), "cpu");
         let limit = group.and_then(|group| group.cpu_limit(&root)).flatten();
         let look = Look {
@@ -100,16 +105,26 @@ impl Look {
     /// Whether this allocator serves the program's own calls, or all that name it.
     pub fn is_served_by(&self, names: &[String]) -> bool {
         let own = |it: &&Serving| matches!(it.serves, Whom::All | Whom::Program | Whom::Callers);
-        let allocators = self.malloc.iter().filter(own).filter_map(|it| it.allocator.as_ref());
+        let allocators = self
+            .malloc
+            .iter()
+            .filter(own)
+            .filter_map(|it| it.allocator.as_ref());
         allocators.into_iter().any(|it| names.contains(it))
     }
 
     /// Whether the process executes another program than before, or is another one: all but numbers that change.
     pub fn says_the_same(&self, other: &Look) -> bool {
         let said = |look: &Look| {
-            let settings = look.settings.iter().map(|it| (it.place.clone(), it.setting.clone(), it.state));
+            let settings = look
+                .settings
+                .iter()
+                .map(|it| (it.place.clone(), it.setting.clone(), it.state));
             let dropped = look.dropped.iter().map(|it| it.variable.clone());
-            let preloads = look.preloads.iter().map(|it| (it.named.clone(), it.file.clone()));
+            let preloads = look
+                .preloads
+                .iter()
+                .map(|it| (it.named.clone(), it.file.clone()));
             (
                 look.program.clone(),
                 look.malloc.clone(),

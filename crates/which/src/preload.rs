@@ -1,8 +1,8 @@
 //! What a process was to be preloaded with, and whether it was: a preload that fails is one line on stderr at most.
 
 use crate::process::Process;
-use heapmark_core::build::inspect::inspect_any;
 use heapmark_core::build::find_library;
+use heapmark_core::build::inspect::inspect_any;
 use heapmark_core::execute::reach::mappings;
 use serde::Serialize;
 use std::fs;
@@ -31,7 +31,10 @@ pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload>
     let system = fs::read_to_string(process.path(SYSTEMS)).unwrap_or_default();
     let words = |text: &str| -> Vec<String> {
         let words = text.split([' ', ':', '\n', '\t']);
-        words.filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        words
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
     };
     let named = words(variable).into_iter().map(|it| (it, "LD_PRELOAD"));
     let named = named.chain(words(&system).into_iter().map(|it| (it, SYSTEMS)));
@@ -100,7 +103,9 @@ fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {
         Some(file) => match inspect_any(&file) {
             Err(error) => {
                 let words = error.to_string();
-                words.rsplit_once(": ").map_or(words.clone(), |(_, why)| why.to_owned())
+                words
+                    .rsplit_once(": ")
+                    .map_or(words.clone(), |(_, why)| why.to_owned())
             }
             Ok(_) => "not loaded; why is not known".into(),
         },

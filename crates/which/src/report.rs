@@ -34,7 +34,11 @@ fn of_group(group: &[&Look]) -> Vec<Block> {
         let named = format!("{} names {}", it.place, it.named);
         if let Some(why) = &it.why {
             lines.push(Note::marked(format!("{named}: {why}"), Mark::Failed));
-        } else if look.malloc.iter().all(|serving| it.file.as_ref() != Some(&serving.file)) {
+        } else if look
+            .malloc
+            .iter()
+            .all(|serving| it.file.as_ref() != Some(&serving.file))
+        {
             lines.push(format!("{named}: it is loaded, and serves no malloc").into());
         }
     }
@@ -101,17 +105,26 @@ pub fn headline(look: &Look) -> String {
         words += ", preloaded";
     }
     if let Some(beside) = served(&[Whom::Callers]) {
-        words += &format!("; {} is inside the program, for what names it", name(beside));
+        words += &format!(
+            "; {} is inside the program, for what names it",
+            name(beside)
+        );
     }
     let lost = look.settings.iter().filter(|it| it.state.is_lost()).count();
     if lost > 0 {
-        words += &format!("; {} without the effect that was meant", count(lost, "setting"));
+        words += &format!(
+            "; {} without the effect that was meant",
+            count(lost, "setting")
+        );
     }
     format!("{title}: {words}")
 }
 
 fn name(serving: &Serving) -> String {
-    let allocator = serving.allocator.as_deref().unwrap_or("an unknown allocator");
+    let allocator = serving
+        .allocator
+        .as_deref()
+        .unwrap_or("an unknown allocator");
     match &serving.version {
         Some(version) => format!("{allocator} {version}"),
         None => allocator.to_owned(),
@@ -125,7 +138,12 @@ fn by_what(serving: &Serving) -> String {
         Whom::Libraries => "libraries' calls: ",
         Whom::OneLibrary => "past it: ",
     };
-    format!("{whose}{}, {}: {}", name(serving), serving.file, serving.evidence)
+    format!(
+        "{whose}{}, {}: {}",
+        name(serving),
+        serving.file,
+        serving.evidence
+    )
 }
 
 fn settings(all: &[Given]) -> Sheet {

@@ -9,6 +9,7 @@ use heapmark_core::build::inspect::{Inspection, inspect_any};
 use heapmark_core::build::{package_of, package_version};
 use heapmark_core::catalog::{Allocator, joined};
 use heapmark_core::execute::reach::{Binding, Mapping, Reader, mappings};
+use heapmark_core::report::text::enclosed;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol};
 use serde::Serialize;
@@ -72,8 +73,6 @@ pub struct Found {
     pub servings: Vec<Serving>,
     /// What else must be known, a sentence each.
     pub notes: Vec<String>,
-    /// Whether a dynamic linker has loaded it: nothing is preloaded into other programs.
-    pub is_dynamic: bool,
 }
 
 /// Calls that take memory from the kernel, which a malloc needs and few other programs make.
@@ -89,12 +88,14 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
     let maps = process.maps()?;
     let name = process.program.to_string_lossy().into_owned();
     // A dynamic linker may be the program itself, with the program as its argument.
-    let is_linker = process.program.file_name().is_some_and(|it| is_ground(&it.to_string_lossy()));
+    let is_linker = process
+        .program
+        .file_name()
+        .is_some_and(|it| is_ground(&it.to_string_lossy()));
     if !is_dynamic(&elf, &program) && !is_linker {
         return Ok(Found {
             servings: static_program(&name, &elf, &program),
             notes: Vec::new(),
-            is_dynamic: false,
         });
     }
     let mut objects = Objects::of(process, &maps);
@@ -103,7 +104,12 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
             Some((file, words)) => (Some(file), bindings, true, words),
             None => {
                 let words = "no call of malloc is bound yet; it is the first that defines malloc, as the dynamic linker searches";
-                (objects.first(&elf, preloads), bindings, false, words.to_owned())
+                (
+                    objects.first(&elf, preloads),
+                    bindings,
+                    false,
+                    words.to_owned(),
+                )
             }
         },
         Err(error) => {
@@ -113,7 +119,12 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
             }
             let words = "the first that defines malloc, as the dynamic linker searches; what it has bound is not known: \
                  the process's memory may not be read (see /proc/sys/kernel/yama/ptrace_scope)";
-            (objects.first(&elf, preloads), Vec::new(), false, words.to_owned())
+            (
+                objects.first(&elf, preloads),
+                Vec::new(),
+                false,
+                words.to_owned(),
+            )
         }
     };
     process.is_still_there()?;
@@ -146,17 +157,20 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
         }
     });
     let calls = own.is_some_and(|it| it.calls) || imports(&elf, &OPERATORS);
-    let of_inside = |(allocator, version, sign): &(String, Option<String>, String), serves| Serving {
-        allocator: Some(allocator.clone()),
-        version: version.clone(),
-        serves,
-        file: name.clone(),
-        how: How::Inside,
-        proven: false,
-        evidence: sign.clone(),
-    };
+    let of_inside =
+        |(allocator, version, sign): &(String, Option<String>, String), serves| Serving {
+            allocator: Some(allocator.clone()),
+            version: version.clone(),
+            serves,
+            file: name.clone(),
+            how: How::Inside,
+            proven: false,
+            evidence: sign.clone(),
+        };
     match (&inside[..], main) {
-        ([], Some(main)) if own.is_some() && !calls && is_stripped(&elf) && imports(&elf, &FROM_KERNEL) => {
+        ([], Some(main))
+            if own.is_some() && !calls && is_stripped(&elf) && imports(&elf, &FROM_KERNEL) =>
+        {
             servings.push(Serving {
                 allocator: None,
                 version: None,
@@ -202,16 +216,17 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
             file,
         }
     }));
-    for it in bindings.iter().filter(|it| it.object != name && !it.defines_malloc) {
-        notes.extend(it.inside.iter().map(|inside| {
-            format!("{} has {inside} inside, for itself", it.object)
-        }));
+    for it in bindings
+        .iter()
+        .filter(|it| it.object != name && !it.defines_malloc)
+    {
+        notes.extend(
+            it.inside
+                .iter()
+                .map(|inside| format!("{} has {inside} inside, for itself", it.object)),
+        );
     }
-    Ok(Found {
-        servings,
-        notes,
-        is_dynamic: true,
-    })
+    Ok(Found { servings, notes })
 }
 
 /// What [`Serving::allocator`] calls a malloc that nothing names.
@@ -243,7 +258,11 @@ fn static_program(name: &str, elf: &ElfFile64, data: &[u8]) -> Vec<Serving> {
             true => Whom::Program,
             false => Whom::All,
         },
-        ..serving(Some(it.0), it.1, format!("a static program: {}", it.2))
+        ..serving(
+            Some(it.0),
+            it.1,
+            format!("a static program{}", enclosed(": ", &it.2, "")),
+        )
     });
     let mut all: Vec<Serving> = each.collect();
     all.sort_by_key(|it| it.serves == Whom::Libraries);
@@ -264,7 +283,11 @@ fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<St
         return Vec::new();
     }
     if named.is_empty() && own_malloc(elf).is_some() {
-        named.push((OWN.into(), None, "its own function malloc, which no library sees".into()));
+        named.push((
+            OWN.into(),
+            None,
+            "its own function malloc, which no library sees".into(),
+        ));
     }
     named
 }
@@ -285,15 +308,16 @@ fn global(bindings: &[Binding]) -> Option<(String, String)> {
     })?;
     let votes = votes.get(file).copied().unwrap_or(0);
     let bound = bindings.iter().filter(|it| !it.to.is_empty()).count();
-    let words = match votes == bound {
-        true => format!("the calls of all {bound} objects that call malloc lead there"),
-        false => format!("the calls of {votes} of {bound} objects that call malloc lead there"),
-    };
+    let words = format!("{votes} of {bound} objects whose calls of malloc are bound call it");
     Some((file.to_owned(), words))
 }
 
 /// Files to which single objects are bound, past the one that serves the others.
-fn strays(bindings: &[Binding], global: Option<&str>, program: &str) -> BTreeMap<String, Vec<String>> {
+fn strays(
+    bindings: &[Binding],
+    global: Option<&str>,
+    program: &str,
+) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for it in bindings.iter().filter(|it| it.object != program) {
         let past = it.to.iter().filter(|to| Some(to.as_str()) != global);
@@ -324,14 +348,19 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
         .filter_map(|symbol| symbol.name().ok())
         .collect();
     let is_known = |it: &&Allocator| {
-        let has_all = it.known_by.iter().all(|name| exports.contains(name.as_str()));
+        let has_all = it
+            .known_by
+            .iter()
+            .all(|name| exports.contains(name.as_str()));
         !it.known_by.is_empty() && has_all && it.family != "glibc"
     };
     let family = known.iter().find(is_known).map(|it| it.family.clone());
     let name = file.rsplit('/').next().unwrap_or(file);
     let by_name = || {
         let mut families = known.iter().map(|it| &it.family);
-        families.find(|family| name.starts_with(&format!("lib{family}"))).cloned()
+        families
+            .find(|family| name.starts_with(&format!("lib{family}")))
+            .cloned()
     };
     family.or_else(by_name).map(|family| (family, None))
 }
@@ -403,7 +432,8 @@ impl Objects<'_> {
             .collect();
         let needed = program.import_libraries().into_iter().flatten().flatten();
         let needed = needed.map(|it| String::from_utf8_lossy(it.name()).into_owned());
-        let mut waiting: VecDeque<String> = preloads.iter().filter_map(|it| it.file.clone()).collect();
+        let mut waiting: VecDeque<String> =
+            preloads.iter().filter_map(|it| it.file.clone()).collect();
         waiting.extend(needed);
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop_front() {
@@ -428,5 +458,56 @@ impl Objects<'_> {
 /// The file of a library that serves, for what reads its variables.
 pub fn first_mapping<'a>(maps: &'a str, file: &str) -> Result<Mapping<'a>> {
     let is_it = |it: &Mapping| it.offset == 0 && it.file == file;
-    mappings(maps).find(is_it).context("it is not mapped any more")
+    mappings(maps)
+        .find(is_it)
+        .context("it is not mapped any more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_search_leads_where_the_dynamic_linker_has_bound_the_calls() {
+        let process = Process::of(std::process::id() as i32).unwrap();
+        let maps = process.maps().unwrap();
+        let program = process.read("exe").unwrap();
+        let elf: ElfFile64 = ElfFile64::parse(program.as_slice()).unwrap();
+        let bindings = Reader::default().bindings(process.pid).unwrap();
+        let (bound, words) = global(&bindings).unwrap();
+        assert!(
+            words.contains(" of ") && bound.contains("libc.so"),
+            "{bound}: {words}"
+        );
+        let objects = Objects::of(&process, &maps);
+        assert_eq!(objects.first(&elf, &[]), Some(bound));
+        let libm = objects
+            .firsts
+            .iter()
+            .find(|it| it.file.contains("libgcc_s"));
+        let first = Preload {
+            named: "libgcc_s".into(),
+            place: "LD_PRELOAD",
+            file: libm.map(|it| it.file.to_owned()),
+            why: None,
+        };
+        // It defines no malloc.
+        assert!(objects.first(&elf, &[first]).unwrap().contains("libc.so"));
+    }
+
+    #[test]
+    fn a_process_that_ends_meanwhile_is_one_line() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let process = Process::of(child.id() as i32).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Err(error) = found(&process, &[], &[]) else {
+            panic!("it was found");
+        };
+        let words = format!("sleep ({}) ended while heapmark looked at it", child.id());
+        assert_eq!(format!("{error:#}"), words);
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use heapmark_core::build::command::as_a_shell_starts;
 use heapmark_core::catalog::Allocator;
 use heapmark_core::cmd::usage;
-use heapmark_core::execute::child::{adopt_orphans, end_all};
+use heapmark_core::execute::child::{adopt_orphans, end_all, end_orphans};
 use heapmark_core::execute::descendants;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -76,6 +76,7 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
     };
     end_all();
     let _ = child.wait();
+    end_orphans();
     // In the order of their start, as far as numbers say.
     let mut seen: Vec<Seen> = seen.into_values().collect();
     seen.sort_by_key(|it| it.since);

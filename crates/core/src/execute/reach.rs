@@ -134,7 +134,10 @@ impl Mapping<'_> {
     /// The content of its file, as the process sees it.
     pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
         match self.file.strip_suffix(" (deleted)") {
-            Some(_) => fs::read(format!("/proc/{pid}/map_files/{:x}-{:x}", self.start, self.end)),
+            Some(_) => fs::read(format!(
+                "/proc/{pid}/map_files/{:x}-{:x}",
+                self.start, self.end
+            )),
             None => fs::read(format!("/proc/{pid}/root{}", self.file)),
         }
     }

@@ -68,7 +68,8 @@ pub fn tunables(text: &str, version: Option<(u32, u32, u32)>) -> Vec<Setting> {
     let is_strict = version.is_none_or(|it| it >= STRICT);
     let has_fault = |one: &str| !one.is_empty() && one.split('=').count() != 2;
     if is_strict && text.split(':').any(has_fault) {
-        let why = "a part of it is not name=value, and glibc from 2.39 on drops the whole variable then";
+        let why =
+            "a part of it is not name=value, and glibc from 2.39 on drops the whole variable then";
         let judged = match version {
             Some(_) => Judged::Refused(why.into()),
             None => Judged::NotKnown(why.into()),
@@ -150,16 +151,34 @@ mod tests {
         assert_eq!(states, [true, false, false, false]);
         assert_eq!(found[1].name, "glibc.malloc.arenamax");
         let accepted = |name, value| variable(name, value, OLD).judged;
-        assert_eq!(accepted("MALLOC_ARENA_MAX", "2x"), Judged::Accepted("2".into()));
-        assert_eq!(accepted("MALLOC_TOP_PAD_", "x"), Judged::Accepted("0".into()));
-        assert!(matches!(accepted("MALLOC_ARENA_MAX", "0"), Judged::Ignored(_)));
-        assert!(matches!(accepted("MALLOC_ARENAS_MAX", "2"), Judged::Ignored(_)));
+        assert_eq!(
+            accepted("MALLOC_ARENA_MAX", "2x"),
+            Judged::Accepted("2".into())
+        );
+        assert_eq!(
+            accepted("MALLOC_TOP_PAD_", "x"),
+            Judged::Accepted("0".into())
+        );
+        assert!(matches!(
+            accepted("MALLOC_ARENA_MAX", "0"),
+            Judged::Ignored(_)
+        ));
+        assert!(matches!(
+            accepted("MALLOC_ARENAS_MAX", "2"),
+            Judged::Ignored(_)
+        ));
         assert!(matches!(accepted("MALLOC_CHECK_", "3"), Judged::Ignored(_)));
     }
 
     #[test]
     fn one_fault_costs_a_later_glibc_the_whole_variable() {
         let found = tunables("glibc.malloc.arena_max=2:nonsense", Some((2, 39, 0)));
-        assert!(matches!(&found[..], [Setting { judged: Judged::Refused(_), .. }]));
+        assert!(matches!(
+            &found[..],
+            [Setting {
+                judged: Judged::Refused(_),
+                ..
+            }]
+        ));
     }
 }

@@ -61,10 +61,16 @@ impl Kind {
                 let is_set = value.is_empty() || value.starts_with(['t', 'T', 'y', 'Y', '1']);
                 is_set.to_string()
             }
-            Kind::Int => leading(value, 10).map_or(0, |it| it.value as i64).to_string(),
+            Kind::Int => leading(value, 10)
+                .map_or(0, |it| it.value as i64)
+                .to_string(),
             Kind::Double => {
                 let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-                let text: String = value.trim_start().chars().take_while(|c| is_part(*c)).collect();
+                let text: String = value
+                    .trim_start()
+                    .chars()
+                    .take_while(|c| is_part(*c))
+                    .collect();
                 text.parse().unwrap_or(0.0_f64).to_string()
             }
             Kind::Text => value.to_owned(),
@@ -79,11 +85,26 @@ mod tests {
     #[test]
     fn a_value_that_is_none_is_taken_as_what_is_read_of_it() {
         let judged = |name, value| variable(name, value, |it| it != "TCMALLOC_RELEASE").judged;
-        assert_eq!(judged("TCMALLOC_RELEASE_RATE", "x"), Judged::Accepted("0".into()));
-        assert_eq!(judged("TCMALLOC_RELEASE_RATE", "2.50"), Judged::Accepted("2.5".into()));
-        assert_eq!(judged("TCMALLOC_HEAP_LIMIT_MB", "12G"), Judged::Accepted("12".into()));
-        assert_eq!(judged("TCMALLOC_SKIP_SBRK", "on"), Judged::Accepted("false".into()));
-        assert!(matches!(judged("TCMALLOC_RELEASE", "1"), Judged::Ignored(_)));
+        assert_eq!(
+            judged("TCMALLOC_RELEASE_RATE", "x"),
+            Judged::Accepted("0".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_RELEASE_RATE", "2.50"),
+            Judged::Accepted("2.5".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_HEAP_LIMIT_MB", "12G"),
+            Judged::Accepted("12".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_SKIP_SBRK", "on"),
+            Judged::Accepted("false".into())
+        );
+        assert!(matches!(
+            judged("TCMALLOC_RELEASE", "1"),
+            Judged::Ignored(_)
+        ));
         assert!(matches!(judged("TCMALLOC_OTHER", "1"), Judged::NotKnown(_)));
     }
 }

@@ -73,13 +73,29 @@ pub const OPTIONS: &[(&str, Kind, In)] = &[
     ("experimental_hpa_start_huge_if_thp_always", Bool, New),
     ("experimental_hpa_enforce_hugify", Bool, New),
     ("huge_arena_pac_thp", Bool, New),
-    ("metadata_thp", Beginnings(&["disabled", "auto", "always"]), Both),
+    (
+        "metadata_thp",
+        Beginnings(&["disabled", "auto", "always"]),
+        Both,
+    ),
     ("retain", Bool, Both),
-    ("dss", Beginnings(&["disabled", "primary", "secondary"]), Both),
+    (
+        "dss",
+        Beginnings(&["disabled", "primary", "secondary"]),
+        Both,
+    ),
     ("narenas", U32(1, ALL, Refused), Both),
     ("narenas_ratio", Fraction(65536.0), Both),
-    ("bin_shards", Ranges("Invalid settings for bin_shards"), Both),
-    ("tcache_ncached_max", Ranges("Invalid settings for tcache_ncached_max"), New),
+    (
+        "bin_shards",
+        Ranges("Invalid settings for bin_shards"),
+        Both,
+    ),
+    (
+        "tcache_ncached_max",
+        Ranges("Invalid settings for tcache_ncached_max"),
+        New,
+    ),
     ("mutex_max_spin", Signed(-1, i64::MAX), Both),
     ("dirty_decay_ms", Signed(-1, LONGEST_MS), Both),
     ("muzzy_decay_ms", Signed(-1, LONGEST_MS), Both),
@@ -109,12 +125,20 @@ pub const OPTIONS: &[(&str, Kind, In)] = &[
     ("calloc_madvise_threshold", U64(0, LARGEST, Refused), New),
     ("oversize_threshold", U64(0, LARGEST, Refused), Both),
     ("lg_extent_max_active_fit", U64(0, 64, Refused), Both),
-    ("percpu_arena", Beginnings(&["disabled", "percpu", "phycpu"]), Both),
+    (
+        "percpu_arena",
+        Beginnings(&["disabled", "percpu", "phycpu"]),
+        Both,
+    ),
     ("background_thread", Bool, Both),
     ("max_background_threads", U64(1, 4095, Nearest), Both),
     ("hpa", Bool, Both),
     ("hpa_slab_max_alloc", U64(PAGE, HUGE_PAGE, Nearest), Both),
-    ("hpa_hugification_threshold", U64(PAGE, HUGE_PAGE, Nearest), Both),
+    (
+        "hpa_hugification_threshold",
+        U64(PAGE, HUGE_PAGE, Nearest),
+        Both,
+    ),
     ("hpa_hugification_threshold_ratio", Fraction(1.0), Both),
     ("hpa_hugify_delay_ms", U64(0, ALL, Refused), Both),
     ("hpa_hugify_sync", Bool, New),
@@ -123,7 +147,11 @@ pub const OPTIONS: &[(&str, Kind, In)] = &[
     ("hpa_purge_threshold", U64(PAGE, HUGE_PAGE, Nearest), New),
     ("hpa_purge_threshold_ratio", Fraction(1.0), New),
     ("hpa_min_purge_delay_ms", U64(0, ALL, Refused), New),
-    ("hpa_hugify_style", Beginnings(&["auto", "none", "eager", "lazy"]), New),
+    (
+        "hpa_hugify_style",
+        Beginnings(&["auto", "none", "eager", "lazy"]),
+        New,
+    ),
     ("hpa_dirty_mult", Fraction(65536.0), Both),
     ("hpa_sec_nshards", U64(0, ALL, Nearest), Both),
     ("hpa_sec_max_alloc", U64(PAGE, ALL, Nearest), Old),
@@ -131,9 +159,21 @@ pub const OPTIONS: &[(&str, Kind, In)] = &[
     ("hpa_sec_max_bytes", U64(PAGE, ALL, Nearest), Old),
     ("hpa_sec_max_bytes", U64(256 << 10, ALL, Nearest), New),
     ("hpa_sec_bytes_after_flush", U64(PAGE, ALL, Nearest), Old),
-    ("hpa_sec_batch_fill_extra", U64(0, HUGE_PAGE / PAGE, Nearest), Old),
-    ("hpa_sec_batch_fill_extra", U64(1, HUGE_PAGE / PAGE, Nearest), New),
-    ("slab_sizes", Ranges("Invalid settings for slab_sizes"), Both),
+    (
+        "hpa_sec_batch_fill_extra",
+        U64(0, HUGE_PAGE / PAGE, Nearest),
+        Old,
+    ),
+    (
+        "hpa_sec_batch_fill_extra",
+        U64(1, HUGE_PAGE / PAGE, Nearest),
+        New,
+    ),
+    (
+        "slab_sizes",
+        Ranges("Invalid settings for slab_sizes"),
+        Both,
+    ),
     ("prof", Bool, Prof),
     ("prof_prefix", Text, Prof),
     ("prof_active", Bool, Prof),
@@ -154,7 +194,11 @@ pub const OPTIONS: &[(&str, Kind, In)] = &[
     ("prof_time_resolution", Words(&["default", "high"]), Prof),
     ("prof_unbias", Bool, Prof),
     ("log", Text, SomeBuilds),
-    ("thp", Beginnings(&["default", "always", "never", "not supported"]), Both),
+    (
+        "thp",
+        Beginnings(&["default", "always", "never", "not supported"]),
+        Both,
+    ),
     ("zero_realloc", Words(&["alloc", "free", "abort"]), Both),
     ("lg_san_uaf_align", Signed(-1, 63), SomeBuilds),
     ("san_guard_small", U64(0, ALL, Refused), Both),
@@ -188,7 +232,11 @@ pub fn parse(conf: &str, built: Built) -> Vec<Setting> {
     while !rest.is_empty() {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let Some(end) = rest.find(|c| !is_name(c)) else {
-            found.push(Setting::new(rest, "", Judged::Refused(ENDS_WITH_KEY.into())));
+            found.push(Setting::new(
+                rest,
+                "",
+                Judged::Refused(ENDS_WITH_KEY.into()),
+            ));
             break;
         };
         let (name, behind) = rest.split_at(end);
@@ -202,7 +250,11 @@ pub fn parse(conf: &str, built: Built) -> Vec<Setting> {
         };
         found.push(Setting::new(name, value, judge(name, value, built)));
         if next == Some("") {
-            found.push(Setting::new("", ",", Judged::Refused(ENDS_WITH_COMMA.into())));
+            found.push(Setting::new(
+                "",
+                ",",
+                Judged::Refused(ENDS_WITH_COMMA.into()),
+            ));
         }
         rest = next.unwrap_or_default();
     }
@@ -213,9 +265,8 @@ pub fn parse(conf: &str, built: Built) -> Vec<Setting> {
 const ABBREVIATED: [&str; 4] = ["metadata_thp", "dss", "percpu_arena", "hpa_hugify_style"];
 
 fn judge(name: &str, value: &str, built: Built) -> Judged {
-    let is_meant = |known: &str| {
-        known == name || ABBREVIATED.contains(&known) && known.starts_with(name)
-    };
+    let is_meant =
+        |known: &str| known == name || ABBREVIATED.contains(&known) && known.starts_with(name);
     let patch = match built.version {
         Some((5, 3, patch @ 0..=1)) => Some(patch),
         _ => None,
@@ -346,7 +397,10 @@ mod tests {
         );
         assert_eq!((found.len(), &found[1]), (2, &last));
         let found = parse("background_thread:true;metadata_thp:auto", OLD);
-        assert_eq!((found.len(), found[0].value.as_str()), (1, "true;metadata_thp:auto"));
+        assert_eq!(
+            (found.len(), found[0].value.as_str()),
+            (1, "true;metadata_thp:auto")
+        );
         assert_eq!(parse("", OLD), []);
     }
 
@@ -371,7 +425,10 @@ mod tests {
         };
         let of = |conf| parse(conf, built).remove(0).judged;
         assert!(matches!(of("narenas:2"), Judged::Accepted(_)));
-        assert!(matches!(of("calloc_madvise_threshold:0"), Judged::NotKnown(_)));
+        assert!(matches!(
+            of("calloc_madvise_threshold:0"),
+            Judged::NotKnown(_)
+        ));
         assert!(matches!(of("lg_chunk:21"), Judged::NotKnown(_)));
     }
 }

@@ -78,10 +78,25 @@ mod tests {
     fn a_name_must_be_an_option_and_a_value_a_number() {
         let names = ["purge_delay".to_owned(), "arena_reserve".to_owned()];
         let judged = |name, value| variable(name, value, &names).judged;
-        assert_eq!(judged("MIMALLOC_PURGE_DELAY", "on"), Judged::Accepted("1".into()));
-        assert_eq!(judged("mimalloc_purge_delay", "-1"), Judged::Accepted("-1".into()));
-        assert_eq!(judged("MIMALLOC_ARENA_RESERVE", "64MiB"), Judged::Accepted("65536".into()));
-        assert!(matches!(judged("MIMALLOC_PURGE_DELAY", "10ms"), Judged::Refused(_)));
-        assert!(matches!(judged("MIMALLOC_PURGE_DELAYS", "1"), Judged::Ignored(_)));
+        assert_eq!(
+            judged("MIMALLOC_PURGE_DELAY", "on"),
+            Judged::Accepted("1".into())
+        );
+        assert_eq!(
+            judged("mimalloc_purge_delay", "-1"),
+            Judged::Accepted("-1".into())
+        );
+        assert_eq!(
+            judged("MIMALLOC_ARENA_RESERVE", "64MiB"),
+            Judged::Accepted("65536".into())
+        );
+        assert!(matches!(
+            judged("MIMALLOC_PURGE_DELAY", "10ms"),
+            Judged::Refused(_)
+        ));
+        assert!(matches!(
+            judged("MIMALLOC_PURGE_DELAYS", "1"),
+            Judged::Ignored(_)
+        ));
     }
 }

@@ -29,7 +29,9 @@ struct List {
 impl List {
     fn of(bytes: Vec<u8>) -> Option<List> {
         let is_first = |at: &usize| *at == 0 || bytes[at - 1] == 0;
-        let mut names: Vec<usize> = memmem::find_iter(&bytes, b"glibc.").filter(is_first).collect();
+        let mut names: Vec<usize> = memmem::find_iter(&bytes, b"glibc.")
+            .filter(is_first)
+            .collect();
         let size = names.get(1)? - names.first()?;
         names.truncate(
             1 + names
@@ -125,7 +127,7 @@ mod tests {
             }
             bytes.extend(set.unwrap_or(default).to_ne_bytes());
             bytes.extend([u8::from(set.is_some()), 0, 0, 0, 2, 0, 0, 0]);
-            bytes.extend(b"MALLOC_X");
+            bytes.extend(b"MALLOC_\0");
         };
         add("glibc.malloc.perturb", 0, 255, 0, Some(7));
         add("glibc.malloc.mmap_max", 0, i32::MAX as u64, 0, None);

@@ -49,7 +49,9 @@ fn flag(symbol: &str) -> Option<(Kind, String)> {
         () => return None,
     };
     let name = name.strip_suffix('E')?.to_ascii_uppercase();
-    let name = name.strip_prefix("TCMALLOC_").or(name.strip_prefix("MALLOC_"))?;
+    let name = name
+        .strip_prefix("TCMALLOC_")
+        .or(name.strip_prefix("MALLOC_"))?;
     let is_known = VARIABLES.iter().any(|(known, _)| *known == name);
     is_known.then(|| (kind, format!("TCMALLOC_{name}")))
 }

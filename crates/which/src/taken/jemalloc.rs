@@ -57,7 +57,9 @@ pub fn compiled_in(object: &Mapped) -> Option<String> {
     let pointer = super::word(&object.at(symbol.address(), 8)?, 0).filter(|it| *it != 0)?;
     // It may end just before a page that is not there.
     let sizes = [LONGEST, 256, 32];
-    let bytes = sizes.iter().find_map(|size| object.memory.bytes(pointer, *size))?;
+    let bytes = sizes
+        .iter()
+        .find_map(|size| object.memory.bytes(pointer, *size))?;
     let end = bytes.iter().position(|byte| *byte == 0)?;
     let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
     (!text.is_empty()).then_some(text)

@@ -93,7 +93,8 @@ impl Mapped<'_, '_> {
         const LONGEST: usize = 64;
         let bytes = self.memory.bytes(address, LONGEST)?;
         let end = bytes.iter().position(|byte| *byte == 0)?;
-        let is_part = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+        let is_part =
+            |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
         let name = &bytes[..end];
         (end > 0 && name.iter().all(is_part)).then(|| String::from_utf8_lossy(name).into_owned())
     }

@@ -80,7 +80,8 @@ pub struct Mapped<'m, 'a> {
 impl Mapped<'_, '_> {
     /// What is at an address of the file, in the process.
     fn at(&self, address: u64, count: usize) -> Option<Vec<u8>> {
-        self.memory.bytes(self.moved_by.wrapping_add(address), count)
+        self.memory
+            .bytes(self.moved_by.wrapping_add(address), count)
     }
 
     /// The bytes of each of its mappings, with the address of the first.

@@ -2,9 +2,7 @@
 //! allocators it contains.
 
 use super::Recognised;
-use super::evidence::{
-    GPERFTOOLS, JEMALLOC, MIMALLOC, NAMES, RPMALLOC, STRINGS, defined_names,
-};
+use super::evidence::{GPERFTOOLS, JEMALLOC, MIMALLOC, NAMES, RPMALLOC, STRINGS, defined_names};
 use memchr::memmem;
 use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};

@@ -14,3 +14,4 @@ mod try_inputs;
 mod try_server;
 mod try_values;
 mod try_variants;
+mod which;
