@@ -165,7 +165,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             // A line each.
             AnswerFormat::Json => print(serde_json::to_string(&watched)? + "\n")?,
             AnswerFormat::Text => {
-                let words = report::held(&watched.memory, watched.threads);
+                let words = report::held(&watched.memory.resident, watched.threads);
                 print(format!(
                     "+{:.0} s: {words}\n",
                     began.elapsed().as_secs_f64()

@@ -4,6 +4,7 @@ use crate::given::Given;
 use crate::held::Held;
 use crate::look::Look;
 use crate::serving::{How, Serving, Whom};
+use heapmark_core::execute::resident::Resident;
 use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, cut};
@@ -58,9 +59,8 @@ fn of_group(group: &[&Look]) -> Vec<Block> {
     }
     let mut held: Vec<Note> = vec![held_words(look).into(), cpus(look).into()];
     let Held {
-        mappings,
+        resident: Resident { mappings, .. },
         most_mappings,
-        ..
     } = look.memory;
     if mappings as f64 > most_mappings as f64 * MANY {
         let words = format!(
@@ -159,17 +159,18 @@ fn settings(all: &[Given]) -> Sheet {
 }
 
 fn held_words(look: &Look) -> String {
-    let words = held(&look.memory, look.threads);
+    let words = held(&look.memory.resident, look.threads);
     format!("holds {words} of {}", grouped(look.memory.most_mappings))
 }
 
 /// What a process holds, in a line.
-pub fn held(held: &Held, threads: u64) -> String {
+pub fn held(held: &Resident, threads: u64) -> String {
     let part = |name: &str, size: u64| match size {
         0 => String::new(),
         size => format!(", {name} {}", bytes(size as f64)),
     };
     let kinds = [
+        part("of that in arenas of threads", held.arena_bytes),
         part("stacks", held.stack_bytes),
         part("files", held.file_bytes),
         part("shared memory", held.shared_bytes),

@@ -12,6 +12,7 @@ use super::reached::{
     ReachFile,
 };
 use super::server::Drive;
+use super::server::drain::Drain;
 use super::{CommandRunner, SERVED_BY, Tools};
 use crate::build::command::recognise;
 use crate::build::find_library;
@@ -100,10 +101,11 @@ impl CommandRunner<'_> {
         let mut launch = self.launch(&["inherit", "held"], variables)?;
         launch.command.stdout(nowhere()?).stderr(nowhere()?);
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
-        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
+        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER)) + self.drained_for();
         let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
         if let Some(drive) = &mut drive {
             drive.reach = counts;
+            drive.drain = counts.and_then(|_| self.drain(true));
         }
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let found = search(launch.command, libraries, limit, self.stop, &mut look)?;
@@ -226,6 +228,8 @@ impl CommandRunner<'_> {
                     let live_bytes = drive.used.live_bytes;
                     let figure = live_bytes.map(|bytes| (END_LIVE.to_owned(), bytes as f64));
                     measurement.figures.extend(figure);
+                    let drained = drive.drain.map(Drain::figures).unwrap_or_default();
+                    measurement.figures.extend(drained);
                 }
                 None => add_end(measurement, &reach, &found),
             }
