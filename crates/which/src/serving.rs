@@ -308,7 +308,8 @@ fn global(bindings: &[Binding]) -> Option<(String, String)> {
     })?;
     let votes = votes.get(file).copied().unwrap_or(0);
     let bound = bindings.iter().filter(|it| !it.to.is_empty()).count();
-    let words = format!("{votes} of {bound} objects whose calls of malloc are bound call it");
+    let words =
+        format!("read in its memory: calls of malloc lead there from {votes} of {bound} objects");
     Some((file.to_owned(), words))
 }
 

@@ -58,7 +58,7 @@ pub enum Growth {
     Kept,
     /// Freed memory, most of it in huge pages.
     HugePages,
-    /// Freed memory, most of it in arenas of threads that live.
+    /// Freed memory, most of it in arenas that threads have used.
     Threads,
     /// Files and shared memory.
     Files,
@@ -171,7 +171,7 @@ fn growth(before: &Moment, after: &[Moment], half_live: Option<f64>) -> Growth {
     if last.huge_bytes - before.huge_bytes >= freed * MOST {
         return Growth::HugePages;
     }
-    if last.arena_bytes - before.arena_bytes >= freed * MOST && last.threads > 1.0 {
+    if last.arena_bytes - before.arena_bytes >= freed * MOST {
         return Growth::Threads;
     }
     Growth::Kept

@@ -2,6 +2,7 @@
 
 use super::document::{Cell, Sheet};
 use super::sheet::SheetOf;
+use super::text::count;
 use super::units;
 use crate::analyse::{Analysis, Drained, Growth, Moment};
 use crate::metric::Unit;
@@ -25,7 +26,7 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     for (place, moment) in first.after.iter().enumerate() {
         let title = match place {
             0 => "at end".to_owned(),
-            _ => format!("+{} s", units::digits(moment.after_s)),
+            _ => format!("+{} s", moment.after_s),
         };
         table.add(title, move |it: &Drained| {
             it.after.get(place).map(|it| size(it.rss_bytes))
@@ -80,7 +81,7 @@ fn sentence(it: &Drained) -> String {
     };
     let mib = units::bytes;
     let grown = mib((end.rss_bytes - it.before.rss_bytes).max(0.0));
-    let after = format!("{} s after the load", units::digits(end.after_s));
+    let after = format!("{} s after the load", end.after_s);
     let live = |moment: &Moment| moment.live_bytes.map_or("an unknown amount".into(), mib);
     let (before, now) = (live(&it.before), live(end));
     let words = match it.growth {
@@ -93,8 +94,8 @@ fn sentence(it: &Drained) -> String {
             "data: {now} are live {after}, {before} before it, and that did not grow in the second half of the load"
         ),
         Growth::Kept => format!(
-            "kept: {grown} more are resident {after} than before it, and live memory went to {now}: the rest is freed memory that the \
-             allocator keeps"
+            "kept: {grown} more are resident {after} than before it, with {now} of blocks live: the rest is freed memory that the \
+             allocator keeps, or what the program maps itself"
         ),
         Growth::HugePages => format!(
             "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp never,machine shows whether they \
@@ -102,10 +103,10 @@ fn sentence(it: &Drained) -> String {
             mib(end.huge_bytes - it.before.huge_bytes)
         ),
         Growth::Threads => format!(
-            "threads keep: of {grown} that stay {after}, {} are in arenas of its {} threads, with {now} live: MALLOC_ARENA_MAX bounds \
-             them",
+            "threads keep: of {grown} that stay {after}, {} are in the arenas that threads have used ({} live now), with {now} of \
+             blocks live: MALLOC_ARENA_MAX bounds them",
             mib(end.arena_bytes - it.before.arena_bytes),
-            units::digits(end.threads)
+            count(end.threads, "thread")
         ),
         Growth::Files => format!(
             "files: of {grown} that stay {after}, {} are mapped files and shared memory, which no allocator serves",

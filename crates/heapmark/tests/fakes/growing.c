@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BLOCKS = 2000, BLOCK = 1000, THREADS = 4, HUGE = 2 << 20 };
+enum { BLOCKS = 40000, BLOCK = 1000, THREADS = 4, HUGE = 2 << 20 };
 
 static char *taken(size_t size) {
     char *block = malloc(size);
@@ -31,10 +31,10 @@ static pthread_barrier_t both;
 /* The same in the arena of a thread that lives on. */
 static void *work(void *nothing) {
     char *volatile first = taken(BLOCK);
-    char **all = malloc(20 * BLOCKS * sizeof *all);
-    for (int i = 0; i < 20 * BLOCKS; i++) all[i] = taken(BLOCK);
+    char **all = malloc(BLOCKS * sizeof *all);
+    for (int i = 0; i < BLOCKS; i++) all[i] = taken(BLOCK);
     taken(BLOCK);
-    for (int i = 0; i < 20 * BLOCKS; i++) free(all[i]);
+    for (int i = 0; i < BLOCKS; i++) free(all[i]);
     free(all);
     first[0] = 2;
     pthread_barrier_wait(&both);

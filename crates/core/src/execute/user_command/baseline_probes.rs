@@ -62,7 +62,7 @@ impl CommandRunner<'_> {
         }
         // A variant as it is built is not reached by any allocator, and need not be.
         match self.subject.allocator.source {
-            Source::AsCalled => Ok(()),
+            Source::AsCalled => self.counted_after_load(measurement, plain),
             _ if !is_first => Ok(()),
             _ => self.searched(measurement, plain),
         }
@@ -246,6 +246,30 @@ impl CommandRunner<'_> {
             told.into_iter()
                 .filter_map(|(name, words)| Some((name.to_string(), words?))),
         );
+        Ok(())
+    }
+
+    /// Runs one process of a server in which glibc serves and what is live is counted, before its load and after it.
+    fn counted_after_load(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+        if self.drained_for().is_zero() {
+            return Ok(());
+        }
+        self.prepare()?;
+        let counts = ReachFile::new()?;
+        let variables = self.below(&self.tools.reach, &libc()?, counts.variable());
+        let nothing = Path::new("/none");
+        let libraries = Preloaded {
+            witness: nothing,
+            serves: nothing,
+            counts: false,
+        };
+        let (_, drive) = self.traced(&variables, libraries, plain, Some(&counts))?;
+        if let Some(mut drive) = drive
+            && drive.fault(None).is_none()
+        {
+            let drained = drive.drain.take().map(Drain::figures);
+            measurement.figures.extend(drained.into_iter().flatten());
+        }
         Ok(())
     }
 
