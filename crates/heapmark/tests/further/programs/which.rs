@@ -553,13 +553,11 @@ fn the_reader_of_mimallocs_variables_takes_the_values_that_mimalloc_takes() {
 
 #[test]
 fn the_reader_of_tunables_takes_the_values_that_the_dynamic_linker_takes() {
-    let linker = fs::read_dir("/lib64")
+    let mut linkers = fs::read_dir("/lib64")
         .unwrap()
         .flatten()
         .map(|it| it.path());
-    let linker = linker
-        .filter(|it| it.to_string_lossy().contains("ld-linux"))
-        .next();
+    let linker = linkers.find(|it| it.to_string_lossy().contains("ld-linux"));
     let Some(linker) = linker else {
         return;
     };
