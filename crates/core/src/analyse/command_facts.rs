@@ -1,6 +1,7 @@
 //! Facts about a user's command beside its rows: its time in malloc and free, and how much of it an
 //! allocator reaches.
 
+use super::drained::Drained;
 use super::interaction::Interaction;
 use crate::plan::OwnValue;
 use serde::Serialize;
@@ -45,6 +46,9 @@ pub struct CommandFacts {
     pub end_live_bytes: Option<f64>,
     /// That process, if there are several.
     pub end_of: Option<String>,
+    /// What each row's server held after its load, if it was watched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drained: Vec<Drained>,
     /// What is not known of the end.
     pub end_unknown: Option<String>,
     /// Objects that take memory past any preloaded allocator, and how.

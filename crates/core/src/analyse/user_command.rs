@@ -1,6 +1,7 @@
 //! What the check of a command's baseline, and its rows, say of the command. Must not judge.
 
 use super::command_facts::{CommandFacts, ReachedMemory};
+use super::drained::drained;
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::table::TableRow;
@@ -59,6 +60,8 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         end_live_bytes: figure(END_LIVE),
         end_of: told(END_OF),
         end_unknown: told(END_UNKNOWN),
+        drained: (command.client.as_ref().and_then(|client| client.drain()))
+            .map_or_else(Vec::new, |length| drained(table, length)),
         beyond: told(BEYOND),
         mixed: told(MIXED),
         other_sizes: figure(OTHER_SIZES),

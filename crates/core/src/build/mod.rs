@@ -54,7 +54,7 @@ pub use paths::{in_path, trusted_path};
 pub use program::Executable;
 pub use state::State;
 pub use system::find as find_library;
-pub use system::{libc_version, package_version};
+pub use system::{libc_version, owner as package_of, package_version};
 pub use toolchain::not_taken;
 pub use trace_pack::trace_of_pack;
 pub use user::{library as library_of_file, rejoined, user};

@@ -11,6 +11,7 @@ use super::{Exit, catalog, piped_input, say, usage};
 use crate::build;
 use crate::build::command::{self, Linked, Recognised};
 use crate::catalog::allocators::is_name;
+use crate::catalog::time::{SECONDS, between};
 use crate::catalog::{Allocator, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
@@ -23,6 +24,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether
 /// that matters
@@ -82,6 +84,9 @@ pub struct TryArgs {
     /// Port on this machine, or path of a Unix socket, that answers when the server is ready
     #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
+    /// Watch the memory of each row's server for this long after the client: what stays, and why
+    #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns", "limit"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
+    drain: Option<Duration>,
 }
 
 impl TryArgs {
@@ -316,9 +321,18 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         check_output: args.check_output,
         expect_exit: args.expect_exit,
         tree_may_differ: args.tree_may_differ,
-        client: client.map(|command| Client { command, ready }),
+        client: client.map(|command| Client {
+            command,
+            ready,
+            drain_ns: args.drain.map(|drain| drain.as_nanos() as u64),
+        }),
         ..UserCommand::default()
     })
+}
+
+fn drain(text: &str) -> Result<Duration, String> {
+    let (least, most) = (Duration::from_secs(1), Duration::from_secs(3600));
+    between(text, SECONDS, least, most)
 }
 
 /// `6379`, or a path, which has a slash.

@@ -40,6 +40,8 @@ pub mod reach;
 pub mod report;
 #[doc(hidden)]
 pub mod report_lines;
+#[doc(hidden)]
+pub mod resident;
 mod stdout_program;
 #[doc(hidden)]
 pub mod tree;

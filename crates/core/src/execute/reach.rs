@@ -10,6 +10,7 @@ use object::read::elf::{Dynamic, ElfFile64, ProgramHeader};
 use object::{Object as _, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -77,20 +78,44 @@ struct ElfObject {
     malloc: Option<u64>,
     /// Whether it calls its own malloc, whatever others define.
     is_symbolic: bool,
+    /// Whether it is the dynamic linker or libc, the ground that all stand on.
+    is_ground: bool,
     inside: BTreeSet<&'static str>,
     /// The address of its first byte, as in the file.
     first: u64,
 }
 
-/// One line of `/proc/PID/maps`.
-struct Mapping<'a> {
-    start: u64,
-    end: u64,
-    offset: u64,
-    file: &'a str,
+/// Where the dynamic linker has bound an object's calls for memory.
+pub struct Binding {
+    /// The object's file.
+    pub object: String,
+    /// Whether it defines a malloc for others.
+    pub defines_malloc: bool,
+    /// Whether it calls for memory by way of the dynamic linker.
+    pub calls: bool,
+    /// Files that define a malloc; its own if that serves it. Calls that were never made may lead nowhere yet.
+    pub to: BTreeSet<String>,
+    /// Allocators that it contains under names of their own.
+    pub inside: BTreeSet<&'static str>,
+    is_symbolic: bool,
+    is_ground: bool,
 }
 
-fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
+/// One line of `/proc/PID/maps`.
+#[derive(Debug)]
+pub struct Mapping<'a> {
+    /// The first byte.
+    pub start: u64,
+    /// The byte behind the last one.
+    pub end: u64,
+    /// Of the first byte, in the file.
+    pub offset: u64,
+    /// Path, name in brackets, or empty; ` (deleted)` at the end if the file is no longer there.
+    pub file: &'a str,
+}
+
+/// The lines of `/proc/PID/maps`.
+pub fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     maps.lines().filter_map(move |line| {
         let mut words = line.splitn(6, ' ');
@@ -105,44 +130,75 @@ fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
     })
 }
 
+impl Mapping<'_> {
+    /// The content of its file, as the process sees it.
+    pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
+        match self.file.strip_suffix(" (deleted)") {
+            Some(_) => fs::read(format!(
+                "/proc/{pid}/map_files/{:x}-{:x}",
+                self.start, self.end
+            )),
+            None => fs::read(format!("/proc/{pid}/root{}", self.file)),
+        }
+    }
+}
+
 impl Reader {
     /// The objects of a process that take memory past the preloaded library that serves. Nothing of
     /// a process that is gone, or that may not be read.
     pub fn beyond(&mut self, pid: i32, preloaded: &Path) -> Vec<Beyond> {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
+        let is_ours = |file: &str| Path::new(file) == preloaded;
+        let Ok(objects) = self.bindings(pid) else {
             return Vec::new();
         };
-        let all: Vec<Mapping> = mappings(&maps).collect();
-        let is_ours = |file: &str| Path::new(file) == preloaded;
         // Where it is not loaded, or the program itself comes before it, it serves no object.
         let program = program(pid).unwrap_or_default();
-        let serves = |object: Rc<ElfObject>| object.malloc.is_some();
-        let comes_first = self
-            .object(pid, &program.to_string_lossy())
-            .is_some_and(serves);
-        if comes_first || !all.iter().any(|it| is_ours(it.file)) {
+        let is_first = |it: &Binding| Path::new(&it.object) == program && it.defines_malloc;
+        if objects.iter().any(is_first) || !objects.iter().any(|it| is_ours(&it.object)) {
             return Vec::new();
         }
         let mut found = BTreeSet::new();
-        let firsts = all
-            .iter()
-            .filter(|it| it.offset == 0 && it.file.starts_with('/') && !is_ours(it.file));
-        for first in firsts {
-            let Some(object) = self.object(pid, first.file) else {
+        for it in objects {
+            if it.is_ground || is_ours(&it.object) {
                 continue;
-            };
+            }
             let name = |how| Beyond {
-                object: first.file.to_owned(),
+                object: it.object.clone(),
                 how,
             };
-            let own = || name(How::Inside("a malloc of its own".into()));
-            if object.malloc.is_none() {
-                let inside = object.inside.iter().map(|it| How::Inside((*it).to_owned()));
+            if !it.defines_malloc {
+                let inside = it.inside.iter().map(|it| How::Inside((*it).to_owned()));
                 found.extend(inside.map(name));
-            } else if object.is_symbolic {
-                found.insert(own());
+            } else if it.is_symbolic || it.to.contains(&it.object) {
+                found.insert(name(How::Inside("a malloc of its own".into())));
             }
+            let others = it.to.iter().filter(|to| !is_ours(to) && **to != it.object);
+            found.extend(others.map(|to| name(How::Bound(to.clone()))));
+        }
+        found.into_iter().collect()
+    }
+
+    /// Where the calls for memory of each object lead. Fails if the process has ended or its memory may not
+    /// be read.
+    pub fn bindings(&mut self, pid: i32) -> io::Result<Vec<Binding>> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let memory = File::open(format!("/proc/{pid}/mem"))?;
+        let all: Vec<Mapping> = mappings(&maps).collect();
+        let is_object = |it: &&Mapping| it.offset == 0 && it.file.starts_with('/');
+        let mut found = Vec::new();
+        for first in all.iter().filter(is_object) {
+            let Some(object) = self.object(pid, first) else {
+                continue;
+            };
+            let mut binding = Binding {
+                object: first.file.to_owned(),
+                defines_malloc: object.malloc.is_some(),
+                calls: !object.slots.is_empty(),
+                to: BTreeSet::new(),
+                inside: object.inside.clone(),
+                is_symbolic: object.is_symbolic,
+                is_ground: object.is_ground,
+            };
             let moved_by = first.start.wrapping_sub(object.first);
             for slot in &object.slots {
                 let mut address = [0; 8];
@@ -151,34 +207,33 @@ impl Reader {
                     continue;
                 }
                 let address = u64::from_ne_bytes(address);
-                if object.malloc == Some(address.wrapping_sub(moved_by)) {
-                    found.insert(own());
-                }
                 let holds = |it: &&Mapping| (it.start..it.end).contains(&address);
                 let Some(owner) = all.iter().find(holds) else {
                     continue;
                 };
                 // Before the first call it leads back into the object, and a program may stand for
                 // a function whose address it takes.
-                if owner.file.starts_with('/')
-                    && !is_ours(owner.file)
+                let is_own = object.malloc == Some(address.wrapping_sub(moved_by));
+                let serves = |object: Rc<ElfObject>| object.malloc.is_some();
+                let is_other = owner.file.starts_with('/')
                     && owner.file != first.file
-                    && self.object(pid, owner.file).is_some_and(serves)
-                {
-                    found.insert(name(How::Bound(owner.file.to_owned())));
+                    && self.object(pid, owner).is_some_and(serves);
+                if is_own || is_other {
+                    binding.to.insert(owner.file.to_owned());
                 }
             }
+            found.push(binding);
         }
-        found.into_iter().collect()
+        Ok(found)
     }
 
     /// What the file says, as the process sees it.
-    fn object(&mut self, pid: i32, file: &str) -> Option<Rc<ElfObject>> {
+    fn object(&mut self, pid: i32, mapping: &Mapping) -> Option<Rc<ElfObject>> {
         let read = || {
-            let data = fs::read(format!("/proc/{pid}/root{file}")).ok()?;
-            ElfObject::of(file, &data).map(Rc::new)
+            let data = mapping.data(pid).ok()?;
+            ElfObject::of(mapping.file, &data).map(Rc::new)
         };
-        let known = self.files.entry(file.to_owned());
+        let known = self.files.entry(mapping.file.to_owned());
         known.or_insert_with(read).clone()
     }
 }
@@ -210,13 +265,11 @@ impl ElfObject {
             };
             table.iter().any(says)
         });
-        // The dynamic linker and libc are the ground that all stand on.
-        if name.starts_with("ld-") || name.starts_with("libc.so") {
-            object.is_symbolic = false;
-            return Some(object);
+        object.is_ground = name.starts_with("ld-") || name.starts_with("libc.so");
+        if !object.is_ground {
+            object.inside = allocators_inside(&elf, data);
+            object.inside.extend(own_malloc(&elf));
         }
-        object.inside = allocators_inside(&elf, data);
-        object.inside.extend(own_malloc(&elf));
         for (address, relocation) in elf.dynamic_relocations().into_iter().flatten() {
             let RelocationTarget::Symbol(index) = relocation.target() else {
                 continue;

@@ -115,6 +115,9 @@ pub struct Client {
     /// Where the server answers.
     #[serde(flatten)]
     pub ready: Ready,
+    /// How long the server of a check is watched after it, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_ns: Option<u64>,
 }
 
 /// Where a server answers, on this machine.
@@ -223,6 +226,11 @@ impl CommandVariant {
 }
 
 impl Client {
+    /// How long the server of a check is watched after it, if that was asked for.
+    pub fn drain(&self) -> Option<std::time::Duration> {
+        self.drain_ns.map(std::time::Duration::from_nanos)
+    }
+
     /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)

@@ -7,7 +7,7 @@ use super::matrix::matrix;
 use super::real_programs::programs;
 use super::run::{self, failures};
 use super::text::count;
-use super::{memory_answer, timed, user_command};
+use super::{drained, memory_answer, timed, user_command};
 use crate::analyse::Analysis;
 use crate::store::RunFile;
 
@@ -52,6 +52,7 @@ fn tried(analysis: &Analysis) -> Option<Vec<Block>> {
         [table].into_iter().chain(user_command::crossed(case))
     };
     let mut sheets: Vec<Sheet> = cases.flat_map(both).collect();
+    sheets.extend(drained::sheets(analysis));
     sheets.last_mut()?.remark(doubts(analysis));
     Some(sheets.into_iter().map(Block::Sheet).collect())
 }

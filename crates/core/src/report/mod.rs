@@ -10,6 +10,7 @@ mod csv;
 #[doc(hidden)]
 pub mod document;
 mod doubts;
+mod drained;
 mod factor;
 #[doc(hidden)]
 pub mod first_screen;

@@ -6,7 +6,7 @@ use super::render;
 use super::screen::Screen;
 use super::text::enclosed;
 use super::{
-    conclusion, count, doubts, footprint, hardening, latency, legend, limit, sheet, timed,
+    conclusion, count, doubts, drained, footprint, hardening, latency, legend, limit, sheet, timed,
 };
 use crate::analyse::{Analysis, Conclusion, Failure};
 use crate::execute::last_useful_line;
@@ -37,6 +37,7 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     timed::sheets(analysis)
         .into_iter()
+        .chain(drained::sheets(analysis))
         .chain(latency::sheets(analysis))
         .chain(count::sheets(analysis))
         .chain(footprint::sheets(analysis))

@@ -6,7 +6,7 @@ use crate::cmd::{
     Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch, noise, open,
     refuse_few_files, replay, run, selftest, show, try_command,
 };
-use crate::{check, claims, history, pool};
+use crate::{check, claims, history, pool, which};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ enum Command {
     #[command(name = "try")]
     Trial(Box<try_command::TryArgs>),
     Replay(Box<replay::ReplayArgs>),
+    Which(which::WhichArgs),
     Doctor(doctor::DoctorArgs),
     List(list::ListArgs),
     Build(build::BuildArgs),
@@ -76,6 +77,7 @@ pub fn run() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Trial(args) => try_command::run(*args),
         Command::Replay(args) => replay::run(*args),
+        Command::Which(args) => which::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::List(args) => list::run(args),
         Command::Build(args) => build::run(args),

@@ -4,8 +4,9 @@ use crate::cmd::EXIT_CODES;
 use clap::Command;
 
 /// The commands as a newcomer meets them.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["run", "try", "check"]),
+    ("A running service", &["which"]),
     ("Your program's allocations", &["record", "replay", "trace"]),
     (
         "Results",
@@ -29,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 34] = [
+const EXAMPLES: [(&str, &[&str]); 35] = [
     (
         "run",
         &[
@@ -53,6 +54,14 @@ const EXAMPLES: [(&str, &[&str]); 34] = [
             "heapmark check                                # what a program may rely on, of each allocator",
             "heapmark check -a jemalloc --only alignment",
             "heapmark check --program calloc-overflow      # as a C program of its own",
+        ],
+    ),
+    (
+        "which",
+        &[
+            "heapmark which 4711                           # which allocator, which settings, what it holds",
+            "heapmark which --expect jemalloc -- ./server  # exit code 3 if another one serves it",
+            "heapmark which --watch 10s 4711               # a line each ten seconds",
         ],
     ),
     (

@@ -1,25 +1,27 @@
 //! What a program's file shows to serve its memory, for programs that nothing can be preloaded into and
 //! for builds that differ by their allocator: names of symbols, strings that stripping leaves, versions.
 
+use crate::catalog::joined;
 use memchr::memmem;
 use object::elf::PT_INTERP;
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 /// A symbol of this name is that allocator's.
-const NAMES: [(&str, &str); 14] = [
+pub(super) const NAMES: [(&str, &str); 14] = [
     ("_rjem_malloc", JEMALLOC),
     ("_rjem_mallocx", JEMALLOC),
     ("je_malloc", JEMALLOC),
     ("mallocx", JEMALLOC),
-    ("mi_malloc", "mimalloc"),
-    ("mi_malloc_aligned", "mimalloc"),
-    ("mi_heap_malloc", "mimalloc"),
+    ("mi_malloc", MIMALLOC),
+    ("mi_malloc_aligned", MIMALLOC),
+    ("mi_heap_malloc", MIMALLOC),
     ("sn_rust_alloc", "snmalloc"),
-    ("tc_malloc", "gperftools"),
+    ("tc_malloc", GPERFTOOLS),
     ("TCMallocInternalMalloc", "tcmalloc"),
-    ("rpmalloc", "rpmalloc"),
+    ("rpmalloc", RPMALLOC),
     ("dlmalloc", "dlmalloc"),
     ("__malloc_context", MUSL),
     ("__libc_malloc_impl", MUSL),
@@ -31,21 +33,51 @@ const PARTS: [(&str, &str); 3] = [
     ("5scudo", "scudo"),
 ];
 /// Strings that remain in a program that is stripped of symbols.
-const STRINGS: [(&str, &str); 4] = [
+pub(super) const STRINGS: [(&str, &str); 4] = [
     ("<jemalloc>", JEMALLOC),
-    ("mimalloc: ", "mimalloc"),
+    ("mimalloc: ", MIMALLOC),
     ("malloc(): corrupted top size", GLIBC),
     // The first of musl's words for an errno.
     ("No error information\0Illegal byte sequence\0", MUSL),
 ];
-const JEMALLOC: &str = "jemalloc";
+pub(super) const JEMALLOC: &str = "jemalloc";
+pub(super) const MIMALLOC: &str = "mimalloc";
+pub(super) const GPERFTOOLS: &str = "gperftools";
+pub(super) const RPMALLOC: &str = "rpmalloc";
 const GLIBC: &str = "glibc";
 const MUSL: &str = "musl";
-const GO: &str = "Go's own allocator";
+/// What [`Evidence::allocator`] calls that of Go.
+pub const GO: &str = "Go's own allocator";
 
-/// What serves the memory of a program by its file: `mimalloc (its symbol mi_malloc)`. Of a dynamically linked one only
-/// what is inside of it beside its libraries. Empty if nothing shows; then says whether the file was stripped.
-pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
+/// What a file shows of an allocator that is in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// `jemalloc`; a C library by its name.
+    pub allocator: &'static str,
+    /// As the file has it.
+    pub version: Option<String>,
+    /// `its symbol mi_malloc`; empty if the version says it.
+    pub sign: String,
+}
+
+impl Display for Evidence {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let signs = self.version.iter().map(String::as_str);
+        let signs = signs.chain(Some(&*self.sign).filter(|sign| !sign.is_empty()));
+        write!(f, "{} ({})", self.allocator, joined(signs, ", "))
+    }
+}
+
+impl Evidence {
+    /// Whether that is the malloc of a C library.
+    pub fn is_of_libc(&self) -> bool {
+        [GLIBC, MUSL].contains(&self.allocator)
+    }
+}
+
+/// Which allocators a file contains, by name. Of a C library that is linked to an allocator, only the
+/// allocator.
+pub fn evidence(data: &[u8]) -> Vec<Evidence> {
     let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
         return Vec::new();
     };
@@ -55,12 +87,7 @@ pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
         let text = text.split('\0').next().unwrap_or_default().trim();
         found.insert(allocator, format!("its string {text:?}"));
     }
-    let mut is_stripped = true;
-    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
-        let Some(name) = symbol.name().ok().filter(|_| symbol.is_definition()) else {
-            continue;
-        };
-        is_stripped = false;
+    for name in defined_names(&elf) {
         let own = NAMES.iter().find(|(known, _)| *known == name);
         let part = || PARTS.iter().find(|(known, _)| name.contains(known));
         if let Some((known, allocator)) = own.or_else(part) {
@@ -76,34 +103,62 @@ pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
     {
         found.remove(MUSL);
     }
-    if let Some(section) = elf.section_by_name(".go.buildinfo") {
-        let version = section.data().ok().and_then(go_version);
-        found.insert(GO, version.unwrap_or("its .go.buildinfo".into()));
-    }
-    let is_dynamic = || {
-        let headers = elf.elf_header().program_headers(elf.endian(), data).ok()?;
-        let mut headers = headers.iter();
-        headers.find(|header| header.p_type(elf.endian()) == PT_INTERP)
+    let version = |allocator: &str| match allocator {
+        JEMALLOC => jemalloc_version(data),
+        GLIBC => numbers_behind(data, b"stable release version "),
+        GPERFTOOLS => numbers_behind(data, b"gperftools "),
+        _ => None,
     };
-    if is_dynamic().is_some() {
-        found.remove(GLIBC);
-        found.remove(MUSL);
+    let named = found.into_iter().map(|(allocator, sign)| Evidence {
+        allocator,
+        version: version(allocator),
+        sign,
+    });
+    let go = elf.section_by_name(".go.buildinfo").map(|section| {
+        let version = section.data().ok().and_then(go_version);
+        Evidence {
+            allocator: GO,
+            sign: match version {
+                Some(_) => String::new(),
+                None => "its .go.buildinfo".into(),
+            },
+            version,
+        }
+    });
+    named.chain(go).collect()
+}
+
+/// What serves the memory of a program by its file: `mimalloc (its symbol mi_malloc)`. Of a dynamically linked one only
+/// what is inside of it beside its libraries. Empty if nothing shows; then says whether the file was stripped.
+pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
+    let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
+        return Vec::new();
+    };
+    let mut found = evidence(data);
+    if is_dynamic(&elf, data) {
+        found.retain(|it| !it.is_of_libc());
     } else if found.is_empty() {
-        return vec![match is_stripped {
-            true => "stripped: not known".into(),
-            false => "not known by its symbols".into(),
+        return vec![match defined_names(&elf).next() {
+            None => "stripped: not known".into(),
+            Some(_) => "not known by its symbols".into(),
         }];
     }
-    if let (Some(evidence), Some(version)) = (found.get_mut(JEMALLOC), jemalloc_version(data)) {
-        *evidence = format!("{version}, {evidence}");
-    }
-    if let (Some(evidence), Some(version)) = (found.get_mut(GLIBC), glibc_version(data)) {
-        *evidence = format!("{version}, {evidence}");
-    }
-    let words = found.iter();
-    words
-        .map(|(allocator, evidence)| format!("{allocator} ({evidence})"))
-        .collect()
+    found.iter().map(Evidence::to_string).collect()
+}
+
+/// Whether a dynamic linker loads it.
+pub fn is_dynamic(elf: &ElfFile64, data: &[u8]) -> bool {
+    let headers = elf.elf_header().program_headers(elf.endian(), data);
+    let mut headers = headers.unwrap_or_default().iter();
+    headers.any(|header| header.p_type(elf.endian()) == PT_INTERP)
+}
+
+/// The names of what a file defines.
+pub(super) fn defined_names<'a>(elf: &'a ElfFile64<'a>) -> impl Iterator<Item = &'a str> {
+    let symbols = elf.symbols().chain(elf.dynamic_symbols());
+    symbols
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| symbol.name().ok())
 }
 
 /// `5.3.0` of `5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c`, jemalloc's own version.
@@ -120,11 +175,6 @@ fn jemalloc_version(data: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(&before[before.len() - length..]).ok()?;
     let (version, _) = text.split_once('-')?;
     (!version.is_empty()).then(|| version.to_owned())
-}
-
-/// `2.36` of `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
-fn glibc_version(data: &[u8]) -> Option<String> {
-    numbers_behind(data, b"stable release version ")
 }
 
 /// `go1.22.1`.
@@ -159,7 +209,8 @@ mod tests {
         );
         assert_eq!(jemalloc_version(b"-g54eaed"), None);
         let banner = b"GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.\n";
-        assert_eq!(glibc_version(banner).as_deref(), Some("2.36"));
+        let version = numbers_behind(banner, b"stable release version ");
+        assert_eq!(version.as_deref(), Some("2.36"));
         assert_eq!(
             go_version(b"\xff go\0go1.22.1\0").as_deref(),
             Some("go1.22.1")

@@ -2,22 +2,15 @@
 //! allocators it contains.
 
 use super::Recognised;
+use super::evidence::{GPERFTOOLS, JEMALLOC, MIMALLOC, NAMES, RPMALLOC, STRINGS, defined_names};
 use memchr::memmem;
 use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol, SymbolKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-/// A symbol of this name in a program indicates that allocator.
-const INSIDE: [(&str, &str); 6] = [
-    ("_rjem_malloc", "jemalloc"),
-    ("je_malloc", "jemalloc"),
-    ("mallocx", "jemalloc"),
-    ("mi_malloc", "mimalloc"),
-    ("tc_malloc", "tcmalloc"),
-    ("rpmalloc", "rpmalloc"),
-];
-/// Strings that remain in a program even if it is stripped of symbols.
-const STRINGS: [(&[u8], &str); 2] = [(b"<jemalloc>", "jemalloc"), (b"mimalloc: ", "mimalloc")];
+/// Allocators that take over a program's memory if it contains them. Others may serve a purpose of their own: dlmalloc
+/// is in libffi, for its closures.
+const HEEDED: [&str; 4] = [JEMALLOC, MIMALLOC, GPERFTOOLS, RPMALLOC];
 /// Sanitizer runtimes, which check memory and replace malloc.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
@@ -52,7 +45,7 @@ pub fn look(data: &[u8]) -> Recognised {
     };
     if interp
         .data(elf.endian(), data)
-        .is_ok_and(|name| contains(name, b"ld-musl"))
+        .is_ok_and(|name| memmem::find(name, b"ld-musl").is_some())
     {
         return silent("linked to musl: libraries for glibc cannot be preloaded into it".into());
     }
@@ -95,20 +88,14 @@ fn silent(why: String) -> Recognised {
 
 /// Allocators that an object contains under names of their own.
 pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str> {
-    let is_told = |name: &&str| INSIDE.iter().any(|(told, _)| told == name);
-    let names: BTreeSet<&str> = elf
-        .symbols()
-        .chain(elf.dynamic_symbols())
-        .filter(|symbol| symbol.is_definition())
-        .filter_map(|symbol| symbol.name().ok())
-        .filter(is_told)
-        .collect();
-    let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name));
-    let by_string = STRINGS.iter().filter(|(text, _)| contains(data, text));
-    by_name
-        .map(|(_, allocator)| *allocator)
-        .chain(by_string.map(|(_, allocator)| *allocator))
-        .collect()
+    let known: HashSet<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let names: BTreeSet<&str> = defined_names(elf).filter(|it| known.contains(it)).collect();
+    let by_name = NAMES.iter().filter(|(name, _)| names.contains(name));
+    let has_string = |text: &str| memmem::find(data, text.as_bytes()).is_some();
+    let heeded = STRINGS.iter().filter(|(_, it)| HEEDED.contains(it));
+    let by_string = heeded.filter(|(text, _)| has_string(text));
+    let found = by_name.chain(by_string).map(|(_, allocator)| *allocator);
+    found.filter(|it| HEEDED.contains(it)).collect()
 }
 
 /// A malloc that only the object itself sees, as `static` and hidden functions are.
@@ -124,9 +111,4 @@ pub fn own_malloc(elf: &ElfFile64) -> Option<&'static str> {
 
 fn made_for(what: String) -> Recognised {
     Recognised::refused(format!("made for {what}: no allocator here is"))
-}
-
-/// Programs have up to hundreds of megabytes.
-fn contains(data: &[u8], text: &[u8]) -> bool {
-    memmem::find(data, text).is_some()
 }

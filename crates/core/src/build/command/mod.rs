@@ -7,7 +7,7 @@ mod linked;
 mod linker;
 mod shim;
 
-pub use evidence::shown_to_serve;
+pub use evidence::{Evidence, GO, evidence, is_dynamic, shown_to_serve};
 pub use inside::{allocators_inside, own_malloc};
 pub use linked::{Linked, linked};
 pub use shim::Shim;

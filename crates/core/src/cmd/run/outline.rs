@@ -188,6 +188,8 @@ fn described(command: &UserCommand) -> String {
             .tree_may_differ
             .then(|| "it may execute other programs".into()),
         client.map(|client| format!("driven by {} at {}", client.line(), client.ready)),
+        (client.and_then(|client| client.drain()))
+            .map(|drain| format!("watched for {drain:?} after its load")),
     ];
     joined(words.into_iter().flatten(), "; ")
 }

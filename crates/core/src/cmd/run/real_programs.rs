@@ -251,6 +251,7 @@ fn command(
             Some(port) => Some(Client {
                 command: words(&program.client)?,
                 ready: Ready::Port(port),
+                drain_ns: None,
             }),
             None => None,
         },

@@ -12,6 +12,7 @@ use super::reached::{
     ReachFile,
 };
 use super::server::Drive;
+use super::server::drain::Drain;
 use super::{CommandRunner, SERVED_BY, Tools};
 use crate::build::command::recognise;
 use crate::build::find_library;
@@ -61,7 +62,7 @@ impl CommandRunner<'_> {
         }
         // A variant as it is built is not reached by any allocator, and need not be.
         match self.subject.allocator.source {
-            Source::AsCalled => Ok(()),
+            Source::AsCalled => self.counted_after_load(measurement, plain),
             _ if !is_first => Ok(()),
             _ => self.searched(measurement, plain),
         }
@@ -100,10 +101,11 @@ impl CommandRunner<'_> {
         let mut launch = self.launch(&["inherit", "held"], variables)?;
         launch.command.stdout(nowhere()?).stderr(nowhere()?);
         let wall = Duration::from_nanos(plain.end.launched.wall_ns);
-        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER));
+        let limit = LEAST_PATIENCE.max(wall.saturating_mul(SLOWER)) + self.drained_for();
         let mut drive = Drive::of(self, &launch.account, None, nowhere()?)?;
         if let Some(drive) = &mut drive {
             drive.reach = counts;
+            drive.drain = counts.and_then(|_| self.drain(true));
         }
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let found = search(launch.command, libraries, limit, self.stop, &mut look)?;
@@ -226,6 +228,8 @@ impl CommandRunner<'_> {
                     let live_bytes = drive.used.live_bytes;
                     let figure = live_bytes.map(|bytes| (END_LIVE.to_owned(), bytes as f64));
                     measurement.figures.extend(figure);
+                    let drained = drive.drain.map(Drain::figures).unwrap_or_default();
+                    measurement.figures.extend(drained);
                 }
                 None => add_end(measurement, &reach, &found),
             }
@@ -242,6 +246,30 @@ impl CommandRunner<'_> {
             told.into_iter()
                 .filter_map(|(name, words)| Some((name.to_string(), words?))),
         );
+        Ok(())
+    }
+
+    /// Runs one process of a server in which glibc serves and what is live is counted, before its load and after it.
+    fn counted_after_load(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
+        if self.drained_for().is_zero() {
+            return Ok(());
+        }
+        self.prepare()?;
+        let counts = ReachFile::new()?;
+        let variables = self.below(&self.tools.reach, &libc()?, counts.variable());
+        let nothing = Path::new("/none");
+        let libraries = Preloaded {
+            witness: nothing,
+            serves: nothing,
+            counts: false,
+        };
+        let (_, drive) = self.traced(&variables, libraries, plain, Some(&counts))?;
+        if let Some(mut drive) = drive
+            && drive.fault(None).is_none()
+        {
+            let drained = drive.drain.take().map(Drain::figures);
+            measurement.figures.extend(drained.into_iter().flatten());
+        }
         Ok(())
     }
 

@@ -46,6 +46,7 @@ pub use own_values::{VALUE_COST, unreadable};
 pub use reached::{
     ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
 };
+pub use server::drain;
 pub use tools::{TOOLS, Tool, named as tool_named};
 
 /// Note: the exit code that every process ends with, if not 0.
@@ -378,6 +379,8 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
     ];
     let told = told.map(|(name, value)| Some((name.to_owned(), value? as f64)));
     measurement.figures.extend(told.into_iter().flatten());
+    let drained = served.map(|served| served.drained.clone());
+    measurement.figures.extend(drained.into_iter().flatten());
     let left_behind = launched.left_behind;
     if left_behind > 0 {
         let notes = &mut measurement.notes;

@@ -8,6 +8,7 @@ use super::malloc_probe::{self, Witnessed};
 use super::output::{OutputReader, Printed, nowhere};
 use super::own_values::Before;
 use super::scheduling::Scheduling;
+use super::server::drain::Drain;
 use super::server::{Drive, Served};
 use crate::build::input::renew;
 use crate::catalog::settings;
@@ -234,6 +235,18 @@ impl CommandRunner<'_> {
         Ok(launch)
     }
 
+    /// What watches a server after its load, if that was asked for.
+    pub(super) fn drain(&self, counts: bool) -> Option<Drain> {
+        let length = self.command.client.as_ref()?.drain()?;
+        Some(Drain::new(length, counts))
+    }
+
+    /// How much longer a process may take that is watched after its load.
+    pub(super) fn drained_for(&self) -> Duration {
+        let client = self.command.client.as_ref();
+        client.and_then(|client| client.drain()).unwrap_or_default()
+    }
+
     /// Runs it below the launcher, with its client if it has one.
     pub(super) fn start(
         &self,
@@ -257,6 +270,9 @@ impl CommandRunner<'_> {
         let mut drive = Drive::of(self, &launch.account, times, of_client)?;
         if let Some(drive) = &mut drive {
             drive.rests = self.job.check && look.is_some();
+            if drive.rests {
+                drive.drain = self.drain(false);
+            }
         }
         let mut look = look.map(paced);
         // An error while trimming the file in memory occurs again when the rest is read, and is
@@ -271,7 +287,8 @@ impl CommandRunner<'_> {
                 .as_mut()
                 .map_or(next, |drive| next.min(drive.look(pid)))
         };
-        let end = launch.run(self.timeout, self.stop, Some(&mut looks))?;
+        let timeout = self.timeout + self.drained_for();
+        let end = launch.run(timeout, self.stop, Some(&mut looks))?;
         Ok(Ran {
             served: drive.map(|drive| drive.served(&end)),
             end,

@@ -29,7 +29,12 @@ impl Groups {
     /// The groups of a controller: `cpu`, `memory`. A controller that version 1 uses is not in
     /// version 2.
     pub fn of(root: &Root, controller: &str) -> Option<Groups> {
-        let lines = root.text("proc/self/cgroup")?;
+        Groups::of_process(root, "self", controller)
+    }
+
+    /// Those of another process, by its number.
+    pub fn of_process(root: &Root, process: &str, controller: &str) -> Option<Groups> {
+        let lines = root.text(&format!("proc/{process}/cgroup"))?;
         let has = |list: &str| list.split(',').any(|name| name == controller);
         let find = |wanted: &dyn Fn(&str) -> bool| {
             lines.lines().find_map(|line| {
@@ -145,6 +150,36 @@ impl Groups {
             .any(|file| !self.texts(root, file).is_empty())
     }
 
+    /// The group with the lowest limit, in CPUs. The outer `None`: it is not known whether there is a
+    /// limit.
+    pub fn cpu_limit(&self, root: &Root) -> Option<Option<(String, f64)>> {
+        let file = match self.version {
+            Version::Two => "cpu.max",
+            Version::One => "cpu.cfs_quota_us",
+        };
+        let limit = |(folder, text): (String, String)| {
+            let cpus = match self.version {
+                Version::Two => cpus_of_max(&text)?,
+                Version::One => {
+                    let period = root.number::<f64>(&format!("{folder}/cpu.cfs_period_us"))?;
+                    let quota: f64 = text.parse().ok()?;
+                    (quota >= 0.0).then_some(quota / period)
+                }
+            };
+            Some((folder, cpus))
+        };
+        let told: Vec<_> = self
+            .texts(root, file)
+            .into_iter()
+            .filter_map(limit)
+            .collect();
+        let known = !told.is_empty() || self.reach_the_root(root);
+        let limits = told
+            .into_iter()
+            .filter_map(|(folder, cpus)| Some((folder, cpus?)));
+        known.then(|| limits.min_by(|(_, a), (_, b)| a.total_cmp(b)))
+    }
+
     /// All throttling of this process, including by groups above. `None` if no group reports it.
     pub fn throttled(&self, root: &Root) -> Option<Throttled> {
         self.texts(root, "cpu.stat")
@@ -152,6 +187,17 @@ impl Groups {
             .filter_map(|(_, text)| Throttled::read(text))
             .reduce(Throttled::add)
     }
+}
+
+/// `max 100000` or `150000 100000`: time in each period, both in us. The inner `None` is no limit.
+fn cpus_of_max(text: &str) -> Option<Option<f64>> {
+    let (quota, period) = text.split_once(' ')?;
+    if quota == "max" {
+        return Some(None);
+    }
+    let quota: f64 = quota.parse().ok()?;
+    let period: f64 = period.parse().ok()?;
+    Some(Some(quota / period))
 }
 
 /// Files that limit memory: two of version 2, one of version 1.
@@ -345,5 +391,11 @@ mod tests {
                 total_ns: 10_000
             })
         );
+    }
+
+    #[test]
+    fn a_share_of_a_period_is_a_number_of_cpus() {
+        let found = ["max 100000", "150000 100000", "50000 100000", "nonsense"].map(cpus_of_max);
+        assert_eq!(found, [Some(None), Some(Some(1.5)), Some(Some(0.5)), None]);
     }
 }

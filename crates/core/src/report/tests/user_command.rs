@@ -382,6 +382,7 @@ fn of_a_server_the_time_in_malloc_is_a_share_of_its_own_cpu_time() {
     let client = Client {
         command: vec!["/usr/bin/ask".into()],
         ready: crate::plan::Ready::Port(7),
+        ..Client::default()
     };
     let Target::Command(command) = &mut lab.run.plan.cases[0].target else {
         panic!()

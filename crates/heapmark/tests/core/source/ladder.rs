@@ -21,16 +21,17 @@ const LADDER: [&[&str]; 10] = [
 ];
 
 /// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
-pub const HOST: [&str; 7] = [
-    "core", "check", "capture", "pool", "history", "claims", "heapmark",
+pub const HOST: [&str; 8] = [
+    "core", "check", "capture", "pool", "history", "which", "claims", "heapmark",
 ];
 
 /// Crates of features, each with the features that it may use.
-const FEATURES: [(&str, &[&str]); 5] = [
+const FEATURES: [(&str, &[&str]); 6] = [
     ("check", &[]),
     ("capture", &[]),
     ("pool", &[]),
     ("history", &[]),
+    ("which", &[]),
     ("claims", &["check"]),
 ];
 

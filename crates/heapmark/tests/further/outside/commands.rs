@@ -60,6 +60,11 @@ case $1 in
         shift
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
     noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
+    which)
+        case " $* " in
+            *" -- "*) exec "$HEAPMARK" which --help ;;
+        esac
+        exec "$HEAPMARK" "$@" --help ;;
     campaign) exec "$HEAPMARK" campaign "$2" --help ;;
     trace) case $2 in finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
 esac

@@ -1,6 +1,7 @@
 //! Whole programs: those in other languages, those that only print, and the user's own (`heapmark try`).
 
 mod binary_trees;
+mod drain;
 mod out_of_reach;
 mod pmdk;
 mod printed;
@@ -14,3 +15,4 @@ mod try_inputs;
 mod try_server;
 mod try_values;
 mod try_variants;
+mod which;

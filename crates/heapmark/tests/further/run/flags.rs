@@ -149,11 +149,13 @@ const SERVES: &[Flag] = &[
     ("--server cat", "command     cat;"),
     ("--client true", "driven by true"),
     ("--ready 7", "at port 7"),
+    ("--drain 60s", "watched for 60s after its load"),
 ];
 const SERVE_VARIANTS: &[Flag] = &[
     ("--server {variant}", "one: cat; two: COLOUR=red tac;"),
     ("--client true", "driven by true"),
     ("--ready 7", "at port 7"),
+    ("--drain 60s", "watched for 60s after its load"),
 ];
 
 /// Flags that go with all that the others plan, unless they are refused beside one of them: a process of the plan, and what is printed
@@ -173,11 +175,12 @@ const IN_NO_LINE: [&str; 5] = [
 const WITHOUT_WORDS: [&str; 4] = ["--resume", "--server", "--client", "--ready"];
 
 /// What flags require that stand for themselves nowhere.
-const REQUIRED: [(&str, &str); 9] = [
+const REQUIRED: [(&str, &str); 10] = [
     ("--cells", "--dry-run"),
     ("--server", "--client true --ready 7"),
     ("--client", "--server cat --ready 7"),
     ("--ready", "--server cat --client true"),
+    ("--drain", "--server cat --client true --ready 7"),
     ("--package", "--cargo"),
     ("--bin", "--cargo"),
     ("--features", "--cargo"),

@@ -3,6 +3,7 @@
 //! server.
 
 mod client;
+pub mod drain;
 mod listener;
 mod usage;
 
@@ -13,10 +14,11 @@ use super::reached::ReachFile;
 use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
-use crate::execute::tree::held_descendants;
+use crate::execute::tree::{descendants, held_descendants};
 use crate::plan::Ready;
 use anyhow::{Context, Result, bail};
 use client::ClientProcess;
+use drain::Drain;
 use heapmark_wire::{Launched, Phase};
 use listener::is_below;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -48,6 +50,8 @@ pub(super) struct Served {
     pub used: Used,
     /// What was resident after its rest.
     pub rest_rss_bytes: Option<u64>,
+    /// What it held before its load and after it.
+    pub drained: Vec<(String, f64)>,
     pub fault: Option<Outcome>,
 }
 
@@ -72,6 +76,8 @@ pub(super) struct Drive<'a> {
     pub reach: Option<&'a ReachFile>,
     /// Whether it rests before it is asked to end.
     pub rests: bool,
+    /// What watches it before its load and after it.
+    pub drain: Option<Drain>,
     step: ServerStep,
     began: Instant,
     /// When another process was first seen to answer.
@@ -110,6 +116,7 @@ impl<'a> Drive<'a> {
             times,
             reach: None,
             rests: false,
+            drain: None,
             step: ServerStep::Waits,
             began: Instant::now(),
             doubted: None,
@@ -153,11 +160,8 @@ impl<'a> Drive<'a> {
                 self.used = used;
                 self.step = ServerStep::Rests(Instant::now());
             }
-            ServerStep::Rests(since) if !self.rests || since.elapsed() > REST => {
-                let rested = self.rests.then(|| self.used_until_now(launcher));
-                self.rest_rss_bytes = rested.transpose()?.map(|used| used.rss_bytes);
-                self.ask_to_end(launcher);
-            }
+            ServerStep::Runs(_) => self.watch_load(launcher)?,
+            ServerStep::Rests(since) => self.rest(since.elapsed(), launcher)?,
             ServerStep::Ends(since) if since.elapsed() > PATIENCE => {
                 let what = format!("the server did not end within {patience_s} s of SIGTERM");
                 self.fault.get_or_insert(Outcome::Error { what });
@@ -175,6 +179,7 @@ impl<'a> Drive<'a> {
             client: self.driver.account().unwrap_or_default(),
             used: self.used,
             rest_rss_bytes: self.rest_rss_bytes,
+            drained: self.drain.map(Drain::figures).unwrap_or_default(),
         }
     }
 
@@ -217,6 +222,9 @@ impl<'a> Drive<'a> {
         let ready = &self.ready;
         if is_below(launcher, ready) != Some(false) {
             let before = self.used_until_now(launcher)?;
+            if let Some(drain) = &mut self.drain {
+                drain.before(&descendants(launcher), before.live_bytes);
+            }
             self.driver.start()?;
             self.step = ServerStep::Runs(before);
         } else if self.doubted.get_or_insert_with(Instant::now).elapsed() > DOUBT {
@@ -224,6 +232,39 @@ impl<'a> Drive<'a> {
                 "what answers on {ready} is not the server, nor a process of it: end that, or take another one"
             );
             return Err(Outcome::Error { what });
+        }
+        Ok(())
+    }
+
+    /// Notes what is live while the client runs, if that is counted and asked for.
+    fn watch_load(&mut self, launcher: i32) -> Result<()> {
+        let is_due = self.reach.is_some() && self.drain.as_mut().is_some_and(Drain::is_due);
+        if is_due {
+            let live_bytes = self.used_until_now(launcher)?.live_bytes;
+            self.drain
+                .iter_mut()
+                .for_each(|drain| drain.loaded(live_bytes));
+        }
+        Ok(())
+    }
+
+    /// Leaves it alone for a while, and looks what it holds.
+    fn rest(&mut self, since: Duration, launcher: i32) -> Result<()> {
+        let has_rested = self.rests && since > REST;
+        if has_rested && self.rest_rss_bytes.is_none() {
+            self.rest_rss_bytes = Some(self.used_until_now(launcher)?.rss_bytes);
+        }
+        let is_over = match &mut self.drain {
+            None => !self.rests || has_rested,
+            Some(drain) => {
+                let tree = descendants(launcher);
+                let reach = self.reach;
+                let live_bytes = || reach.and_then(|reach| reach.live_bytes(&tree).ok()?);
+                drain.after(since, &tree, live_bytes)
+            }
+        };
+        if is_over {
+            self.ask_to_end(launcher);
         }
         Ok(())
     }

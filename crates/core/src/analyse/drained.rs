@@ -1,0 +1,277 @@
+//! What a server holds after its load, and what that is: a leak, freed memory that is kept, huge pages, arenas of threads, files.
+
+use super::group::CaseGroups;
+use crate::execute::user_command::drain::{AREA, BEFORE, HALF, figure, moments};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a row's server held.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drained {
+    /// The row.
+    pub row: String,
+    /// Just before the load.
+    pub before: Moment,
+    /// After it, in order; the last one is the end of the drain.
+    pub after: Vec<Moment>,
+    /// What was resident beyond what was live, summed over the drain: bytes times seconds.
+    pub above_live_byte_s: Option<f64>,
+    /// What has grown most.
+    pub growth: Growth,
+}
+
+/// One look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Moment {
+    /// Seconds since the end of the load; 0 also before it.
+    pub after_s: f64,
+    /// Resident, summed over its processes.
+    pub rss_bytes: f64,
+    /// The same, with shared pages divided.
+    pub pss_bytes: f64,
+    /// Heap and anonymous mappings.
+    pub heap_bytes: f64,
+    /// Of that, in heaps of glibc's arenas but the main one.
+    pub arena_bytes: f64,
+    /// Files and shared memory.
+    pub file_bytes: f64,
+    /// Of all, in huge pages.
+    pub huge_bytes: f64,
+    /// Threads.
+    pub threads: f64,
+    /// In live blocks of malloc, as glibc counts them, in a process of its own; `None` if that is not known.
+    pub live_bytes: Option<f64>,
+}
+
+/// What is larger at the end of the drain than before the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Growth {
+    /// Next to nothing.
+    None,
+    /// Live memory, which grew to the end of the load.
+    Leak,
+    /// Live memory, which did not grow in the second half of the load.
+    Data,
+    /// Freed memory.
+    Kept,
+    /// Freed memory, most of it in huge pages.
+    HugePages,
+    /// Freed memory, most of it in arenas that threads have used.
+    Threads,
+    /// Files and shared memory.
+    Files,
+    /// What is live is not known.
+    Unknown,
+}
+
+/// A growth below this is not worth a word.
+const LITTLE_BYTES: f64 = (4 << 20) as f64;
+/// The same as a share of what was there before.
+const LITTLE: f64 = 0.1;
+/// What makes most of a growth.
+const MOST: f64 = 0.5;
+/// Live memory that grew by less than this share of its growth in the second half of the load has stopped growing.
+const STOPPED: f64 = 0.15;
+
+/// Of all rows whose servers were watched for this long.
+pub fn drained(groups: &CaseGroups, length: Duration) -> Vec<Drained> {
+    let figures = |row: usize| groups.groups[row].check.map(|check| &check.figures);
+    let baselines = groups
+        .baseline()
+        .and_then(|it| it.check)
+        .map(|it| &it.figures);
+    let all = (0..groups.groups.len()).filter_map(|row| {
+        let name = groups.groups[row].allocator.name.clone();
+        of_row(name, figures(row)?, baselines, length)
+    });
+    all.collect()
+}
+
+/// The figures of a row's check; what is live is the baseline's if the row has none of its own.
+fn of_row(
+    row: String,
+    own: &BTreeMap<String, f64>,
+    baselines: Option<&BTreeMap<String, f64>>,
+    length: Duration,
+) -> Option<Drained> {
+    let live = |moment: &str| {
+        let name = figure(moment, "live_bytes");
+        let of = |figures: &BTreeMap<String, f64>| figures.get(&name).copied();
+        of(own).or_else(|| of(baselines?))
+    };
+    let at = |moment: &str, after_s: f64| {
+        let value = |kind: &str| own.get(&figure(moment, kind)).copied();
+        Some(Moment {
+            after_s,
+            rss_bytes: value("rss_bytes")?,
+            pss_bytes: value("pss_bytes")?,
+            heap_bytes: value("heap_bytes")?,
+            arena_bytes: value("arena_bytes")?,
+            file_bytes: value("file_bytes")?,
+            huge_bytes: value("huge_bytes")?,
+            threads: value("threads")?,
+            live_bytes: live(moment),
+        })
+    };
+    let before = at(BEFORE, 0.0)?;
+    let after = moments(length).into_iter();
+    let after: Option<Vec<Moment>> = after
+        .map(|(name, time)| at(&name, time.as_secs_f64()))
+        .collect();
+    let after = after.filter(|all| !all.is_empty())?;
+    let above_live_byte_s = own.get(AREA).zip(live_area(&after));
+    Some(Drained {
+        growth: growth(&before, &after, live(HALF)),
+        above_live_byte_s: above_live_byte_s.map(|(all, live)| (all - live).max(0.0)),
+        row,
+        before,
+        after,
+    })
+}
+
+/// Live bytes times seconds, straight between moments.
+fn live_area(after: &[Moment]) -> Option<f64> {
+    let pairs = after.windows(2).map(|pair| {
+        let live = (pair[0].live_bytes? + pair[1].live_bytes?) / 2.0;
+        Some(live * (pair[1].after_s - pair[0].after_s))
+    });
+    pairs.sum()
+}
+
+fn growth(before: &Moment, after: &[Moment], half_live: Option<f64>) -> Growth {
+    let [first, .., last] = after else {
+        return Growth::Unknown;
+    };
+    let grown = last.rss_bytes - before.rss_bytes;
+    if grown < LITTLE_BYTES.max(before.rss_bytes * LITTLE) {
+        return Growth::None;
+    }
+    if last.file_bytes - before.file_bytes >= grown * MOST {
+        return Growth::Files;
+    }
+    let (Some(live_before), Some(live_first), Some(live_last)) =
+        (before.live_bytes, first.live_bytes, last.live_bytes)
+    else {
+        return Growth::Unknown;
+    };
+    let live = live_last - live_before;
+    if live >= grown * MOST {
+        let stopped = |half: f64| live_first - half < (live_first - live_before) * STOPPED;
+        return match half_live.is_some_and(stopped) {
+            true => Growth::Data,
+            false => Growth::Leak,
+        };
+    }
+    let freed = (last.heap_bytes - before.heap_bytes - live.max(0.0)).max(0.0);
+    if freed < grown * MOST {
+        return Growth::Unknown;
+    }
+    if last.huge_bytes - before.huge_bytes >= freed * MOST {
+        return Growth::HugePages;
+    }
+    if last.arena_bytes - before.arena_bytes >= freed * MOST {
+        return Growth::Threads;
+    }
+    Growth::Kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: f64 = (1 << 20) as f64;
+
+    /// RSS, heap, arenas, files, huge, live, in MiB.
+    fn moment(of: [f64; 6]) -> Moment {
+        let [rss, heap, arena, file, huge, live] = of.map(|mib| mib * MIB);
+        Moment {
+            rss_bytes: rss,
+            heap_bytes: heap,
+            arena_bytes: arena,
+            file_bytes: file,
+            huge_bytes: huge,
+            threads: 9.0,
+            live_bytes: Some(live),
+            ..Moment::default()
+        }
+    }
+
+    #[test]
+    fn each_kind_of_growth_is_told_from_the_others() {
+        let before = moment([10.0, 5.0, 0.0, 5.0, 0.0, 2.0]);
+        let of = |first_live: f64, half: f64, last: [f64; 6]| {
+            let first = Moment {
+                live_bytes: Some(first_live * MIB),
+                ..moment(last)
+            };
+            growth(&before, &[first, moment(last)], Some(half * MIB))
+        };
+        assert_eq!(
+            of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
+            Growth::Leak
+        );
+        assert_eq!(
+            of(90.0, 90.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
+            Growth::Data
+        );
+        assert_eq!(
+            of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 3.0]),
+            Growth::Kept
+        );
+        assert_eq!(
+            of(90.0, 46.0, [100.0, 95.0, 80.0, 5.0, 0.0, 3.0]),
+            Growth::Threads
+        );
+        assert_eq!(
+            of(3.0, 3.0, [100.0, 95.0, 0.0, 5.0, 90.0, 3.0]),
+            Growth::HugePages
+        );
+        assert_eq!(
+            of(3.0, 3.0, [100.0, 6.0, 0.0, 94.0, 0.0, 3.0]),
+            Growth::Files
+        );
+        assert_eq!(
+            of(90.0, 46.0, [12.0, 7.0, 0.0, 5.0, 0.0, 3.0]),
+            Growth::None
+        );
+    }
+
+    #[test]
+    fn without_what_is_live_only_files_are_named() {
+        let unknown = |of| Moment {
+            live_bytes: None,
+            ..moment(of)
+        };
+        let before = unknown([10.0, 5.0, 0.0, 5.0, 0.0, 0.0]);
+        let grown = unknown([100.0, 95.0, 0.0, 5.0, 0.0, 0.0]);
+        assert_eq!(growth(&before, &[grown, grown], None), Growth::Unknown);
+        let files = unknown([100.0, 5.0, 0.0, 95.0, 0.0, 0.0]);
+        assert_eq!(growth(&before, &[files, files], None), Growth::Files);
+    }
+
+    #[test]
+    fn what_is_above_live_is_summed_over_the_drain() {
+        let mut figures = BTreeMap::new();
+        for (name, live) in [("before", 1.0), ("0", 2.0), ("1000", 4.0)] {
+            for kind in [
+                "rss_bytes",
+                "pss_bytes",
+                "heap_bytes",
+                "arena_bytes",
+                "file_bytes",
+                "huge_bytes",
+                "threads",
+            ] {
+                figures.insert(figure(name, kind), 10.0);
+            }
+            figures.insert(figure(name, "live_bytes"), live);
+        }
+        figures.insert(AREA.into(), 10.0);
+        let of = |figures: &_| of_row("glibc".into(), figures, None, Duration::from_secs(1));
+        assert_eq!(of(&figures).unwrap().above_live_byte_s, Some(7.0));
+        figures.remove("drain_1000_rss_bytes");
+        assert_eq!(of(&figures), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! What servers hold after their load (`try --drain`): a row each, and in words what has grown.
+
+use super::document::{Cell, Sheet};
+use super::sheet::SheetOf;
+use super::text::count;
+use super::units;
+use crate::analyse::{Analysis, Drained, Growth, Moment};
+use crate::metric::Unit;
+
+/// The tables of a run: none if no server was watched.
+pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    let commands = analysis
+        .cases
+        .iter()
+        .filter_map(|case| case.command.as_ref());
+    let all: Vec<&Drained> = commands.flat_map(|it| &it.drained).collect();
+    let Some(first) = all.first() else {
+        return Vec::new();
+    };
+    let mut table = SheetOf::new("after the load", all.iter().copied());
+    table.add("row", |it: &Drained| Cell::text(it.row.as_str()));
+    table.add("live, end", |it| {
+        at_end(it).and_then(|it| it.live_bytes).map(size)
+    });
+    table.add("RSS before", |it| size(it.before.rss_bytes));
+    for (place, moment) in first.after.iter().enumerate() {
+        let title = match place {
+            0 => "at end".to_owned(),
+            _ => format!("+{} s", moment.after_s),
+        };
+        table.add(title, move |it: &Drained| {
+            it.after.get(place).map(|it| size(it.rss_bytes))
+        });
+    }
+    table.add("PSS, end", |it| at_end(it).map(|it| size(it.pss_bytes)));
+    table.add("above live, MiB s", |it| {
+        it.above_live_byte_s
+            .map(|it| Cell::from((it / MIB, Unit::Count)))
+    });
+    table.add("what stays", |it| it.growth.word());
+    let mut sheet = table.sheet;
+    sheet.remark(all.iter().map(|it| sentence(it)));
+    sheet.remark([
+        "before: just before the load. at end, +1 s: after the client has ended, in the check. live: blocks of malloc as glibc counts \
+         them, in a process of its own. above live: RSS beyond that, summed over the time after the load."
+            .to_owned(),
+    ]);
+    vec![sheet]
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+fn size(bytes: f64) -> Cell {
+    Cell::from((bytes, Unit::Bytes))
+}
+
+fn at_end(it: &Drained) -> Option<&Moment> {
+    it.after.last()
+}
+
+impl Growth {
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Growth::None => "nothing",
+            Growth::Leak => "leak",
+            Growth::Data => "data",
+            Growth::Kept => "kept",
+            Growth::HugePages => "huge pages",
+            Growth::Threads => "threads keep",
+            Growth::Files => "files",
+            Growth::Unknown => "not known",
+        }
+    }
+}
+
+/// What has grown, by how much, and what to do next.
+fn sentence(it: &Drained) -> String {
+    let Some(end) = at_end(it) else {
+        return format!("{}: not known", it.row);
+    };
+    let mib = units::bytes;
+    let grown = mib((end.rss_bytes - it.before.rss_bytes).max(0.0));
+    let after = format!("{} s after the load", end.after_s);
+    let live = |moment: &Moment| moment.live_bytes.map_or("an unknown amount".into(), mib);
+    let (before, now) = (live(&it.before), live(end));
+    let words = match it.growth {
+        Growth::None => format!("next to nothing of its load stays {after}"),
+        Growth::Leak => format!(
+            "leak: live memory grew from {before} to {now} to the end of the load, and is live {after}: blocks that nobody frees, or \
+             a cache without a bound; another allocator does not change that"
+        ),
+        Growth::Data => format!(
+            "data: {now} are live {after}, {before} before it, and that did not grow in the second half of the load"
+        ),
+        Growth::Kept => format!(
+            "kept: {grown} more are resident {after} than before it, with {now} of blocks live: the rest is freed memory that the \
+             allocator keeps, or what the program maps itself"
+        ),
+        Growth::HugePages => format!(
+            "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp never,machine shows whether they \
+             are why",
+            mib(end.huge_bytes - it.before.huge_bytes)
+        ),
+        Growth::Threads => format!(
+            "threads keep: of {grown} that stay {after}, {} are in the arenas that threads have used ({} live now), with {now} of \
+             blocks live: MALLOC_ARENA_MAX bounds them",
+            mib(end.arena_bytes - it.before.arena_bytes),
+            count(end.threads, "thread")
+        ),
+        Growth::Files => format!(
+            "files: of {grown} that stay {after}, {} are mapped files and shared memory, which no allocator serves",
+            mib(end.file_bytes - it.before.file_bytes)
+        ),
+        Growth::Unknown => format!(
+            "not known: {grown} stay {after}, and what of that is live is not known or explains no half"
+        ),
+    };
+    format!("{}: {words}", it.row)
+}

@@ -1,0 +1,85 @@
+//! `heapmark try --drain` on services that grow in a known way.
+
+use crate::support::home::record;
+use crate::support::tried::run;
+use crate::support::{Place, Port, source};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// Twenty requests of three bytes, with pauses.
+const CLIENT: &str = "import socket, sys, time\nfor i in range(20):\n    \
+    c = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n    c.sendall(b'abc')\n    \
+    assert c.recv(100) == b'xxx'\n    c.close()\n    time.sleep(0.02)\n";
+
+/// The output and the records of a server that grows in this way, under glibc and another allocator.
+fn drained(place: &Place, way: &str, flags: &[&str]) -> (String, Vec<Value>) {
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-fno-builtin", "-pthread", "-o"])
+        .arg(place.at("growing"));
+    assert!(cc.arg(source("growing")).status().unwrap().success());
+    fs::write(place.at("client.py"), CLIENT).unwrap();
+    let port = Port::free();
+    let number = port.0.to_string();
+    let server = format!("./growing {{port}} {way}");
+    let own = [
+        "-a",
+        "glibc,glibc-notcache",
+        "--server",
+        &server,
+        "--client",
+        "python3 client.py {port}",
+        "--ready",
+        &number,
+        "--drain",
+        "1s",
+    ];
+    let (end, records) = run(place, &[&own[..], flags].concat());
+    assert_eq!(end.code, Some(0), "{way}: {}{}", end.stdout, end.stderr);
+    let said = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    (said, records)
+}
+
+#[test]
+fn a_leak_is_told_by_what_is_live_to_the_end_of_the_load() {
+    let place = Place::new();
+    let (said, records) = drained(&place, "leak", &[]);
+    for words in [
+        "after the load row",
+        "glibc: leak: live memory grew from",
+        "glibc-notcache: leak: live memory grew from",
+    ] {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+    let figures = &record(&records, "check", "glibc")["measurement"]["figures"];
+    let mib = |name: &str| figures[name].as_f64().unwrap() / f64::from(1 << 20);
+    // Sixty blocks of a MiB.
+    let live = mib("drain_1000_live_bytes") - mib("drain_before_live_bytes");
+    assert!((60.0..61.0).contains(&live), "{live}");
+    let rss = mib("drain_1000_rss_bytes") - mib("drain_before_rss_bytes");
+    assert!((59.0..64.0).contains(&rss), "{rss}");
+    assert!(mib("drain_half_live_bytes") < mib("drain_0_live_bytes"));
+    assert!(mib("drain_rss_byte_s") > 50.0);
+    let facts = place.run(&["export", "run", "--to", "json"]).stdout;
+    let facts: Value = serde_json::from_str(&facts).unwrap();
+    let text = facts.to_string();
+    assert!(text.contains("\"growth\":\"leak\""), "{text}");
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn each_planted_growth_is_named_three_times_of_three() {
+    for (way, words) in [
+        ("leak", "leak: live memory grew"),
+        ("hoard", "kept: "),
+        ("threads", "threads keep: "),
+        ("huge", "huge pages: "),
+        ("files", "files: "),
+        ("nothing", "next to nothing of its load stays"),
+    ] {
+        for _ in 0..3 {
+            let (said, _) = drained(&Place::new(), way, &[]);
+            assert!(said.contains(&format!("glibc: {words}")), "{way}: {said}");
+        }
+    }
+}

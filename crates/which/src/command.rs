@@ -1,0 +1,180 @@
+//! `heapmark which`: reads flags, looks, prints.
+
+use crate::held::Held;
+use crate::look::Look;
+use crate::process::{Ended, Process};
+use crate::{report, started};
+use anyhow::Result;
+use heapmark_core::catalog::time::{SECONDS, between};
+use heapmark_core::catalog::{Catalog, did_you_mean};
+use heapmark_core::cmd::output::AnswerFormat;
+use heapmark_core::cmd::{Exit, catalog, print, print_json, screen};
+use heapmark_core::report::render;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+/// Look at a running process: which allocator serves it, which settings reached it, what it holds
+#[derive(clap::Args)]
+#[command(
+    after_help = "Reads /proc only: nothing is stopped, attached to or written to. Your own processes, or as root all. What is \
+                  not read in the process itself is said to be not known."
+)]
+pub struct WhichArgs {
+    /// Numbers of processes
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pids: Vec<i32>,
+    /// Exit with code 3 if another allocator serves one of the processes, or if that is not known
+    #[arg(long, value_name = "ALLOCATOR")]
+    expect: Option<String>,
+    /// Print a line of what the process holds, each time this has passed, until it ends
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with_all = ["expect", "command"])]
+    watch: Option<Duration>,
+    /// With a command: look at it until this has passed, and then end it [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = interval, requires = "command")]
+    after: Option<Duration>,
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
+    /// Start this command, look at all its processes, and end them
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "pids")]
+    command: Vec<OsString>,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    between(text, SECONDS, Duration::from_millis(100), DAY)
+}
+
+/// A line of `--watch`.
+#[derive(Serialize)]
+struct Watched {
+    pid: i32,
+    after_ns: u64,
+    threads: u64,
+    memory: Held,
+}
+
+/// What `--format json` prints.
+#[derive(Serialize)]
+struct Answer<'a> {
+    /// Whether the allocator that was expected serves all of them; null if none was.
+    as_expected: Option<bool>,
+    processes: &'a [Look],
+}
+
+/// Runs the command.
+pub fn run(args: WhichArgs) -> Result<Exit> {
+    let catalog = catalog()?;
+    let expected = args
+        .expect
+        .as_deref()
+        .map(|word| names(word, catalog))
+        .transpose()?;
+    if let Some(every) = args.watch {
+        let [pid] = args.pids[..] else {
+            refuse!("--watch is for one process: heapmark which --watch 10s PID");
+        };
+        return watch(pid, every, args.format);
+    }
+    let known = &catalog.allocators;
+    let looks = match (&args.pids[..], &args.command[..]) {
+        ([], []) => {
+            refuse!("name a process, or a command: heapmark which PID, heapmark which -- COMMAND")
+        }
+        ([], command) => {
+            started::looks(command, args.after.unwrap_or(Duration::from_secs(2)), known)?
+        }
+        (pids, _) => {
+            let looks = pids.iter().map(|pid| Look::at(*pid, known));
+            looks.collect::<Result<Vec<Look>>>()?
+        }
+    };
+    let unexpected: Vec<&Look> = expected
+        .iter()
+        .flat_map(|names| looks.iter().filter(|look| !look.is_served_by(names)))
+        .collect();
+    match args.format {
+        AnswerFormat::Json => print_json(&Answer {
+            as_expected: expected.as_ref().map(|_| unexpected.is_empty()),
+            processes: &looks,
+        })?,
+        AnswerFormat::Text => print(render::terminal(&report::looks(&looks), screen()) + "\n")?,
+    }
+    for look in &unexpected {
+        let expected = args.expect.as_deref().unwrap_or_default();
+        say!("expected {expected}: {}", report::headline(look));
+    }
+    Ok(Exit::Condition.when(!unexpected.is_empty()))
+}
+
+/// The names by which an expected allocator may be found.
+fn names(word: &str, catalog: &Catalog) -> Result<Vec<String>> {
+    /// Those that are no allocators of the catalogue.
+    const OTHERS: [&str; 2] = ["musl", "go"];
+    let found = match word {
+        "musl" => vec!["musl".to_owned()],
+        "go" => vec![heapmark_core::build::command::GO.to_owned()],
+        // That of gperftools is the older one, and goes by the same name.
+        "tcmalloc" => vec!["tcmalloc".to_owned(), "gperftools".to_owned()],
+        _ => {
+            let is_it = |it: &&heapmark_core::catalog::Allocator| {
+                it.family == word || it.name == word || it.aliases.iter().any(|alias| alias == word)
+            };
+            let of_catalogue = catalog.allocators.iter().find(is_it);
+            of_catalogue
+                .map(|it| it.family.clone())
+                .into_iter()
+                .collect()
+        }
+    };
+    if found.is_empty() {
+        let families = catalog.allocators.iter().map(|it| it.family.as_str());
+        let hint = did_you_mean(word, families.chain(OTHERS));
+        refuse!("--expect: no allocator `{word}`{hint}: see `heapmark list allocators`");
+    }
+    Ok(found)
+}
+
+fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
+    let first = Process::of(pid)?;
+    let began = Instant::now();
+    for turn in 1_u32.. {
+        let look = || -> Result<(Process, Held)> {
+            first.is_still_there()?;
+            let process = Process::of(pid)?;
+            let held = Held::by(&process)?;
+            process.is_still_there()?;
+            Ok((process, held))
+        };
+        let (process, memory) = match look() {
+            // Later it may be a zombie, or a number that nothing has.
+            Err(error) if turn > 1 || error.is::<Ended>() => {
+                say!("{} has ended", first.title());
+                return Ok(Exit::Done);
+            }
+            seen => seen?,
+        };
+        let watched = Watched {
+            pid,
+            after_ns: began.elapsed().as_nanos() as u64,
+            threads: process.threads,
+            memory,
+        };
+        match format {
+            // A line each.
+            AnswerFormat::Json => print(serde_json::to_string(&watched)? + "\n")?,
+            AnswerFormat::Text => {
+                let words = report::held(&watched.memory.resident, watched.threads);
+                print(format!(
+                    "+{:.0} s: {words}\n",
+                    began.elapsed().as_secs_f64()
+                ))?;
+            }
+        }
+        // From the beginning on, so that the lines do not drift.
+        let next = every * turn;
+        std::thread::sleep(next.saturating_sub(began.elapsed()));
+    }
+    Ok(Exit::Done)
+}

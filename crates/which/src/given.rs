@@ -1,0 +1,461 @@
+//! The settings of a process: what its environment gives, what the allocator's parser makes of it, and what the allocator
+//! has taken, if that can be read.
+
+use crate::process::Process;
+use crate::serving::{Serving, first_mapping};
+use crate::settings::{self, Judged, Setting, version};
+use crate::taken::{self, Memory, Values};
+use heapmark_core::catalog::{Allocator, Settings};
+use memchr::memmem;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// A setting that a process was given.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Given {
+    /// Where: a variable, a file, or what is compiled in.
+    pub place: String,
+    /// The setting's name; empty for text that is none.
+    pub setting: String,
+    /// As it was given.
+    pub value: String,
+    /// What became of it.
+    pub state: State,
+    /// Why, or what is in effect instead.
+    pub why: String,
+}
+
+/// What became of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// The allocator has this value: read in the process.
+    Taken,
+    /// Its parser takes it; whether it has is not known.
+    Given,
+    /// The allocator has another value: read in the process.
+    Changed,
+    /// Its parser rejects it.
+    Refused,
+    /// Nothing reads it.
+    Ignored,
+    /// Not known.
+    NotKnown,
+}
+
+impl State {
+    /// In a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Taken => "taken",
+            State::Given => "given",
+            State::Changed => "changed",
+            State::Refused => "refused",
+            State::Ignored => "ignored",
+            State::NotKnown => "not known",
+        }
+    }
+
+    /// Whether the setting is known to have no effect as it was meant.
+    pub fn is_lost(self) -> bool {
+        matches!(self, State::Changed | State::Refused | State::Ignored)
+    }
+}
+
+/// A variable that a process above has, and this one does not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Dropped {
+    /// Its name.
+    pub variable: String,
+    /// Its value there.
+    pub value: String,
+    /// The nearest process above that has it.
+    pub pid: i32,
+    /// That process's name.
+    pub name: String,
+}
+
+/// The dynamic linker's variables, which are told apart.
+const LINKER: &str = "LD_";
+/// Those of allocators in an environment.
+fn of_allocators(environment: &[(String, String)], known: &[Allocator]) -> Vec<(String, String)> {
+    let pairs = environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    let (_, mut taken) = Settings::of(known).split(pairs);
+    let of_jemalloc = environment.iter().filter(|(name, _)| name.ends_with(CONF));
+    taken.extend(of_jemalloc.cloned());
+    taken.into_iter().collect()
+}
+
+/// What the variable of jemalloc ends with; its builds may put a prefix before it.
+const CONF: &str = "MALLOC_CONF";
+
+/// Variables that processes above have and this one does not: dropped by what starts it, as `su` does.
+pub fn dropped(process: &Process, above: &[Process], known: &[Allocator]) -> Vec<Dropped> {
+    let mut found: Vec<Dropped> = Vec::new();
+    for it in above {
+        for (variable, value) in of_allocators(&it.environment, known) {
+            let is_new = found.iter().all(|other| other.variable != variable);
+            if process.variable(&variable).is_none() && is_new {
+                found.push(Dropped {
+                    variable,
+                    value,
+                    pid: it.pid,
+                    name: it.name.clone(),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// All settings of a process with these mappings.
+pub fn given(
+    process: &Process,
+    maps: &str,
+    servings: &[Serving],
+    known: &[Allocator],
+) -> Vec<Given> {
+    let variables = of_allocators(&process.environment, known);
+    let variables = variables
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with(LINKER));
+    let reader = Reader {
+        process,
+        maps,
+        servings,
+        memory: Memory::of(process, maps),
+    };
+    let mut found = reader.beside_variables();
+    found.extend(variables.flat_map(|(name, value)| reader.variable(&name, &value, known)));
+    found
+}
+
+struct Reader<'a> {
+    process: &'a Process,
+    maps: &'a str,
+    servings: &'a [Serving],
+    memory: Result<Memory, String>,
+}
+
+/// What an allocator has, as far as it can be read.
+struct Taken {
+    values: Result<Values, String>,
+    /// Whether a setting that is not among them was not set.
+    are_all: bool,
+}
+
+impl Reader<'_> {
+    fn variable(&self, name: &str, value: &str, known: &[Allocator]) -> Vec<Given> {
+        let family = family_of(name, known);
+        let of_family = |it: &&Serving| {
+            let allocator = it.allocator.as_deref();
+            allocator == Some(family) || family == TCMALLOC && allocator == Some(GPERFTOOLS)
+        };
+        let one = |state, why: String| {
+            vec![Given {
+                place: name.into(),
+                setting: String::new(),
+                value: value.into(),
+                state,
+                why,
+            }]
+        };
+        let Some(serving) = self.servings.iter().find(of_family) else {
+            let serves = self.servings.first().and_then(|it| it.allocator.as_deref());
+            return match serves {
+                Some(serves) => one(
+                    State::Ignored,
+                    format!("{family} reads it, and {serves} serves here"),
+                ),
+                None => one(State::NotKnown, "what serves here is not known".into()),
+            };
+        };
+        if self.process.is_secure {
+            let why = "set-user-ID, set-group-ID or capabilities: allocators and the dynamic linker then read no variable";
+            return one(State::Ignored, why.into());
+        }
+        match serving.allocator.as_deref() {
+            Some("glibc") => self.of_glibc(name, value, serving),
+            Some("jemalloc") => {
+                let names = conf_names(&self.data(&serving.file));
+                match &names[..] {
+                    [] => one(
+                        State::NotKnown,
+                        "the name that it reads was not found in its file".into(),
+                    ),
+                    names if !names.iter().any(|it| it == name) => one(
+                        State::Ignored,
+                        format!("this jemalloc reads {}", names.join(" and ")),
+                    ),
+                    _ => self.of_jemalloc(name, value, serving),
+                }
+            }
+            Some("mimalloc") => self.of_mimalloc(name, value, serving),
+            Some(GPERFTOOLS) => self.of_gperftools(name, value, serving),
+            _ => one(
+                State::NotKnown,
+                format!("{family} reads it; how is not known"),
+            ),
+        }
+    }
+
+    /// What jemalloc reads before its variable: a link in /etc, and what the program has compiled in.
+    fn beside_variables(&self) -> Vec<Given> {
+        let is_it = |it: &&Serving| it.allocator.as_deref() == Some("jemalloc");
+        let Some(serving) = self.servings.iter().find(is_it) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        if let Ok(conf) = fs::read_link(self.process.path("/etc/malloc.conf")) {
+            found.extend(self.of_jemalloc("/etc/malloc.conf", &conf.to_string_lossy(), serving));
+        }
+        let program = self.process.program.to_string_lossy();
+        let compiled_in = [&*program, &serving.file].into_iter().find_map(|file| {
+            let data = self.data(file);
+            let memory = self.memory.as_ref().ok()?;
+            taken::jemalloc::compiled_in(&memory.object(file, &data)?)
+        });
+        if let Some(conf) = compiled_in {
+            found.extend(self.of_jemalloc("malloc_conf, compiled in", &conf, serving));
+        }
+        found
+    }
+
+    fn of_glibc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
+        let version = serving.version.as_deref().map(version);
+        let linker = heapmark_core::execute::reach::mappings(self.maps)
+            .find(|it| {
+                it.file
+                    .rsplit('/')
+                    .next()
+                    .is_some_and(|it| it.starts_with("ld-"))
+            })
+            .map(|it| it.file.to_owned());
+        let taken = Taken {
+            // A static program has the list itself.
+            values: self.read(
+                linker.as_ref().unwrap_or(&serving.file),
+                taken::glibc::values,
+            ),
+            are_all: true,
+        };
+        let settings = match name {
+            "GLIBC_TUNABLES" => settings::glibc::tunables(value, version),
+            _ => vec![settings::glibc::variable(name, value, version)],
+        };
+        taken.of_all(name, settings)
+    }
+
+    fn of_jemalloc(&self, place: &str, conf: &str, serving: &Serving) -> Vec<Given> {
+        const OF_THE_PROFILER: &[u8] = b"Leak approximation summary";
+        let data = self.data(&serving.file);
+        let built = settings::jemalloc::Built {
+            version: serving.version.as_deref().map(version),
+            has_prof: memmem::find(&data, OF_THE_PROFILER).is_some(),
+        };
+        let taken = Taken {
+            values: self.read(&serving.file, taken::jemalloc::values),
+            are_all: false,
+        };
+        taken.of_all(place, settings::jemalloc::parse(conf, built))
+    }
+
+    fn of_mimalloc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
+        let options = self.read(&serving.file, taken::mimalloc::options);
+        let option = settings::mimalloc::option(name).unwrap_or_default();
+        let names = match &options {
+            Ok(options) => options.names.clone(),
+            // By its file: the names are strings there.
+            Err(_) => {
+                let data = self.data(&serving.file);
+                let is_there = memmem::find(&data, format!("{option}\0").as_bytes()).is_some();
+                is_there.then(|| option.clone()).into_iter().collect()
+            }
+        };
+        let taken = Taken {
+            are_all: options.as_ref().is_ok_and(|it| !it.is_unread),
+            values: options.map(|it| it.values),
+        };
+        let setting = settings::mimalloc::variable(name, value, &names);
+        vec![taken.of(name, &option, setting)]
+    }
+
+    fn of_gperftools(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
+        let data = self.data(&serving.file);
+        let is_in_file =
+            |name: &str| memmem::find(&data, format!("\0{name}\0").as_bytes()).is_some();
+        let taken = Taken {
+            values: self.read(&serving.file, taken::gperftools::values),
+            are_all: false,
+        };
+        let setting = settings::gperftools::variable(name, value, is_in_file);
+        vec![taken.of(name, name, setting)]
+    }
+
+    /// What a reader of variables finds in a mapped file.
+    fn read<T>(
+        &self,
+        file: &str,
+        read: impl Fn(&taken::Mapped) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let memory = self.memory.as_ref().map_err(String::clone)?;
+        let data = self.data(file);
+        let object = memory
+            .object(file, &data)
+            .ok_or("its file may not be read")?;
+        read(&object)
+    }
+
+    fn data(&self, file: &str) -> Vec<u8> {
+        let is_program = Path::new(file) == self.process.program;
+        let read = || match is_program {
+            true => self.process.read("exe").ok(),
+            false => first_mapping(self.maps, file)
+                .ok()?
+                .data(self.process.pid)
+                .ok(),
+        };
+        read().unwrap_or_default()
+    }
+}
+
+impl Taken {
+    fn of_all(&self, place: &str, settings: Vec<Setting>) -> Vec<Given> {
+        let one = |setting: Setting| self.of(place, &setting.name.clone(), setting);
+        settings.into_iter().map(one).collect()
+    }
+
+    /// What became of a setting whose value stands under this name.
+    fn of(&self, place: &str, key: &str, setting: Setting) -> Given {
+        let value = self.values.as_ref().map(|values| values.get(key));
+        let in_effect = match &value {
+            Ok(Some(value)) => format!("; it has {value}"),
+            _ => String::new(),
+        };
+        let (state, why) = match setting.judged {
+            Judged::Accepted(meant) => match value {
+                Ok(Some(value)) if *value == meant => (State::Taken, "read in its memory".into()),
+                Ok(Some(value)) => (
+                    State::Changed,
+                    format!("it has {value}: read in its memory"),
+                ),
+                Ok(None) if self.are_all => {
+                    (State::Ignored, "it was not set: read in its memory".into())
+                }
+                Ok(None) => (State::Given, "not known whether taken".into()),
+                Err(why) => (State::Given, format!("not known whether taken ({why})")),
+            },
+            Judged::Refused(why) => (State::Refused, why + &in_effect),
+            Judged::Ignored(why) => (State::Ignored, why + &in_effect),
+            Judged::NotKnown(why) => match value {
+                Ok(Some(value)) => (State::NotKnown, format!("{why}; it has {value}")),
+                _ => (State::NotKnown, why),
+            },
+        };
+        Given {
+            place: place.into(),
+            // A variable with one setting is that setting.
+            setting: if setting.name == place {
+                String::new()
+            } else {
+                setting.name
+            },
+            value: setting.value,
+            state,
+            why,
+        }
+    }
+}
+
+const TCMALLOC: &str = "tcmalloc";
+const GPERFTOOLS: &str = "gperftools";
+
+/// The family of allocators that reads a variable.
+fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
+    if name.ends_with(CONF) {
+        return "jemalloc";
+    }
+    if name.starts_with("TCMALLOC_") {
+        return TCMALLOC;
+    }
+    let reads = |it: &&Allocator| {
+        let mut patterns = it.reads.iter();
+        patterns.any(|pattern| {
+            let pattern = pattern.split(':').next().unwrap_or(pattern);
+            heapmark_core::catalog::malloc_api::matches(pattern, name)
+        })
+    };
+    known
+        .iter()
+        .find(reads)
+        .map_or("another allocator", |it| it.family.as_str())
+}
+
+/// The variables that a jemalloc reads, by the strings in its file.
+fn conf_names(data: &[u8]) -> Vec<String> {
+    let is_part = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_' || byte.is_ascii_digit();
+    let mut plain = false;
+    let mut prefixed = Vec::new();
+    for at in memmem::find_iter(data, format!("{CONF}\0").as_bytes()) {
+        let before = data[..at]
+            .iter()
+            .rev()
+            .take_while(|byte| is_part(byte))
+            .count();
+        match before {
+            // Also the end of a sentence of its own, which then is the same string.
+            0 => plain = true,
+            _ => {
+                let name =
+                    String::from_utf8_lossy(&data[at - before..at + CONF.len()]).into_owned();
+                if !prefixed.contains(&name) {
+                    prefixed.push(name);
+                }
+            }
+        }
+    }
+    match prefixed.is_empty() {
+        false => prefixed,
+        true => plain.then(|| CONF.to_owned()).into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_that_a_jemalloc_reads_is_a_string_of_its_own() {
+        let plain = b"value of the environment variable MALLOC_CONF\0x";
+        assert_eq!(conf_names(plain), ["MALLOC_CONF"]);
+        let prefixed = b"value of the environment variable MALLOC_CONF\0_RJEM_MALLOC_CONF\0";
+        assert_eq!(conf_names(prefixed), ["_RJEM_MALLOC_CONF"]);
+        assert!(conf_names(b"MALLOC_CONFIG\0").is_empty());
+    }
+
+    #[test]
+    fn a_setting_is_taken_only_if_its_value_was_read() {
+        let setting = || Setting {
+            name: "narenas".into(),
+            value: "2".into(),
+            judged: Judged::Accepted("2".into()),
+        };
+        let state = |values: Result<&[(&str, &str)], &str>, are_all| {
+            let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+            let values = values.map(|all| all.iter().map(pair).collect());
+            let taken = Taken {
+                values: values.map_err(str::to_owned),
+                are_all,
+            };
+            taken.of("MALLOC_CONF", "narenas", setting()).state
+        };
+        assert_eq!(state(Ok(&[("narenas", "2")]), false), State::Taken);
+        assert_eq!(state(Ok(&[("narenas", "4")]), false), State::Changed);
+        assert_eq!(state(Ok(&[]), false), State::Given);
+        assert_eq!(state(Ok(&[]), true), State::Ignored);
+        assert_eq!(state(Err("ptrace_scope"), true), State::Given);
+    }
+}

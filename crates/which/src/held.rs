@@ -1,0 +1,29 @@
+//! What a process holds, and how near it is to the kernel's limit on mappings.
+
+use crate::process::Process;
+use anyhow::{Context, Result};
+use heapmark_core::execute::resident::Resident;
+use serde::Serialize;
+use std::fs;
+
+/// What is held.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Held {
+    /// By kind.
+    #[serde(flatten)]
+    pub resident: Resident,
+    /// How many mappings the kernel allows.
+    pub most_mappings: u64,
+}
+
+impl Held {
+    /// By a process now.
+    pub fn by(process: &Process) -> Result<Held> {
+        let smaps = process.text("smaps")?;
+        let most = fs::read_to_string("/proc/sys/vm/max_map_count").context("max_map_count")?;
+        Ok(Held {
+            resident: Resident::of(process.pid, &smaps),
+            most_mappings: most.trim().parse().context("max_map_count")?,
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! One look at a process: all that is said of it.
+
+use crate::given::{Dropped, Given, dropped, given};
+use crate::held::Held;
+use crate::preload::{Preload, preloads};
+use crate::process::{Process, listed};
+use crate::serving::{Serving, Whom, found};
+use anyhow::Result;
+use heapmark_core::catalog::Allocator;
+use heapmark_core::execute::reach::mappings;
+use heapmark_core::observe::{Groups, Root};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What was seen.
+#[derive(Serialize)]
+pub struct Look {
+    /// The process's number.
+    pub pid: i32,
+    /// That of its parent.
+    pub parent: i32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// Its words.
+    pub command: Vec<String>,
+    /// The file that it executes.
+    pub program: String,
+    /// What serves it; that of the program's own calls comes first.
+    pub malloc: Vec<Serving>,
+    /// What was to be preloaded.
+    pub preloads: Vec<Preload>,
+    /// Its settings.
+    pub settings: Vec<Given>,
+    /// Variables that processes above have and this one does not.
+    pub dropped: Vec<Dropped>,
+    /// How many threads it has, and of which names.
+    pub threads: u64,
+    /// How many threads there are of each name.
+    pub thread_names: BTreeMap<String, usize>,
+    /// The CPUs that it may use.
+    pub cpus: Cpus,
+    /// What it holds.
+    pub memory: Held,
+    /// What else must be known, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// CPUs.
+#[derive(Clone, Copy, Serialize)]
+pub struct Cpus {
+    /// Those of the machine, by which some allocators size their arenas.
+    pub online: usize,
+    /// Those on which the process may run.
+    pub allowed: usize,
+    /// How many its control group lets it use at once on average; `None` for no limit, or none that is known.
+    pub quota: Option<f64>,
+}
+
+impl Look {
+    /// At a process, by its number.
+    pub fn at(pid: i32, known: &[Allocator]) -> Result<Look> {
+        let process = Process::of(pid)?;
+        let maps = process.maps()?;
+        let has_linker = mappings(&maps).any(|it| {
+            it.file
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.starts_with("ld-"))
+        });
+        let preloads = preloads(&process, &maps, has_linker);
+        let found = found(&process, &preloads, known)?;
+        let settings = given(&process, &maps, &found.servings, known);
+        let dropped = dropped(&process, &process.ancestors(), known);
+        let memory = Held::by(&process)?;
+        let root = Root::machine();
+        let online = root
+            .text("sys/devices/system/cpu/online")
+            .unwrap_or_default();
+        let group = Groups::of_process(&root, &pid.to_string(), "cpu");
+        let limit = group.and_then(|group| group.cpu_limit(&root)).flatten();
+        let look = Look {
+            pid,
+            parent: process.parent,
+            name: process.name.clone(),
+            command: process.command.clone(),
+            program: process.program.to_string_lossy().into_owned(),
+            malloc: found.servings,
+            preloads,
+            settings,
+            dropped,
+            threads: process.threads,
+            thread_names: process.thread_names(),
+            cpus: Cpus {
+                online: listed(&online),
+                allowed: process.cpus_allowed,
+                quota: limit.map(|(_, cpus)| cpus),
+            },
+            memory,
+            notes: found.notes,
+        };
+        process.is_still_there()?;
+        Ok(look)
+    }
+
+    /// Whether this allocator serves the program's own calls, or all that name it.
+    pub fn is_served_by(&self, names: &[String]) -> bool {
+        let own = |it: &&Serving| matches!(it.serves, Whom::All | Whom::Program | Whom::Callers);
+        let allocators = self
+            .malloc
+            .iter()
+            .filter(own)
+            .filter_map(|it| it.allocator.as_ref());
+        allocators.into_iter().any(|it| names.contains(it))
+    }
+
+    /// Whether the process executes another program than before, or is another one: all but numbers that change.
+    pub fn says_the_same(&self, other: &Look) -> bool {
+        let said = |look: &Look| {
+            let settings = look
+                .settings
+                .iter()
+                .map(|it| (it.place.clone(), it.setting.clone(), it.state));
+            let dropped = look.dropped.iter().map(|it| it.variable.clone());
+            let preloads = look
+                .preloads
+                .iter()
+                .map(|it| (it.named.clone(), it.file.clone()));
+            (
+                look.program.clone(),
+                look.malloc.clone(),
+                settings.collect::<Vec<_>>(),
+                dropped.collect::<Vec<_>>(),
+                preloads.collect::<Vec<_>>(),
+            )
+        };
+        said(self) == said(other)
+    }
+}

@@ -1,0 +1,113 @@
+//! What a process was to be preloaded with, and whether it was: a preload that fails is one line on stderr at most.
+
+use crate::process::Process;
+use heapmark_core::build::find_library;
+use heapmark_core::build::inspect::inspect_any;
+use heapmark_core::execute::reach::mappings;
+use serde::Serialize;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A library that was to be preloaded.
+#[derive(Clone, Debug, Serialize)]
+pub struct Preload {
+    /// As it was named.
+    pub named: String,
+    /// Where: `LD_PRELOAD`, or the system's file.
+    pub place: &'static str,
+    /// The mapped file; `None` if it is not loaded.
+    pub file: Option<String>,
+    /// Why it is not loaded.
+    pub why: Option<String>,
+}
+
+/// The system's list.
+const SYSTEMS: &str = "/etc/ld.so.preload";
+
+/// Those of a process with these mappings.
+pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload> {
+    let variable = process.variable("LD_PRELOAD").unwrap_or_default();
+    let system = fs::read_to_string(process.path(SYSTEMS)).unwrap_or_default();
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split([' ', ':', '\n', '\t']);
+        words
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let named = words(variable).into_iter().map(|it| (it, "LD_PRELOAD"));
+    let named = named.chain(words(&system).into_iter().map(|it| (it, SYSTEMS)));
+    named
+        .map(|(named, place)| {
+            let file = mapped(process, maps, &named);
+            let why = file.is_none().then(|| why_not(process, &named, is_dynamic));
+            Preload {
+                named,
+                place,
+                file,
+                why,
+            }
+        })
+        .collect()
+}
+
+/// The mapped file that a name stands for.
+fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
+    let mut files = mappings(maps).filter(|it| it.offset == 0 && it.file.starts_with('/'));
+    if named.contains('/') {
+        let meant = identity(&path(process, named));
+        let same = files.find(|it| {
+            let path = process.path(it.file);
+            it.file == named || meant.is_some() && identity(&path) == meant
+        });
+        return same.map(|it| it.file.to_owned());
+    }
+    let is_it = |file: &str| {
+        let has_soname = || inspect_any(&process.path(file)).is_ok_and(|it| it.soname == named);
+        file.rsplit('/').next() == Some(named) || has_soname()
+    };
+    files.find(|it| is_it(it.file)).map(|it| it.file.to_owned())
+}
+
+fn path(process: &Process, named: &str) -> std::path::PathBuf {
+    match named.starts_with('/') {
+        true => process.path(named),
+        // As from its first folder, which it may have left.
+        false => format!("/proc/{}/cwd/{named}", process.pid).into(),
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|it| (it.dev(), it.ino()))
+}
+
+fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {
+    if !is_dynamic {
+        return "the program is static: it has no dynamic linker that could preload".into();
+    }
+    if process.is_secure {
+        return "the program runs with the privileges of its file (set-user-ID, set-group-ID, capabilities), and the \
+                dynamic linker then preloads only what the system's folders have, with set-user-ID itself"
+            .into();
+    }
+    if named.contains('$') {
+        return "not loaded; why is not known".into();
+    }
+    let file = match named.contains('/') {
+        true => Some(path(process, named)),
+        false => find_library(named),
+    };
+    match file.filter(|it| it.exists()) {
+        None => "there is no such file: the dynamic linker said so on stderr, and went on".into(),
+        Some(file) => match inspect_any(&file) {
+            Err(error) => {
+                let words = error.to_string();
+                words
+                    .rsplit_once(": ")
+                    .map_or(words.clone(), |(_, why)| why.to_owned())
+            }
+            Ok(_) => "not loaded; why is not known".into(),
+        },
+    }
+}

@@ -1,0 +1,262 @@
+//! One running process: what `/proc` says of it. Whatever it is that keeps it from being looked at is one line.
+
+use anyhow::{Context, Result, anyhow};
+use heapmark_core::cmd::Usage;
+use heapmark_core::execute::tree::{field, program};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// A process that can be looked at.
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// That of its parent.
+    pub parent: i32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// Its words.
+    pub command: Vec<String>,
+    /// The file that it executes, as it sees that.
+    pub program: PathBuf,
+    /// How many threads it has.
+    pub threads: u64,
+    /// The CPUs on which it may run.
+    pub cpus_allowed: usize,
+    /// Its variables as they were when it was executed, in order.
+    pub environment: Vec<(String, String)>,
+    /// Whether the dynamic linker drops variables, since it runs with the privileges of its file.
+    pub is_secure: bool,
+    /// When it was started, in the kernel's ticks: a number may come back.
+    started: String,
+}
+
+/// The process has ended while it was looked at.
+#[derive(Debug)]
+pub struct Ended(String);
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ended while heapmark looked at it", self.0)
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// The kernel's `PF_KTHREAD`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `AT_SECURE` of the auxiliary vector.
+const AT_SECURE: u64 = 23;
+
+impl Process {
+    /// Opens one by its number.
+    pub fn of(pid: i32) -> Result<Process> {
+        let gone = || Usage(format!("there is no process {pid}"));
+        let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
+            Err(error) if is_gone(&error) => return Err(gone().into()),
+            read => read.with_context(|| format!("/proc/{pid}/status"))?,
+        };
+        let word = |key: &str| field(&status, key).unwrap_or_default().trim().to_owned();
+        let name = word("Name:");
+        let number = |key: &str| word(key).parse::<i32>().unwrap_or(0);
+        let refused = |why: String| Err(Usage(format!("{pid} ({name}) {why}")).into());
+        if number("Tgid:") != pid {
+            return refused(format!("is a thread of process {}", number("Tgid:")));
+        }
+        if word("State:").starts_with(['Z', 'X']) {
+            return refused(format!(
+                "has ended and is a zombie: its parent {} has not asked for its exit code yet",
+                number("PPid:")
+            ));
+        }
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Counted from behind the name, which may hold anything.
+        let words: Vec<&str> = stat
+            .rsplit_once(')')
+            .map(|(_, words)| words.split_whitespace().collect())
+            .unwrap_or_default();
+        let flags: u64 = words.get(6).and_then(|it| it.parse().ok()).unwrap_or(0);
+        if flags & KERNEL_THREAD != 0 {
+            return refused("is a thread of the kernel, which has no malloc".into());
+        }
+        let mut process = Process {
+            pid,
+            parent: number("PPid:"),
+            command: Vec::new(),
+            program: PathBuf::new(),
+            threads: number("Threads:").max(0) as u64,
+            cpus_allowed: listed(&word("Cpus_allowed_list:")),
+            environment: Vec::new(),
+            is_secure: false,
+            started: words.get(19).map(ToString::to_string).unwrap_or_default(),
+            name,
+        };
+        let owner = word("Uid:");
+        let owner = owner.split_whitespace().next().unwrap_or("?");
+        // The first file that only those may read who may look at the process.
+        let environment = match process.read("environ") {
+            Err(error) if is_refused(&error) => {
+                let own = rustix::process::getuid().as_raw().to_string();
+                let why = match owner == own {
+                    true => "may not be looked at: its program has privileges, or it forbids to be traced".into(),
+                    false => format!("belongs to user {owner}: only that user and root may look at it"),
+                };
+                return Err(Usage(format!("{pid} ({}) {why}", process.name)).into());
+            }
+            read => read?,
+        };
+        process.environment = variables(&environment);
+        let command = process.read("cmdline")?;
+        let words = command.split(|byte| *byte == 0);
+        let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+        process.command = words.filter(|word| !word.is_empty()).collect();
+        process.program = program(pid).map_err(|error| process.error(error))?;
+        process.is_secure = is_secure(&process.read("auxv")?);
+        Ok(process)
+    }
+
+    /// One of its files.
+    pub fn read(&self, file: &str) -> Result<Vec<u8>> {
+        let data = fs::read(format!("/proc/{}/{file}", self.pid));
+        data.map_err(|error| self.error(error))
+    }
+
+    /// The same as text.
+    pub fn text(&self, file: &str) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.read(file)?).into_owned())
+    }
+
+    /// What is mapped. A process that ends has an empty address space first.
+    pub fn maps(&self) -> Result<String> {
+        let maps = self.text("maps")?;
+        if maps.is_empty() {
+            return Err(self.ended());
+        }
+        Ok(maps)
+    }
+
+    /// What an error of one of its files means.
+    pub fn error(&self, error: io::Error) -> anyhow::Error {
+        if is_gone(&error) {
+            return self.ended();
+        }
+        anyhow::Error::new(error).context(self.title())
+    }
+
+    /// Fails if another process has its number now, or none.
+    pub fn is_still_there(&self) -> Result<()> {
+        let stat = self.text("stat")?;
+        let words = stat.rsplit_once(')').map(|(_, words)| words);
+        let started = words.and_then(|words| words.split_whitespace().nth(19));
+        if started != Some(&self.started) {
+            return Err(self.ended());
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> anyhow::Error {
+        anyhow!(Ended(self.title()))
+    }
+
+    /// `python3 (4711)`.
+    pub fn title(&self) -> String {
+        format!("{} ({})", self.name, self.pid)
+    }
+
+    /// The value of one of its variables.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let mut all = self.environment.iter();
+        all.find_map(|(it, value)| (it == name).then_some(value.as_str()))
+    }
+
+    /// The path of a file as it sees it, from here.
+    pub fn path(&self, file: &str) -> PathBuf {
+        format!("/proc/{}/root{file}", self.pid).into()
+    }
+
+    /// Those above it that may be looked at, the nearest first.
+    pub fn ancestors(&self) -> Vec<Process> {
+        let mut found: Vec<Process> = Vec::new();
+        let mut next = self.parent;
+        while next > 0
+            && let Ok(process) = Process::of(next)
+        {
+            next = process.parent;
+            found.push(process);
+        }
+        found
+    }
+
+    /// How many threads there are of each name.
+    pub fn thread_names(&self) -> BTreeMap<String, usize> {
+        let mut names = BTreeMap::new();
+        for task in heapmark_core::catalog::folder::listing(format!("/proc/{}/task", self.pid)) {
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+            *names.entry(name.trim().to_owned()).or_default() += 1;
+        }
+        names
+    }
+}
+
+/// The same process, even if the kernel says that no such process exists.
+fn is_gone(error: &io::Error) -> bool {
+    // ESRCH: it was there when the file was opened.
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(3)
+}
+
+/// Whether the kernel let nobody look.
+pub fn is_refused(error: &anyhow::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.is_some_and(|it| it.kind() == io::ErrorKind::PermissionDenied)
+}
+
+fn variables(environment: &[u8]) -> Vec<(String, String)> {
+    let words = environment.split(|byte| *byte == 0);
+    let words = words.map(String::from_utf8_lossy);
+    let pair = |word: std::borrow::Cow<str>| {
+        let (name, value) = word.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    words.filter_map(pair).collect()
+}
+
+/// Pairs of a kind and a value, each of a word.
+fn is_secure(vector: &[u8]) -> bool {
+    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).unwrap_or(0);
+    let mut pairs = vector.chunks_exact(16);
+    pairs.any(|pair| word(&pair[..8]) == AT_SECURE && word(&pair[8..]) != 0)
+}
+
+/// How many numbers a list like `0-3,8` has.
+pub fn listed(list: &str) -> usize {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.parse().ok()?;
+        let last: usize = last.parse().ok()?;
+        Some(last + 1 - first)
+    };
+    list.trim().split(',').filter_map(count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_and_the_auxiliary_vector_are_read() {
+        assert_eq!((listed("0-3,8"), listed("5"), listed("")), (5, 1, 0));
+        let vector = |secure: u64| [6_u64, 4096, AT_SECURE, secure, 0, 0].map(u64::to_ne_bytes);
+        assert!(is_secure(vector(1).as_flattened()));
+        assert!(!is_secure(vector(0).as_flattened()));
+    }
+
+    #[test]
+    fn this_very_process_is_read() {
+        let process = Process::of(std::process::id() as i32).unwrap();
+        assert!(process.threads > 0 && process.cpus_allowed > 0 && !process.is_secure);
+        assert_eq!(process.program, std::env::current_exe().unwrap());
+        assert!(process.variable("PATH").is_some());
+        process.is_still_there().unwrap();
+    }
+}

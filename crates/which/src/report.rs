@@ -1,0 +1,206 @@
+//! What `heapmark which` says of the processes that it has looked at.
+
+use crate::given::Given;
+use crate::held::Held;
+use crate::look::Look;
+use crate::serving::{How, Serving, Whom};
+use heapmark_core::execute::resident::Resident;
+use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{count, cut};
+use heapmark_core::report::units::{bytes, grouped};
+
+/// Above this share of the mappings that the kernel allows, a process is about to fail.
+const MANY: f64 = 0.8;
+/// Characters of a command that are shown.
+const LONGEST: usize = 60;
+
+/// All of them, one after the other. Those that say the same are counted.
+pub fn looks(all: &[Look]) -> Vec<Block> {
+    let mut groups: Vec<Vec<&Look>> = Vec::new();
+    for look in all {
+        match groups.iter_mut().find(|group| group[0].says_the_same(look)) {
+            Some(group) => group.push(look),
+            None => groups.push(vec![look]),
+        }
+    }
+    groups.iter().flat_map(|group| of_group(group)).collect()
+}
+
+fn of_group(group: &[&Look]) -> Vec<Block> {
+    let look = group[0];
+    let mut lines: Vec<Note> = Vec::new();
+    lines.extend(look.malloc.iter().map(|it| by_what(it).into()));
+    for it in &look.preloads {
+        let named = format!("{} names {}", it.place, it.named);
+        if let Some(why) = &it.why {
+            lines.push(Note::marked(format!("{named}: {why}"), Mark::Failed));
+        } else if look
+            .malloc
+            .iter()
+            .all(|serving| it.file.as_ref() != Some(&serving.file))
+        {
+            lines.push(format!("{named}: it is loaded, and serves no malloc").into());
+        }
+    }
+    for it in &look.dropped {
+        let words = format!(
+            "{} did not arrive: {} ({}) above it has {:?}",
+            it.variable, it.name, it.pid, it.value
+        );
+        lines.push(Note::marked(words, Mark::Failed));
+    }
+    lines.extend(look.notes.iter().map(|note| note.clone().into()));
+    if let [_, others @ ..] = group
+        && !others.is_empty()
+    {
+        let pids: Vec<String> = others.iter().map(|it| it.pid.to_string()).collect();
+        lines.push(format!("the same holds for {}", pids.join(", ")).into());
+    }
+    let mut held: Vec<Note> = vec![held_words(look).into(), cpus(look).into()];
+    let Held {
+        resident: Resident { mappings, .. },
+        most_mappings,
+    } = look.memory;
+    if mappings as f64 > most_mappings as f64 * MANY {
+        let words = format!(
+            "{} of {} mappings: at the limit allocations fail (raise vm.max_map_count, or map less)",
+            grouped(mappings),
+            grouped(most_mappings)
+        );
+        held.push(Note::marked(words, Mark::Failed));
+    }
+    vec![
+        Block::lines(headline(look), Mark::Strong, lines),
+        Block::Sheet(settings(&look.settings)),
+        Block::notes(held),
+    ]
+}
+
+/// The answer in a line.
+pub fn headline(look: &Look) -> String {
+    let title = format!("{} ({})", cut(&look.name, LONGEST), look.pid);
+    let served = |serves: &[Whom]| {
+        let fits = |it: &&Serving| serves.contains(&it.serves);
+        look.malloc.iter().find(fits)
+    };
+    let Some(first) = served(&[Whom::All, Whom::Program]) else {
+        return format!("{title}: what serves malloc is not known");
+    };
+    let mut words = match &first.allocator {
+        None => "what serves malloc is not known".to_owned(),
+        Some(_) if first.proven => format!("{} serves malloc", name(first)),
+        Some(_) => format!("{} serves malloc, by its file", name(first)),
+    };
+    if first.serves == Whom::Program {
+        words = match &first.allocator {
+            None => "what serves the program's own calls is not known".into(),
+            Some(_) => format!("{} serves the program's own calls", name(first)),
+        };
+        if let Some(libraries) = served(&[Whom::Libraries]) {
+            words += &format!(", {} its libraries'", name(libraries));
+        }
+    }
+    if first.how == How::Preloaded {
+        words += ", preloaded";
+    }
+    if let Some(beside) = served(&[Whom::Callers]) {
+        words += &format!(
+            "; {} is inside the program, for what names it",
+            name(beside)
+        );
+    }
+    let lost = look.settings.iter().filter(|it| it.state.is_lost()).count();
+    if lost > 0 {
+        words += &format!(
+            "; {} without the effect that was meant",
+            count(lost, "setting")
+        );
+    }
+    format!("{title}: {words}")
+}
+
+fn name(serving: &Serving) -> String {
+    let allocator = serving
+        .allocator
+        .as_deref()
+        .unwrap_or("an unknown allocator");
+    match &serving.version {
+        Some(version) => format!("{allocator} {version}"),
+        None => allocator.to_owned(),
+    }
+}
+
+fn by_what(serving: &Serving) -> String {
+    let whose = match serving.serves {
+        Whom::All | Whom::Callers => "",
+        Whom::Program => "the program's own calls: ",
+        Whom::Libraries => "libraries' calls: ",
+        Whom::OneLibrary => "past it: ",
+    };
+    format!(
+        "{whose}{}, {}: {}",
+        name(serving),
+        serving.file,
+        serving.evidence
+    )
+}
+
+fn settings(all: &[Given]) -> Sheet {
+    let mut sheet = SheetOf::new("settings", all);
+    sheet.add("place", |it: &Given| Cell::text(it.place.as_str()));
+    if all.iter().any(|it| !it.setting.is_empty()) {
+        sheet.add("setting", |it| Cell::text(it.setting.as_str()));
+    }
+    sheet.add("given", |it| Cell::text(cut(&it.value, LONGEST)));
+    sheet.add("state", |it| it.state.word());
+    sheet.add("why", |it| Cell::text(it.why.as_str()));
+    sheet.sheet
+}
+
+fn held_words(look: &Look) -> String {
+    let words = held(&look.memory.resident, look.threads);
+    format!("holds {words} of {}", grouped(look.memory.most_mappings))
+}
+
+/// What a process holds, in a line.
+pub fn held(held: &Resident, threads: u64) -> String {
+    let part = |name: &str, size: u64| match size {
+        0 => String::new(),
+        size => format!(", {name} {}", bytes(size as f64)),
+    };
+    let kinds = [
+        part("of that in arenas of threads", held.arena_bytes),
+        part("stacks", held.stack_bytes),
+        part("files", held.file_bytes),
+        part("shared memory", held.shared_bytes),
+    ]
+    .concat();
+    let also = [
+        part("in huge pages", held.huge_bytes),
+        part("lazily freed", held.lazily_freed_bytes),
+        part("swapped", held.swapped_bytes),
+    ]
+    .concat();
+    format!(
+        "RSS {} (PSS {}): heap and its mappings {}{kinds}{also}; {}; {} mappings",
+        bytes(held.rss_bytes as f64),
+        bytes(held.pss_bytes as f64),
+        bytes(held.heap_bytes as f64),
+        count(threads, "thread"),
+        grouped(held.mappings),
+    )
+}
+
+fn cpus(look: &Look) -> String {
+    let cpus = look.cpus;
+    let quota = match cpus.quota {
+        Some(quota) => format!(", {quota} at once by its control group"),
+        None => String::new(),
+    };
+    let allowed = match cpus.allowed == cpus.online {
+        true => String::new(),
+        false => format!(", may run on {}", cpus.allowed),
+    };
+    format!("sees {}{allowed}{quota}", count(cpus.online, "CPU"))
+}

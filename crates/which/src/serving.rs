@@ -1,0 +1,514 @@
+//! Which object serves a process's malloc: where the dynamic linker has bound the calls of each object, read from the
+//! process's memory. If that may not be read, by the order in which it searches; of a static program by its symbols and strings.
+
+use crate::preload::Preload;
+use crate::process::{Process, is_refused};
+use anyhow::{Context, Result};
+use heapmark_core::build::command::{Evidence, GO, evidence, is_dynamic, own_malloc};
+use heapmark_core::build::inspect::{Inspection, inspect_any};
+use heapmark_core::build::{package_of, package_version};
+use heapmark_core::catalog::{Allocator, joined};
+use heapmark_core::execute::reach::{Binding, Mapping, Reader, mappings};
+use heapmark_core::report::text::enclosed;
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSymbol};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// An allocator in a process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Serving {
+    /// `jemalloc`, `glibc`, `musl`, `a malloc of its own`; `None` if that is not known.
+    pub allocator: Option<String>,
+    /// Its version, if that is known.
+    pub version: Option<String>,
+    /// Whose calls it serves.
+    pub serves: Whom,
+    /// The file that it is in.
+    pub file: String,
+    /// How it comes to serve.
+    pub how: How,
+    /// Whether that was read in the process, and is not concluded from files.
+    pub proven: bool,
+    /// By what that is known.
+    pub evidence: String,
+}
+
+/// Whose calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Whom {
+    /// Those of all objects.
+    All,
+    /// Those of the program's own file.
+    Program,
+    /// Those of its libraries.
+    Libraries,
+    /// Those that name it: it has names of its own, beside malloc.
+    Callers,
+    /// Those of this one library.
+    OneLibrary,
+}
+
+/// How it comes to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// It was preloaded.
+    Preloaded,
+    /// The program or one of its libraries needs it.
+    Linked,
+    /// It is inside the program's own file.
+    Inside,
+    /// It is the C library's.
+    CLibrary,
+}
+
+/// What was found.
+pub struct Found {
+    /// The allocator of the program's own calls comes first.
+    pub servings: Vec<Serving>,
+    /// What else must be known, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Calls that take memory from the kernel, which a malloc needs and few other programs make.
+const FROM_KERNEL: [&str; 6] = ["mmap", "mmap64", "sbrk", "brk", "syscall", "mremap"];
+/// Calls for memory, beside those that [`Binding::calls`] covers.
+const OPERATORS: [&str; 2] = ["_Znwm", "_Znam"];
+
+/// Looks at a process.
+pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Result<Found> {
+    let program = process.read("exe")?;
+    let elf: ElfFile64 = ElfFile64::parse(program.as_slice())
+        .map_err(|_| anyhow::anyhow!("{}: no program of 64 bits", process.title()))?;
+    let maps = process.maps()?;
+    let name = process.program.to_string_lossy().into_owned();
+    // A dynamic linker may be the program itself, with the program as its argument.
+    let is_linker = process
+        .program
+        .file_name()
+        .is_some_and(|it| is_ground(&it.to_string_lossy()));
+    if !is_dynamic(&elf, &program) && !is_linker {
+        return Ok(Found {
+            servings: static_program(&name, &elf, &program),
+            notes: Vec::new(),
+        });
+    }
+    let mut objects = Objects::of(process, &maps);
+    let (global, bindings, proven, evidence) = match Reader::default().bindings(process.pid) {
+        Ok(bindings) => match global(&bindings) {
+            Some((file, words)) => (Some(file), bindings, true, words),
+            None => {
+                let words = "no call of malloc is bound yet; it is the first that defines malloc, as the dynamic linker searches";
+                (
+                    objects.first(&elf, preloads),
+                    bindings,
+                    false,
+                    words.to_owned(),
+                )
+            }
+        },
+        Err(error) => {
+            let error = process.error(error);
+            if !is_refused(&error) {
+                return Err(error);
+            }
+            let words = "the first that defines malloc, as the dynamic linker searches; what it has bound is not known: \
+                 the process's memory may not be read (see /proc/sys/kernel/yama/ptrace_scope)";
+            (
+                objects.first(&elf, preloads),
+                Vec::new(),
+                false,
+                words.to_owned(),
+            )
+        }
+    };
+    process.is_still_there()?;
+    let own = bindings.iter().find(|it| it.object == name);
+    let mut servings = Vec::new();
+    let mut notes = Vec::new();
+    let inside = inside(&elf, &program, global.as_deref() == Some(&*name));
+    let main = global.as_ref().map(|file| {
+        let data = objects.data(file);
+        let named = name_of(file, &data, known);
+        let (allocator, version) = match named {
+            Some((allocator, version)) => (Some(allocator), version),
+            None if *file == name => (Some(OWN.to_owned()), None),
+            None => (None, None),
+        };
+        let is_preloaded = preloads.iter().any(|it| it.file.as_ref() == Some(file));
+        Serving {
+            how: match () {
+                () if is_preloaded => How::Preloaded,
+                () if *file == name => How::Inside,
+                () if is_ground(file.rsplit('/').next().unwrap_or(file)) => How::CLibrary,
+                () => How::Linked,
+            },
+            version: version.or_else(|| packaged(process, file)),
+            allocator,
+            serves: Whom::All,
+            file: file.clone(),
+            proven,
+            evidence: evidence.clone(),
+        }
+    });
+    let calls = own.is_some_and(|it| it.calls) || imports(&elf, &OPERATORS);
+    let of_inside =
+        |(allocator, version, sign): &(String, Option<String>, String), serves| Serving {
+            allocator: Some(allocator.clone()),
+            version: version.clone(),
+            serves,
+            file: name.clone(),
+            how: How::Inside,
+            proven: false,
+            evidence: sign.clone(),
+        };
+    match (&inside[..], main) {
+        ([], Some(main))
+            if own.is_some() && !calls && is_stripped(&elf) && imports(&elf, &FROM_KERNEL) =>
+        {
+            servings.push(Serving {
+                allocator: None,
+                version: None,
+                serves: Whom::Program,
+                file: name.clone(),
+                how: How::Inside,
+                proven: false,
+                evidence: "it calls no malloc by way of the dynamic linker, takes memory from the kernel itself, and is stripped: \
+                     a malloc may be inside"
+                    .into(),
+            });
+            servings.push(Serving {
+                serves: Whom::Libraries,
+                ..main
+            });
+        }
+        (inside, Some(main)) if !inside.is_empty() && !calls => {
+            servings.extend(inside.iter().map(|it| of_inside(it, Whom::Program)));
+            servings.push(Serving {
+                serves: Whom::Libraries,
+                ..main
+            });
+        }
+        (inside, main) => {
+            servings.extend(main);
+            servings.extend(inside.iter().map(|it| of_inside(it, Whom::Callers)));
+        }
+    }
+    let strays = strays(&bindings, global.as_deref(), &name);
+    servings.extend(strays.into_iter().map(|(file, objects_of)| {
+        let data = objects.data(&file);
+        let (allocator, version) = name_of(&file, &data, known).unzip();
+        Serving {
+            allocator,
+            version: version.flatten(),
+            serves: Whom::OneLibrary,
+            how: How::Linked,
+            proven: true,
+            evidence: format!(
+                "calls of {} lead there: opened with RTLD_DEEPBIND, in a namespace of its own, or linked with -Bsymbolic",
+                joined(objects_of, ", ")
+            ),
+            file,
+        }
+    }));
+    for it in bindings
+        .iter()
+        .filter(|it| it.object != name && !it.defines_malloc)
+    {
+        notes.extend(
+            it.inside
+                .iter()
+                .map(|inside| format!("{} has {inside} inside, for itself", it.object)),
+        );
+    }
+    Ok(Found { servings, notes })
+}
+
+/// What [`Serving::allocator`] calls a malloc that nothing names.
+pub const OWN: &str = "a malloc of its own";
+
+fn static_program(name: &str, elf: &ElfFile64, data: &[u8]) -> Vec<Serving> {
+    let inside = inside(elf, data, true);
+    let serving = |allocator, version, evidence| Serving {
+        allocator,
+        version,
+        serves: Whom::All,
+        file: name.to_owned(),
+        how: How::Inside,
+        proven: false,
+        evidence,
+    };
+    if inside.is_empty() {
+        let why = match is_stripped(elf) {
+            true => "a static program, stripped of symbols, without a string that is known",
+            false => "a static program without a symbol or string that is known",
+        };
+        return vec![serving(None, None, why.into())];
+    }
+    let is_libc = |it: &(String, _, _)| ["glibc", "musl"].contains(&it.0.as_str());
+    let beside_libc = inside.iter().any(is_libc) && !inside.iter().all(is_libc);
+    let each = inside.into_iter().map(|it| Serving {
+        serves: match beside_libc {
+            true if is_libc(&it) => Whom::Libraries,
+            true => Whom::Program,
+            false => Whom::All,
+        },
+        ..serving(
+            Some(it.0),
+            it.1,
+            format!("a static program{}", enclosed(": ", &it.2, "")),
+        )
+    });
+    let mut all: Vec<Serving> = each.collect();
+    all.sort_by_key(|it| it.serves == Whom::Libraries);
+    all
+}
+
+/// Allocators in the program's own file: name, version, by what. `defines` says whether it serves others, or is static.
+fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<String>, String)> {
+    let is_static = !is_dynamic(elf, data);
+    let counts = |it: &Evidence| is_static || !it.is_of_libc() && it.allocator != GO;
+    let found = evidence(data).into_iter().filter(counts);
+    let mut named: Vec<_> = found
+        .map(|it| (it.allocator.to_owned(), it.version, it.sign))
+        .collect();
+    let is_whole_program = defines && !is_static;
+    if is_whole_program {
+        // It is the one that serves all.
+        return Vec::new();
+    }
+    if named.is_empty() && own_malloc(elf).is_some() {
+        named.push((
+            OWN.into(),
+            None,
+            "its own function malloc, which no library sees".into(),
+        ));
+    }
+    named
+}
+
+/// Where calls lead that no object decides for itself: libc's own calls, which every process has.
+fn global(bindings: &[Binding]) -> Option<(String, String)> {
+    let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in bindings.iter().flat_map(|it| &it.to) {
+        *votes.entry(file).or_default() += 1;
+    }
+    let ground = bindings
+        .iter()
+        .filter(|it| is_ground(it.object.rsplit('/').next().unwrap_or_default()));
+    let of_libc = ground.flat_map(|it| &it.to).map(String::as_str).next();
+    let file = of_libc.or_else(|| {
+        let most = votes.iter().max_by_key(|(_, votes)| **votes);
+        most.map(|(file, _)| *file)
+    })?;
+    let votes = votes.get(file).copied().unwrap_or(0);
+    let bound = bindings.iter().filter(|it| !it.to.is_empty()).count();
+    let words =
+        format!("read in its memory: calls of malloc lead there from {votes} of {bound} objects");
+    Some((file.to_owned(), words))
+}
+
+/// Files to which single objects are bound, past the one that serves the others.
+fn strays(
+    bindings: &[Binding],
+    global: Option<&str>,
+    program: &str,
+) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for it in bindings.iter().filter(|it| it.object != program) {
+        let past = it.to.iter().filter(|to| Some(to.as_str()) != global);
+        // An allocator calls functions of its own.
+        for to in past.filter(|to| Some(it.object.as_str()) != global || **to != it.object) {
+            found.entry(to.clone()).or_default().push(it.object.clone());
+        }
+    }
+    // The one that serves may take the C library's for a start.
+    found.retain(|_, objects| objects.iter().any(|it| Some(it.as_str()) != global));
+    found
+}
+
+/// The allocator of a library that defines malloc, and its version.
+fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Option<String>)> {
+    let found = evidence(data);
+    let first = found
+        .iter()
+        .find(|it| !it.is_of_libc() && it.allocator != GO)
+        .or(found.first());
+    if let Some(it) = first {
+        return Some((it.allocator.to_owned(), it.version.clone()));
+    }
+    let elf: ElfFile64 = ElfFile64::parse(data).ok()?;
+    let exports: BTreeSet<&str> = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| symbol.name().ok())
+        .collect();
+    let is_known = |it: &&Allocator| {
+        let has_all = it
+            .known_by
+            .iter()
+            .all(|name| exports.contains(name.as_str()));
+        !it.known_by.is_empty() && has_all && it.family != "glibc"
+    };
+    let family = known.iter().find(is_known).map(|it| it.family.clone());
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let by_name = || {
+        let mut families = known.iter().map(|it| &it.family);
+        families
+            .find(|family| name.starts_with(&format!("lib{family}")))
+            .cloned()
+    };
+    family.or_else(by_name).map(|family| (family, None))
+}
+
+/// The version of the package that a file came with, if the process sees the same files as heapmark.
+fn packaged(process: &Process, file: &str) -> Option<String> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+    if identity(&process.path(file)) != identity(Path::new(file)) {
+        return None;
+    }
+    let version = package_version(&package_of(Path::new(file))?);
+    let version = version.split(['+', '-']).next().unwrap_or_default();
+    (!version.is_empty()).then(|| version.to_owned())
+}
+
+fn is_ground(name: &str) -> bool {
+    name.starts_with("libc.so") || name.starts_with("ld-")
+}
+
+fn is_stripped(elf: &ElfFile64) -> bool {
+    elf.symbols().next().is_none()
+}
+
+/// Whether a program asks the dynamic linker for one of these.
+fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
+    let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+    all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
+}
+
+/// The mapped objects of a process.
+struct Objects<'a> {
+    process: &'a Process,
+    firsts: Vec<Mapping<'a>>,
+    read: BTreeMap<String, Vec<u8>>,
+}
+
+impl Objects<'_> {
+    fn of<'a>(process: &'a Process, maps: &'a str) -> Objects<'a> {
+        let is_first = |it: &Mapping| it.offset == 0 && it.file.starts_with('/');
+        Objects {
+            process,
+            firsts: mappings(maps).filter(is_first).collect(),
+            read: BTreeMap::new(),
+        }
+    }
+
+    /// The content of one; nothing if it may not be read.
+    fn data(&mut self, file: &str) -> Vec<u8> {
+        let mapping = self.firsts.iter().find(|it| it.file == file);
+        let read = || mapping.and_then(|it| it.data(self.process.pid).ok());
+        let data = self.read.entry(file.to_owned());
+        data.or_insert_with(|| read().unwrap_or_default()).clone()
+    }
+
+    /// The first that defines malloc, in the order in which the dynamic linker searches: the program, what is
+    /// preloaded, then what is needed, level by level.
+    fn first(&self, program: &ElfFile64, preloads: &[Preload]) -> Option<String> {
+        let defines = |elf: &ElfFile64| {
+            let mut all = elf.dynamic_symbols().filter(|it| it.is_definition());
+            all.any(|symbol| symbol.name() == Ok("malloc"))
+        };
+        if defines(program) {
+            return Some(self.process.program.to_string_lossy().into_owned());
+        }
+        let inspected: BTreeMap<&str, Inspection> = self
+            .firsts
+            .iter()
+            .filter_map(|it| Some((it.file, inspect_any(&self.process.path(it.file)).ok()?)))
+            .collect();
+        let needed = program.import_libraries().into_iter().flatten().flatten();
+        let needed = needed.map(|it| String::from_utf8_lossy(it.name()).into_owned());
+        let mut waiting: VecDeque<String> =
+            preloads.iter().filter_map(|it| it.file.clone()).collect();
+        waiting.extend(needed);
+        let mut seen = BTreeSet::new();
+        while let Some(name) = waiting.pop_front() {
+            let is_it = |(file, it): &(&&str, &Inspection)| {
+                **file == name || it.soname == name || file.rsplit('/').next() == Some(&name)
+            };
+            let Some((file, inspection)) = inspected.iter().find(is_it) else {
+                continue;
+            };
+            if !seen.insert(*file) {
+                continue;
+            }
+            if inspection.exports.contains("malloc") {
+                return Some((*file).to_owned());
+            }
+            waiting.extend(inspection.needed.iter().cloned());
+        }
+        None
+    }
+}
+
+/// The file of a library that serves, for what reads its variables.
+pub fn first_mapping<'a>(maps: &'a str, file: &str) -> Result<Mapping<'a>> {
+    let is_it = |it: &Mapping| it.offset == 0 && it.file == file;
+    mappings(maps)
+        .find(is_it)
+        .context("it is not mapped any more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_search_leads_where_the_dynamic_linker_has_bound_the_calls() {
+        let process = Process::of(std::process::id() as i32).unwrap();
+        let maps = process.maps().unwrap();
+        let program = process.read("exe").unwrap();
+        let elf: ElfFile64 = ElfFile64::parse(program.as_slice()).unwrap();
+        let bindings = Reader::default().bindings(process.pid).unwrap();
+        let (bound, words) = global(&bindings).unwrap();
+        assert!(
+            words.contains(" of ") && bound.contains("libc.so"),
+            "{bound}: {words}"
+        );
+        let objects = Objects::of(&process, &maps);
+        assert_eq!(objects.first(&elf, &[]), Some(bound));
+        let libm = objects
+            .firsts
+            .iter()
+            .find(|it| it.file.contains("libgcc_s"));
+        let first = Preload {
+            named: "libgcc_s".into(),
+            place: "LD_PRELOAD",
+            file: libm.map(|it| it.file.to_owned()),
+            why: None,
+        };
+        // It defines no malloc.
+        assert!(objects.first(&elf, &[first]).unwrap().contains("libc.so"));
+    }
+
+    #[test]
+    fn a_process_that_ends_meanwhile_is_one_line() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let process = Process::of(child.id() as i32).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Err(error) = found(&process, &[], &[]) else {
+            panic!("it was found");
+        };
+        let words = format!("sleep ({}) ended while heapmark looked at it", child.id());
+        assert_eq!(format!("{error:#}"), words);
+    }
+}

@@ -1,0 +1,110 @@
+//! The variables `TCMALLOC_*` of gperftools, as `base/commandlineflags.h` reads them. It says nothing of names that it does
+//! not know, and of values that are none it takes what `strtol` finds.
+
+use super::number::leading;
+use super::{Judged, Setting};
+
+/// What a variable holds.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// True if it begins with one of `tTyY1`, or is empty.
+    Bool,
+    /// What `strtol` reads: 0 if there is no digit.
+    Int,
+    /// What `strtod` reads.
+    Double,
+    /// Any text.
+    Text,
+}
+
+/// The variables of 2.10 to 2.17, behind `TCMALLOC_`.
+pub const VARIABLES: [(&str, Kind); 17] = [
+    ("SAMPLE_PARAMETER", Kind::Int),
+    ("RELEASE_RATE", Kind::Double),
+    ("LARGE_ALLOC_REPORT_THRESHOLD", Kind::Int),
+    ("MAX_TOTAL_THREAD_CACHE_BYTES", Kind::Int),
+    ("PER_THREAD_CACHE_SIZE_BYTES", Kind::Int),
+    ("TRANSFER_NUM_OBJ", Kind::Int),
+    ("AGGRESSIVE_DECOMMIT", Kind::Bool),
+    ("HEAP_LIMIT_MB", Kind::Int),
+    ("SKIP_MMAP", Kind::Bool),
+    ("SKIP_SBRK", Kind::Bool),
+    ("DEVMEM_START", Kind::Int),
+    ("DEVMEM_LIMIT", Kind::Int),
+    ("DISABLE_MEMORY_RELEASE", Kind::Bool),
+    ("MEMFS_MALLOC_PATH", Kind::Text),
+    ("MEMFS_LIMIT_MB", Kind::Int),
+    ("ENABLE_SIZED_DELETE", Kind::Bool),
+    ("OVERRIDE_PAGESIZE", Kind::Int),
+];
+
+/// Judges a variable; `is_in_file` says whether the library has this name in it.
+pub fn variable(name: &str, value: &str, is_in_file: impl Fn(&str) -> bool) -> Setting {
+    let known = name.strip_prefix("TCMALLOC_").unwrap_or(name);
+    let kind = VARIABLES
+        .iter()
+        .find_map(|(it, kind)| (*it == known).then_some(*kind));
+    let judged = match kind {
+        _ if !is_in_file(name) => {
+            Judged::Ignored("this tcmalloc has no variable of that name, and says nothing".into())
+        }
+        Some(kind) => Judged::Accepted(kind.read(value)),
+        None => Judged::NotKnown("how it reads the value is not known".into()),
+    };
+    Setting::new(name, value, judged)
+}
+
+impl Kind {
+    fn read(self, value: &str) -> String {
+        match self {
+            Kind::Bool => {
+                let is_set = value.is_empty() || value.starts_with(['t', 'T', 'y', 'Y', '1']);
+                is_set.to_string()
+            }
+            Kind::Int => leading(value, 10)
+                .map_or(0, |it| it.value as i64)
+                .to_string(),
+            Kind::Double => {
+                let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+                let text: String = value
+                    .trim_start()
+                    .chars()
+                    .take_while(|c| is_part(*c))
+                    .collect();
+                text.parse().unwrap_or(0.0_f64).to_string()
+            }
+            Kind::Text => value.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_none_is_taken_as_what_is_read_of_it() {
+        let judged = |name, value| variable(name, value, |it| it != "TCMALLOC_RELEASE").judged;
+        assert_eq!(
+            judged("TCMALLOC_RELEASE_RATE", "x"),
+            Judged::Accepted("0".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_RELEASE_RATE", "2.50"),
+            Judged::Accepted("2.5".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_HEAP_LIMIT_MB", "12G"),
+            Judged::Accepted("12".into())
+        );
+        assert_eq!(
+            judged("TCMALLOC_SKIP_SBRK", "on"),
+            Judged::Accepted("false".into())
+        );
+        assert!(matches!(
+            judged("TCMALLOC_RELEASE", "1"),
+            Judged::Ignored(_)
+        ));
+        assert!(matches!(judged("TCMALLOC_OTHER", "1"), Judged::NotKnown(_)));
+    }
+}

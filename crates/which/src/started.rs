@@ -1,0 +1,92 @@
+//! A command that is started to be looked at, with all that it starts. Nothing of it lives on.
+
+use crate::look::Look;
+use crate::process::Process;
+use anyhow::{Context, Result, bail};
+use heapmark_core::build::command::as_a_shell_starts;
+use heapmark_core::catalog::Allocator;
+use heapmark_core::cmd::usage;
+use heapmark_core::execute::child::{adopt_orphans, end_all, end_orphans};
+use heapmark_core::execute::descendants;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Between two searches for new processes.
+const PACE: Duration = Duration::from_millis(5);
+/// A process is looked at again when it is this old, and then twice as old each time: it may not have loaded its
+/// libraries before, or not have read its settings.
+const YOUNG: Duration = Duration::from_millis(40);
+
+/// A process as it was found, by its number and program.
+struct Seen {
+    since: Instant,
+    next: Duration,
+    look: Option<Look>,
+}
+
+/// Starts a command and looks at its processes until this time is over or all have ended. Then ends them.
+pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Result<Vec<Look>> {
+    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let words = as_a_shell_starts(command.to_vec(), &folder).map_err(usage)?;
+    let stderr = io::stderr().as_fd().try_clone_to_owned();
+    adopt_orphans();
+    let mut child = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        // Stdout is for the answer.
+        .stdout(stderr.context("cannot hand on stderr")?)
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {}", words[0].display()))?;
+    let mut seen: BTreeMap<(i32, PathBuf), Seen> = BTreeMap::new();
+    let own = std::process::id() as i32;
+    let began = Instant::now();
+    let end = loop {
+        let is_over = began.elapsed() >= after;
+        for pid in descendants(own) {
+            let Ok(process) = Process::of(pid) else {
+                continue;
+            };
+            let known_so_far = seen.entry((pid, process.program.clone()));
+            let it = known_so_far.or_insert_with(|| Seen {
+                since: Instant::now(),
+                next: Duration::ZERO,
+                look: None,
+            });
+            let age = it.since.elapsed();
+            if age >= it.next || is_over {
+                if let Ok(look) = Look::at(pid, known) {
+                    it.look = Some(look);
+                }
+                it.next = (age * 2).max(YOUNG);
+            }
+        }
+        let end = child.try_wait().context("cannot wait for the command")?;
+        if is_over || end.is_some() && descendants(own).is_empty() {
+            break end;
+        }
+        sleep(PACE);
+    };
+    end_all();
+    let _ = child.wait();
+    end_orphans();
+    // In the order of their start, as far as numbers say.
+    let mut seen: Vec<Seen> = seen.into_values().collect();
+    seen.sort_by_key(|it| it.since);
+    let looks: Vec<Look> = seen.into_iter().filter_map(|it| it.look).collect();
+    if looks.is_empty() {
+        let how = end.map_or("it was ended".into(), |end| end.to_string());
+        bail!(
+            "{} ended before heapmark could look at it ({how}): which needs a process that lives some tens of milliseconds",
+            words[0].display()
+        );
+    }
+    Ok(looks)
+}

@@ -1,0 +1,74 @@
+//! The flags of gperftools: exported variables whose names say what they are for and of which type they are.
+
+use super::{Mapped, Values, word};
+use crate::settings::gperftools::VARIABLES;
+use object::{Object, ObjectSymbol};
+
+/// Those of a mapped object, by the names of their environment variables; or why that is not known.
+pub fn values(object: &Mapped) -> Result<Values, String> {
+    let mut values = Values::new();
+    for symbol in object.elf.dynamic_symbols().filter(|it| it.is_definition()) {
+        let Ok(name) = symbol.name() else { continue };
+        let Some((kind, flag)) = flag(name) else {
+            continue;
+        };
+        let Some(bytes) = object.at(symbol.address(), 8) else {
+            continue;
+        };
+        let value = match kind {
+            Kind::Bool => (bytes[0] != 0).to_string(),
+            Kind::Int => (word(&bytes, 0).unwrap_or(0) as i64).to_string(),
+            Kind::Double => f64::from_bits(word(&bytes, 0).unwrap_or(0)).to_string(),
+        };
+        values.insert(flag, value);
+    }
+    if values.is_empty() {
+        return Err("it exports no flags of gperftools".into());
+    }
+    Ok(values)
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Bool,
+    Int,
+    Double,
+}
+
+/// The variable that a symbol stands for: `TCMALLOC_RELEASE_RATE` of `…DECLARE_double_instead27FLAGS_tcmalloc_release_rateE`.
+fn flag(symbol: &str) -> Option<(Kind, String)> {
+    // A size of the class that holds it, not a flag.
+    if symbol.ends_with("overall_thread_cache_size_E") {
+        return Some((Kind::Int, "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES".into()));
+    }
+    let (kind, name) = symbol.split_once("FLAGS_")?;
+    let kind = match () {
+        () if kind.contains("DECLARE_bool_") => Kind::Bool,
+        () if kind.contains("DECLARE_int64_") => Kind::Int,
+        () if kind.contains("DECLARE_double_") => Kind::Double,
+        () => return None,
+    };
+    let name = name.strip_suffix('E')?.to_ascii_uppercase();
+    let name = name
+        .strip_prefix("TCMALLOC_")
+        .or(name.strip_prefix("MALLOC_"))?;
+    let is_known = VARIABLES.iter().any(|(known, _)| *known == name);
+    is_known.then(|| (kind, format!("TCMALLOC_{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_known_by_its_symbol() {
+        let start = "_ZN62FLAG__namespace_do_not_use_directly_use_DECLARE_";
+        let of = |rest: &str| flag(&format!("{start}{rest}")).map(|(_, name)| name);
+        let name = of("double_instead27FLAGS_tcmalloc_release_rateE");
+        assert_eq!(name.as_deref(), Some("TCMALLOC_RELEASE_RATE"));
+        let name = of("bool_instead22FLAGS_malloc_skip_sbrkE");
+        assert_eq!(name.as_deref(), Some("TCMALLOC_SKIP_SBRK"));
+        // Its negative, which nothing reads.
+        assert_eq!(of("double_instead29FLAGS_notcmalloc_release_rateE"), None);
+    }
+}
