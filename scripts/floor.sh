@@ -15,8 +15,9 @@ command -v "${prefix}g++" >/dev/null || { echo "floor: no ${prefix}g++: apt-get 
 [ ! -x c++ ] || exit 0
 
 echo 'int main(void) { return 0; }' >main.c
-# It leaves in its cache what it links with, and names there are relative to this folder.
-ZIG_GLOBAL_CACHE_DIR=$folder/zig "${PYTHON:-python3}" -m ziglang cc -pie -fPIE -target "$arch-linux-gnu.$glibc" main.c -o main
+# It leaves in its cache what it links with, and names there are relative to this folder. Its own run-time libraries take half a minute.
+ZIG_GLOBAL_CACHE_DIR=$folder/zig ZIG_LOCAL_CACHE_DIR=$folder/zig "${PYTHON:-python3}" -m ziglang build-exe main.c -lc -fPIE \
+    -target "$arch-linux-gnu.$glibc" -fno-compiler-rt -fno-ubsan-rt -fno-sanitize-c -femit-bin=main
 for name in m.so.6 pthread.so.0 dl.so.2 rt.so.1 util.so.1 c.so.6; do
     cp "$(find zig/o -name lib$name)" .
     ln -sf lib$name "lib${name%.so.*}.so"

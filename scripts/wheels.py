@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "target/dist"
 PROGRAM_GLIBC, PRELOADED_GLIBC = "2.28", "2.17"
 # The recorder is linked as the program is, and fcntl has another version since 2.28.
-LINKED_GLIBC = "2.27"
+LINKED = {PROGRAM_GLIBC: "2.27"}
 PROGRAM_MIB, ALLOCATORS_MIB = 20, 15
 PRELOADED = "libheapmark_recorder.so witness.so time-in-malloc.so sizes.so reach.so litter.so".split()
 # Where the text of each licence is in its crate. Hoard (GPL) and scudo (a distribution's file) are not among them.
@@ -49,8 +49,9 @@ def tools():
 
 
 def compilers(arch, glibc, python):
+    """What makes files that run on that glibc."""
     folder = DIST / f"glibc-{glibc}-{arch}"
-    run("scripts/floor.sh", arch, glibc, folder, environment={"PYTHON": str(python)})
+    run("scripts/floor.sh", arch, LINKED.get(glibc, glibc), folder, environment={"PYTHON": str(python)})
     return {"CC": str(folder / "cc"), "CXX": str(folder / "c++")}
 
 
@@ -72,7 +73,7 @@ def check_size(wheel, most_mib):
 
 def program(arch, python):
     triple = f"{arch}-unknown-linux-gnu"
-    environment = compilers(arch, LINKED_GLIBC, python)
+    environment = compilers(arch, PROGRAM_GLIBC, python)
     linker = f"CARGO_TARGET_{triple.upper().replace('-', '_')}_LINKER"
     environment |= {linker: environment["CC"], "CARGO_TARGET_DIR": str(DIST / "cargo")}
     tag = f"manylinux_{PROGRAM_GLIBC.replace('.', '_')}"

@@ -69,7 +69,7 @@ pub fn find(allocator: &Allocator) -> Result<Option<Library>> {
 /// The names of the package's allocators; none if it is not installed.
 pub fn all() -> Vec<String> {
     let package = carried::installed(FOLDER);
-    let folders = package.iter().flat_map(|it| listing(it));
+    let folders = package.iter().flat_map(listing);
     folders
         .filter_map(|folder| {
             let name = folder.file_name()?.to_str()?;
