@@ -2,13 +2,14 @@
 
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
-.PHONY: run test test-all test-core test-beside-load check bench counts shape validity agreement false-alarms pictures reproduction languages programs dist clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
+.PHONY: run test test-all test-core test-beside-load check bench counts shape validity agreement false-alarms pictures reproduction languages programs dist install clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the answer
 	$(HEAPMARK) run $(ARGS)
 	@command -v heapmark > /dev/null || echo 'From now on: $(HEAPMARK) try ./your-program, or "cargo install --locked --path crates/heapmark" to type heapmark'
 
 build:
+	@[ -e $(HEAPMARK) ] || echo 'building heapmark: some 4 minutes on 2 CPUs, once; cargo counts its parts'
 	$(CARGO) build --release --locked
 
 # System packages: installed if root, otherwise the command is printed.
@@ -77,10 +78,16 @@ reproduction: setup build   ## the reference documents' figures and claims besid
 false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes
 	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
 
-dist: build                 ## target/dist/: a tarball of the program, manual pages, completions, checksums, and a Debian package of them; says which glibc it needs
-	HEAPMARK=$(HEAPMARK) scripts/dist.sh
+install:                    ## heapmark as a command, in ~/.cargo/bin
+	$(CARGO) install --locked --path crates/heapmark
 
-clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; ARGS=run, test or tarball for one; needs root
+# For this machine's processor, and by its compilers for glibc 2.28: other than what `make build` leaves, it runs on older systems.
+DIST = target/dist/cargo/$(shell uname -m)-unknown-linux-gnu/release/heapmark
+dist:                       ## target/dist/: wheels of the program and of prebuilt allocators, a tarball with manual pages and completions, a Debian package; ARCH=aarch64 for that wheel alone
+	scripts/wheels.py $(ARCH)
+	$(if $(ARCH),,HEAPMARK=$(DIST) scripts/dist.sh)
+
+clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; the wheels; ARGS=run, test, tarball or wheel for one; needs root
 	scripts/clean-root.sh $(ARGS)
 
 docs: build                 ## the code's own documentation; in target/docs/ the pages that heapmark prints: commands, allocators, workloads, metrics, checks

@@ -4,7 +4,8 @@
 #
 #   clean-root.sh TARGET...   git clone, make TARGET...: run, test; `run ARGS="-w larson"` for less
 #   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has; then the package
-#   clean-root.sh             run and test, then tarball
+#   clean-root.sh wheel       Python and the two wheels, then heapmark try: with a network, and without
+#   clean-root.sh             run and test, then tarball and wheel
 #
 # $SUITE and $MIRROR are those of this machine if they are not set. The root gets this machine's settings of apt, cargo, proxies and
 # certificates, and its Rust, read-only. Mounts are in a namespace that ends with its first process, so nothing stays mounted, after
@@ -16,7 +17,8 @@ fail() { say "$*"; exit 1; }
 
 if [ $# = 0 ]; then
     "$0" run test
-    exec "$0" tarball
+    "$0" tarball
+    exec "$0" wheel
 fi
 
 if [ "$1" != inside ]; then
@@ -32,10 +34,19 @@ if [ "$1" != inside ]; then
     }
     trap end EXIT
     trap 'exit 130' INT TERM HUP
-    if [ "$1" = tarball ]; then
-        make build
-        scripts/dist.sh "$root/dist"
-    fi
+    case $1 in
+        tarball)
+            make build
+            scripts/dist.sh "$root/dist"
+            ;;
+        wheel)
+            make dist
+            mkdir "$root/dist"
+            set +f
+            cp target/dist/*"$(uname -m)".whl "$root/dist/"
+            set -f
+            ;;
+    esac
     # In the background, so that a signal ends it at once; what a shell starts there ignores SIGINT, which tests send.
     setsid unshare --mount --pid --fork env --default-signal=INT,QUIT "$0" inside "$root" "$@" </dev/null &
     inside=$!
@@ -65,7 +76,7 @@ types() {
     # shellcheck disable=SC2046 # a word for each variable
     env -i $(env | grep -iE "^($handed)=[^ ]+$") LANG=C.UTF-8 TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive \
         PATH=/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \
+        ${alone-} chroot "$root" setpriv --reuid "$user" --regid "$user" --init-groups \
         sh -euc "export HOME=~$user; cd; $line" sh "$@"
 }
 
@@ -104,6 +115,24 @@ case $1 in
         done
         types root 'apt-get install -qq /dist/heapmark_*.deb >/dev/null'
         types newcomer 'heapmark try true && zcat /usr/share/man/man1/heapmark-try.1.gz | grep -c . '
+        ;;
+    wheel)
+        debian minbase python3-venv
+        types newcomer 'if command -v cc || command -v cargo; then exit 1; fi'
+        try="heapmark try -- /usr/bin/python3 -c 'print(len([str(i) for i in range(200_000)]))'"
+        # With a network, then without.
+        for alone in "" "unshare --net"; do
+            began=$(date +%s)
+            types newcomer "rm -rf v .cache heapmark-results; python3 -m venv v
+                v/bin/pip install --quiet --no-index /dist/*.whl; PATH=\$HOME/v/bin:\$PATH; heapmark --version
+                $try 2>&1 | while read -r line; do echo \"\$(date +%s) \$line\"; done | tee said"
+            said=$root/home/newcomer/said
+            first=$(sed -n 's/ .*best so far.*//p' "$said" | head -n 1)
+            say "from venv and pip to the first number: $((first - began)) s${alone:+, without a network}"
+            [ $((first - began)) -le 60 ] || fail "more than 60 s"
+            [ "$(grep -cE '^[0-9]+ (glibc|[a-z]+malloc[0-9]?)  +[0-9.]+ ' "$said")" -ge 6 ] || fail "fewer than six allocators"
+        done
+        alone=
         ;;
     *)
         debian "" git make g++

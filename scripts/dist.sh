@@ -8,7 +8,7 @@ program=${HEAPMARK:-target/release/heapmark}
 folder=${1:-target/dist}
 [ -x "$program" ] || { echo "dist: no $program: make build" >&2; exit 1; }
 
-version=$("$program" --version | cut -d ' ' -f 2)
+version=$("$program" -V | cut -d ' ' -f 2)
 name=heapmark-$version-$(uname -m)-linux-gnu
 to=$folder/$name
 rm -rf "$to" "$to.tar.gz" "$to.tar.gz.sha256"

@@ -121,11 +121,15 @@ if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     # Another apt may be at work for minutes.
     apt="apt-get -qq -o DPkg::Lock::Timeout=600"
     $apt update || true
+    all=$(echo "$wanted" | wc -w)
+    count=0
     for names in $wanted; do
+        count=$((count + 1))
         package=$(available "$names" | head -n 1)
         if [ -z "$package" ]; then
             echo "setup: no package for $names here; it will be listed as absent" >&2
         else
+            echo "setup: installing $package ($count of $all)" >&2
             DEBIAN_FRONTEND=noninteractive $apt install -y --no-install-recommends "$package" >/dev/null ||
                 { echo "setup: $package could not be installed: see above" >&2; exit 1; }
         fi

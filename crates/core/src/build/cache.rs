@@ -253,6 +253,13 @@ fn checksum_of(library: &Path) -> PathBuf {
     library.with_extension("so.sha256")
 }
 
+/// Whether a library is exactly as it was built: a changed one would be measured under the same
+/// name.
+pub fn is_as_built(library: &Path) -> bool {
+    let wanted = std::fs::read_to_string(checksum_of(library));
+    wanted.is_ok_and(|wanted| checksum_line(library).is_ok_and(|found| found == wanted))
+}
+
 /// The place of one library or program.
 pub struct CachePlace {
     name: String,
@@ -280,14 +287,6 @@ impl CachePlace {
     /// The library's file, whether it exists or not.
     pub fn library(&self) -> PathBuf {
         self.folder().join(format!("lib{}.so", self.name))
-    }
-
-    /// Whether the library is exactly as it was built: a changed one would be measured under the
-    /// same name.
-    pub fn is_whole(&self) -> bool {
-        let library = self.library();
-        let wanted = std::fs::read_to_string(checksum_of(&library));
-        wanted.is_ok_and(|wanted| checksum_line(&library).is_ok_and(|found| found == wanted))
     }
 
     /// Where the log of a failed build is kept.
@@ -362,8 +361,13 @@ impl CachePlace {
             .with_path("cannot make a folder in", &self.shelf)
     }
 
-    /// Moves a finished library into place.
-    pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
+    /// Moves a finished library into place, beside it the files that describe it.
+    pub fn keep(
+        &self,
+        built: &Path,
+        workshop: &Path,
+        beside: &[(&str, String)],
+    ) -> Result<PathBuf> {
         let half = workshop.join("finished");
         let library = half.join(format!("lib{}.so", self.name));
         let set_apart = || -> io::Result<()> {
@@ -373,6 +377,10 @@ impl CachePlace {
         set_apart().with_path("moving the library to", &half)?;
         let checksum = checksum_of(&library);
         std::fs::write(&checksum, checksum_line(&library)?).with_path("writing", &checksum)?;
+        for (name, text) in beside {
+            let file = half.join(name);
+            std::fs::write(&file, text).with_path("writing", &file)?;
+        }
         self.keep_folder(&half)?;
         Ok(self.library())
     }
@@ -461,11 +469,11 @@ mod tests {
         let built = workshop.path().join("libmine.so");
         std::fs::write(&built, "whole").unwrap();
         std::fs::write(place.log(), "words").unwrap();
-        let kept = place.keep(&built, workshop.path()).unwrap();
+        let kept = place.keep(&built, workshop.path(), &[]).unwrap();
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "whole");
-        assert!(place.is_whole());
-        std::fs::write(kept, "while").unwrap();
-        assert!(!place.is_whole(), "a byte has changed");
+        assert!(is_as_built(&kept));
+        std::fs::write(&kept, "while").unwrap();
+        assert!(!is_as_built(&kept), "a byte has changed");
         let path = workshop.path().to_owned();
         drop(workshop);
         assert!(!path.exists() && !place.log().exists());

@@ -82,27 +82,10 @@ impl Carried {
         {
             return named(variable, path);
         }
-        let own = std::env::current_exe();
-        let installed = own.ok().and_then(|own| self.installed(&own));
-        let Some(path) = installed else {
-            return self.unpacked(&cache::root()?);
-        };
-        let Some(weakness) = weakness(&path) else {
-            return Ok(path);
-        };
-        static SAID: Once = Once::new();
-        SAID.call_once(|| {
-            eprintln!(
-                "warning: {} is not used: {weakness}, so it can be exchanged",
-                path.parent().unwrap_or(&path).display()
-            );
-        });
-        self.unpacked(&cache::root()?)
-    }
-
-    fn installed(&self, own: &Path) -> Option<PathBuf> {
-        let folder = own.parent()?.parent()?.join("lib/heapmark");
-        Some(folder.join(self.file)).filter(|path| path.is_file())
+        match installed(self.file) {
+            Some(path) => Ok(path),
+            None => self.unpacked(&cache::root()?),
+        }
     }
 
     fn unpacked(&self, root: &Path) -> Result<PathBuf> {
@@ -143,6 +126,27 @@ impl Carried {
             .is_ok_and(|file| file.permissions().mode() & 0o500 == 0o500);
         runs && std::fs::read(path).is_ok_and(|found| found == self.content)
     }
+}
+
+/// What lies beside this program in the layout of a distribution, `../lib/heapmark/`, unless another
+/// user can exchange it.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let path = own.parent()?.parent()?.join("lib/heapmark").join(name);
+    if !path.exists() {
+        return None;
+    }
+    let Some(weakness) = weakness(&path) else {
+        return Some(path);
+    };
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        eprintln!(
+            "warning: {} is not used: {weakness}, so it can be exchanged",
+            path.parent().unwrap_or(&path).display()
+        );
+    });
+    None
 }
 
 /// The file that a variable names.

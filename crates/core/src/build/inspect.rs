@@ -26,6 +26,8 @@ pub struct Inspection {
     pub build_id: String,
     /// The libraries it needs.
     pub needed: Vec<String>,
+    /// The oldest glibc that has all versions of symbols which it asks for; empty if it asks for none.
+    pub glibc: String,
 }
 
 /// A file that is no ELF file at all.
@@ -126,6 +128,7 @@ fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<In
             _ => {}
         }
     }
+    inspection.glibc = glibc(elf);
     inspection.build_id = hex(elf.build_id().ok().flatten().unwrap_or_default());
     (inspection.exports, inspection.others) = elf
         .dynamic_symbols()
@@ -135,6 +138,35 @@ fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<In
         .map(String::from)
         .partition(|name| crate::catalog::malloc_api::contains(name));
     Some(inspection)
+}
+
+/// The newest of the versions of glibc's symbols that a file needs.
+fn glibc(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> String {
+    let endian = elf.endian();
+    let sections = elf.elf_section_table();
+    let Ok(Some((mut libraries, names))) = sections.gnu_verneed(endian, elf.data()) else {
+        return String::new();
+    };
+    let names = sections.strings(endian, elf.data(), names);
+    let names = names.unwrap_or_default();
+    let mut newest = String::new();
+    while let Ok(Some((_, mut versions))) = libraries.next() {
+        while let Ok(Some(version)) = versions.next() {
+            let name = names.get(version.vna_name.get(endian));
+            let name = String::from_utf8_lossy(name.unwrap_or_default());
+            match name.strip_prefix("GLIBC_") {
+                Some(name) if numbers(name) > numbers(&newest) => newest = name.to_owned(),
+                _ => {}
+            }
+        }
+    }
+    newest
+}
+
+/// A version as numbers, which compare as versions do; what is no version is as none.
+pub fn numbers(version: &str) -> Vec<u32> {
+    let numbers = version.split('.').map(str::parse);
+    numbers.collect::<Result<_, _>>().unwrap_or_default()
 }
 
 /// How a library or an object file accesses thread-local data through a call, which costs on every

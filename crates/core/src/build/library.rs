@@ -1,13 +1,15 @@
 //! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and stored
 //! there.
 
-use super::cache::{CachePlace, short_hash};
+use super::cache::{CachePlace, is_as_built, short_hash};
 use super::compile::{self, Bench};
 use super::configure;
 use super::inspect::{Inspection, inspect};
+use super::link::{self, language};
+use super::prebuilt::{self, Record};
 use super::step::{Slots, Steps};
 use super::toolchain::{self, Toolchain};
-use super::{Library, cargo_sources, entry_faults, link};
+use super::{Library, cargo_sources, entry_faults};
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Recipe, Source};
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
@@ -80,26 +82,20 @@ impl<'a> Work<'a> {
     /// The finished library, if the cache has it unchanged.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
-        let inspection = self.place.is_whole().then(|| inspect(&path).ok())??;
+        let inspection = is_as_built(&path).then(|| inspect(&path).ok())??;
         Some(self.describe(path, inspection))
     }
 
     fn describe(&self, path: PathBuf, inspection: Inspection) -> Library {
-        let (origin, source_version) = match &self.sources {
-            Sources::Crate(pin, _) => (
-                format!("crate {} {}", pin.name, pin.version),
-                pin.version.clone(),
-            ),
-            Sources::Commit(commit, ..) | Sources::Own(commit, _) => {
-                (format!("commit {}", commit.hash), commit.short().to_owned())
-            }
-        };
-        Library {
-            files: vec![path.canonicalize().unwrap_or(path)],
-            origin,
-            source_version,
-            exports: inspection.exports,
-            ..Library::default()
+        match &self.sources {
+            Sources::Crate(pin, _) => of_crate(pin, path, inspection),
+            Sources::Commit(commit, ..) | Sources::Own(commit, _) => Library {
+                files: vec![path.canonicalize().unwrap_or(path)],
+                origin: format!("commit {}", commit.hash),
+                source_version: commit.short().to_owned(),
+                exports: inspection.exports,
+                ..Library::default()
+            },
         }
     }
 
@@ -163,7 +159,16 @@ impl<'a> Work<'a> {
                 );
             }
         }
-        let path = self.place.keep(&built, workshop)?;
+        let mut beside = Vec::new();
+        if let Sources::Crate(pin, recipe) = self.sources {
+            let record = Record {
+                recipe: recipe_hash(pin, recipe)?,
+                compiler: self.toolchain.compiler(language(recipe)).name().to_owned(),
+                glibc: inspection.glibc.clone(),
+            };
+            beside.push((prebuilt::RECORD, toml::to_string(&record)?));
+        }
+        let path = self.place.keep(&built, workshop, &beside)?;
         Ok(self.describe(path, inspection))
     }
 
@@ -187,6 +192,24 @@ impl<'a> Work<'a> {
     }
 }
 
+/// A library of a crate.
+pub fn of_crate(pin: &cargo_sources::Pin, path: PathBuf, inspection: Inspection) -> Library {
+    Library {
+        files: vec![path.canonicalize().unwrap_or(path)],
+        origin: format!("crate {} {}", pin.name, pin.version),
+        source_version: pin.version.clone(),
+        exports: inspection.exports,
+        ..Library::default()
+    }
+}
+
+/// A hash of everything that affects a library of a crate but the compilers.
+pub fn recipe_hash(pin: &cargo_sources::Pin, recipe: &Recipe) -> Result<String> {
+    let parts = [toolchain::SOURCES, std::env::consts::ARCH];
+    let words = [&pin.name, &pin.version, &pin.checksum].map(String::as_str);
+    hashed(parts.into_iter().chain(words), Some(recipe))
+}
+
 /// A hash of everything that affects the library.
 fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
     let (words, recipe) = match sources {
@@ -196,6 +219,13 @@ fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
         Sources::Commit(commit, recipe, folder) => (vec![&commit.hash, folder], Some(*recipe)),
         Sources::Own(commit, own) => (vec![&commit.hash, &own.command, &own.library], None),
     };
+    let identity = toolchain.identity();
+    let parts = [&identity].into_iter().chain(words);
+    hashed(parts.map(String::as_str), recipe)
+}
+
+/// A hash of words and of a recipe with the files that it names.
+fn hashed<'w>(words: impl Iterator<Item = &'w str>, recipe: Option<&Recipe>) -> Result<String> {
     let recipe_text = recipe
         .map(serde_json::to_string)
         .transpose()
@@ -204,9 +234,8 @@ fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
         .iter()
         .flat_map(|recipe| &recipe.compile)
         .flat_map(|unit| &unit.extra);
-    let identity = toolchain.identity();
-    let parts = [&identity].into_iter().chain(words).chain(&recipe_text);
-    Ok(short_hash(parts.map(String::as_str).chain(
-        extras.filter_map(|name| crate::catalog::allocators::extra(name)),
-    )))
+    let texts = extras.filter_map(|name| crate::catalog::allocators::extra(name));
+    let words: Vec<String> = words.map(String::from).collect();
+    let words = words.iter().chain(&recipe_text).map(String::as_str);
+    Ok(short_hash(words.chain(texts)))
 }

@@ -1,7 +1,7 @@
 //! Object files -> a shared library that exports the malloc family, the allocator's own controls,
 //! and nothing else.
 
-use crate::catalog::allocator::{Language, Recipe};
+use crate::catalog::allocator::{Language, Recipe, Unit};
 use crate::file::WithPath;
 use anyhow::Result;
 use std::path::PathBuf;
@@ -12,17 +12,13 @@ pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -
     let script = bench.workshop.join("exports.map");
     std::fs::write(&script, version_script(recipe)).with_path("writing", &script)?;
     let file = bench.workshop.join(format!("lib{name}.so"));
-    let cpp = recipe
-        .compile
-        .iter()
-        .any(|unit| unit.language == Language::Cpp);
-    let language = if cpp { Language::Cpp } else { Language::C };
+    let language = language(recipe);
     let mut command = bench.toolchain.compiler(language).command();
     command
         .args(super::toolchain::LINK_FLAGS)
         .arg(format!("-Wl,-soname,lib{name}.so"))
         .arg(format!("-Wl,--version-script={}", script.display()));
-    if cpp {
+    if language == Language::Cpp {
         // Otherwise every C program under this allocator loads libstdc++, which allocates at
         // start-up. libgcc stays shared: with a private copy, exceptions do not propagate out of
         // `operator new`.
@@ -37,6 +33,15 @@ pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -
         .arg(&file);
     bench.steps.run("linking", &mut command)?;
     Ok(file)
+}
+
+/// The language of the compiler that links.
+pub fn language(recipe: &Recipe) -> Language {
+    let is_cpp = |unit: &Unit| unit.language == Language::Cpp;
+    match recipe.compile.iter().any(is_cpp) {
+        true => Language::Cpp,
+        false => Language::C,
+    }
 }
 
 /// GNU ld accepts names here that no object defines, so one list is right for all allocators.

@@ -5,7 +5,7 @@ use super::inspect::{Inspection, inspect_any, no_malloc};
 use super::paths::absolute;
 use super::state::State;
 use super::toolchain::{self, Toolchain};
-use super::{Library, known, system};
+use super::{Library, known, prebuilt, system};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -35,22 +35,18 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
 
 fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
-        Source::Crate { .. } | Source::Git(_) => {
-            if let Err(error) = Toolchain::find() {
-                return Ok(State::Absent {
-                    why: format!("{error:#}"),
-                    line: toolchain::PACKAGE.into(),
-                });
+        Source::Crate { .. } | Source::Git(_) => match built_here(allocator)? {
+            State::Ready(mut library) => {
+                if matches!(allocator.source, Source::Git(_)) {
+                    library.purged_as = purged_as(allocator, &inspected(&library.files)?, all);
+                }
+                State::Ready(library)
             }
-            let work = super::library::Work::new(allocator)?;
-            let Some(mut library) = work.cached() else {
-                return Ok(State::NotBuilt { line: work.line() });
-            };
-            if matches!(allocator.source, Source::Git(_)) {
-                library.purged_as = purged_as(allocator, &inspected(&library.files)?, all);
-            }
-            State::Ready(library)
-        }
+            missing => match prebuilt::find(allocator)? {
+                Some(library) => State::Ready(library),
+                None => missing,
+            },
+        },
         Source::Wheel { .. } => super::wheel::Wheel::new(allocator)?.state(),
         Source::System { files, package } => {
             let found = files.iter().map(|file| system::find(file).ok_or(file));
@@ -104,6 +100,21 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
         Source::SameAs { name } | Source::BuiltAs { name, .. } => {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }
+    })
+}
+
+/// What this machine's compilers have built.
+fn built_here(allocator: &Allocator) -> Result<State> {
+    if let Err(error) = Toolchain::find() {
+        return Ok(State::Absent {
+            why: format!("{error:#}"),
+            line: toolchain::PACKAGE.into(),
+        });
+    }
+    let work = super::library::Work::new(allocator)?;
+    Ok(match work.cached() {
+        Some(library) => State::Ready(library),
+        None => State::NotBuilt { line: work.line() },
     })
 }
 

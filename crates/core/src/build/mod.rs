@@ -24,6 +24,7 @@ mod library;
 mod link;
 mod lookup;
 mod paths;
+mod prebuilt;
 pub mod program;
 mod repository;
 mod state;
@@ -51,6 +52,7 @@ pub use known::purge as purge_of_family;
 pub use launched::spawn_launcher;
 pub use lookup::{original, state};
 pub use paths::{in_path, trusted_path};
+pub use prebuilt::all as prebuilt_libraries;
 pub use program::Executable;
 pub use state::State;
 pub use system::find as find_library;
@@ -61,7 +63,7 @@ pub use user::{library as library_of_file, rejoined, user};
 pub use wheel::{from_wheel, version as wheel_version};
 
 use crate::catalog::{Allocator, Source};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -75,6 +77,9 @@ pub struct Library {
     /// Where it comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `package NAME`, `libc6`,
     /// `guest` or `path`.
     pub origin: String,
+    /// By what it was built, if that is not this machine's compiler: `prebuilt by gcc 12.2.0`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub built: String,
     /// The version of the pinned crate or the installed package; empty if unknown.
     pub source_version: String,
     /// The names of `catalog::malloc_api` that it defines, over all files.
@@ -163,13 +168,18 @@ fn build_one(
         result
     };
     let outcome = match &allocator.source {
+        Source::Crate { .. } if toolchain::Toolchain::find().is_err() => {
+            let why = || format!("no compiler; {}", toolchain::PACKAGE);
+            prebuilt::find(allocator).and_then(|found| Ok((found.with_context(why)?, true)))
+        }
         Source::Crate { .. } | Source::Git(_) => library::Work::new(allocator).and_then(|work| {
             if let Some(library) = work.cached() {
                 return Ok((library, true));
             }
-            with_bar("{prefix:18} {wide_bar} {pos:>3}/{len:3} {msg}", &|bar| {
-                work.build(slots, jobs, bar)
-            })
+            with_bar(
+                "{prefix:18} {wide_bar} {pos:>3}/{len:3} {eta:>4} left, {msg}",
+                &|bar| work.build(slots, jobs, bar),
+            )
         }),
         Source::Wheel { .. } => wheel::Wheel::new(allocator).and_then(|wheel| {
             with_bar("{prefix:18} {spinner} downloading", &|_| wheel.fetch(slots))

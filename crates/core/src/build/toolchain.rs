@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 /// Changes when the code that builds libraries changes.
-const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
+pub const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
 
 /// Flags of the caller for the caller's own builds. If they were used here, every library would
 /// have them, and rows would measure something else than their names say.
@@ -93,10 +93,16 @@ pub struct Compiler {
     /// The program, as `configure` scripts want it in `CC`.
     pub program: OsString,
     arguments: Vec<OsString>,
+    /// What it says of its version.
     version: String,
 }
 
 impl Compiler {
+    /// Its name and version, in its own words.
+    pub fn name(&self) -> &str {
+        self.version.lines().next().unwrap_or_default()
+    }
+
     /// A command that starts it with the flags that every file gets.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);

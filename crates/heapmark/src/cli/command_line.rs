@@ -1,6 +1,7 @@
 //! The list of commands, nothing else.
 
 use super::{completions, flags, help, list, man, report};
+use crate::build::prebuilt_libraries;
 use crate::capture::{record, trace};
 use crate::cmd::{
     Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch, noise, open,
@@ -56,10 +57,26 @@ pub fn definition() -> clap::Command {
     help::arranged(flags::with_rules(Cli::command()))
 }
 
+/// The version, and the libraries that came with the program.
+fn carries() -> &'static str {
+    let version = env!("CARGO_PKG_VERSION");
+    if !std::env::args_os().any(|word| word == "--version") {
+        return version;
+    }
+    let mut named: Vec<String> = prebuilt_libraries();
+    named.sort();
+    let carried = match named.is_empty() {
+        true => "no prebuilt allocators: heapmark build makes them".to_owned(),
+        false => format!("prebuilt allocators: {}", named.join(", ")),
+    };
+    // clap keeps words of the program only.
+    format!("{version}\n{carried}").leak()
+}
+
 /// Runs the command that the user typed. Its frame is larger than the smallest stacks.
 #[inline(never)]
 pub fn run() -> ExitCode {
-    let line = definition();
+    let line = definition().long_version(carries());
     let read = line
         .clone()
         .try_get_matches()

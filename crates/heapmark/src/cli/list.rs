@@ -1,7 +1,7 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
 use crate::build::input::missing;
-use crate::build::{self, State};
+use crate::build::{self, Library, State};
 use crate::catalog::{
     Allocator, Catalog, Program, RealProgram, Release, Source, Suite, Workload, joined,
     real_program, trace_pack,
@@ -258,7 +258,7 @@ fn cell(entry: &Value, column: &str) -> String {
             .collect::<String>()
             .replace('T', " ");
     }
-    match (column, detail("why"), detail("remedy")) {
+    match (column, detail("why").or(detail("built")), detail("remedy")) {
         ("state", Some(why), Some(remedy)) => format!("{text}, {why}: {remedy}"),
         ("state", Some(detail), None) | ("state", None, Some(detail)) => {
             format!("{text}: {detail}")
@@ -298,6 +298,8 @@ fn plain(value: &Value) -> String {
 fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     let guest = Guest::find()?;
     let describe = |allocator: &Allocator| -> Result<Value> {
+        let mut built = None;
+        let mut files = Vec::new();
         let (found, version, origin) = match build::state(allocator, &catalog.allocators) {
             State::Ready(library) => {
                 let subject = Subject::new(allocator.clone(), library);
@@ -305,6 +307,8 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                     None => READY,
                     why => ("absent", why, None),
                 };
+                built = built_by(&subject.library);
+                files.clone_from(&subject.library.files);
                 // Not the crate: its origin stands in the next column.
                 let version = told_version(&guest, &subject)?.filter(|told| !told.is_empty());
                 (found, version, subject.library.origin)
@@ -320,13 +324,22 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
         let date = Some(&allocator.sources.date).filter(|date| !date.is_empty());
         Ok(json!({
             "name": allocator.name, "family": allocator.family, "aliases": allocator.aliases, "tier": allocator.tier, "version": version,
-            "sources": date, "release": release, "origin": origin, "state": state, "why": why,
-            "remedy": remedy, "about": allocator.about, "home": allocator.home,
+            "sources": date, "release": release, "origin": origin, "state": state, "built": built, "files": files,
+            "why": why, "remedy": remedy, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.left_to_libc,
             "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,
         }))
     };
     catalog.allocators.iter().map(describe).collect()
+}
+
+/// Where a library of pinned sources was built.
+fn built_by(library: &Library) -> Option<String> {
+    match library.built.as_str() {
+        "" if library.origin.starts_with("crate ") => Some("built here".into()),
+        "" => None,
+        by => Some(by.into()),
+    }
 }
 
 fn of_program(program: &Program) -> Value {

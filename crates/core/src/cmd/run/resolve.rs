@@ -3,10 +3,11 @@
 use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog, Source, Tier};
 use crate::cmd::build::{build_all, is_unbuilt, jobs};
-use crate::cmd::{unexpected, usage};
+use crate::cmd::{note, unexpected, usage};
 use crate::execute::{Guest, Outcome, Subject};
 use anyhow::{Context, Result, bail};
 use fast_glob::glob_match;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The row of the allocator that a program is linked to.
@@ -212,11 +213,24 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
     for (reason, names) in refusals {
         say!("{}: {reason}", names.join(", "));
     }
+    name_builders(&subjects);
     let there: Vec<&Allocator> = subjects.iter().map(|one| &one.allocator).collect();
     for allocator in stand_ins(&left_out, &there, catalog) {
         subjects.push(subject(allocator, catalog, dry_run)?.0);
     }
     Ok(subjects)
+}
+
+/// Says which libraries another compiler than this machine's has built.
+fn name_builders(subjects: &[Subject]) {
+    let mut builders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for subject in subjects.iter().filter(|it| !it.library.built.is_empty()) {
+        let names = builders.entry(&subject.library.built).or_default();
+        names.push(&subject.allocator.name);
+    }
+    for (built, names) in builders {
+        note(format!("{built}: {}", names.join(", ")));
+    }
 }
 
 /// An allocator and its library; or, without it, a word and the reason.

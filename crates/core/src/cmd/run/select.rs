@@ -622,7 +622,10 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
         name: allocator.name.clone(),
         family: allocator.family.clone(),
         tier,
-        origin: library.origin.clone(),
+        origin: match library.built.as_str() {
+            "" => library.origin.clone(),
+            built => format!("{}, {built}", library.origin),
+        },
         version: told.unwrap_or_else(unknown),
         sources: allocator.sources.date.clone(),
         release,

@@ -5,6 +5,7 @@ use crate::support::tried::TRUE;
 use crate::support::{End, SMALL, is_root, repository};
 use heapmark::build::{GUEST, REACH, TIMER, WITNESS, in_path};
 use heapmark::catalog::{Catalog, Source};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -371,4 +372,198 @@ fn what_cannot_be_found_or_unpacked_is_one_line() {
         said.contains("cannot unpack ") && said.contains("HEAPMARK_CACHE names"),
         "{said}"
     );
+}
+
+/// The shelf of a distribution's libraries with one of them, which this machine's compiler has built.
+fn with_a_prebuilt_library(machine: &Machine, shelf: &str) -> PathBuf {
+    let place = crate::support::Place::new();
+    place.ready(&["dlmalloc"]);
+    let end = place.run(&["list", "allocators", "--format", "json"]);
+    let listed: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
+    let entry = listed.iter().find(|it| it["name"] == "dlmalloc").unwrap();
+    assert_eq!(
+        (&entry["state"], &entry["built"]),
+        (&json!("ready"), &json!("built here"))
+    );
+    let library = Path::new(entry["files"][0].as_str().unwrap());
+    let folder = library.parent().unwrap();
+    let to = machine.at(shelf).join(folder.file_name().unwrap());
+    fs::create_dir_all(&to).unwrap();
+    for file in fs::read_dir(folder).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    to
+}
+
+impl Machine {
+    /// The state of dlmalloc, by whom it was built, and why it is not ready.
+    fn dlmalloc(&self) -> [String; 3] {
+        let end = self.run(&["list", "allocators", "--format", "json"]);
+        let listed: Vec<Value> = serde_json::from_str(&end.stdout).unwrap();
+        let entry = listed.iter().find(|it| it["name"] == "dlmalloc").unwrap();
+        ["state", "built", "why"].map(|key| entry[key].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+#[test]
+fn prebuilt_libraries_beside_the_program_need_no_compiler_and_are_proven_as_others() {
+    let machine = Machine::new();
+    let [state, _, why] = machine.dlmalloc();
+    assert_eq!(state, "absent", "{why}");
+    assert!(
+        machine
+            .run(&["--version"])
+            .stdout
+            .contains("no prebuilt allocators")
+    );
+
+    let folder = with_a_prebuilt_library(&machine, "lib/heapmark/libraries");
+    let [state, built, _] = machine.dlmalloc();
+    assert_eq!(state, "ready");
+    assert!(built.starts_with("prebuilt by "), "{built}");
+    let said = machine.run(&["--version"]).stdout;
+    assert!(
+        said.ends_with("\nprebuilt allocators: dlmalloc\n"),
+        "{said}"
+    );
+    let tried = [
+        "try",
+        "-o",
+        "tried",
+        "-a",
+        "glibc,dlmalloc",
+        "--blocks",
+        "1",
+        "--",
+        "/bin/true",
+    ];
+    let end = machine.run(&tried);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(
+        end.stderr.contains(&format!("{built}: dlmalloc")),
+        "{}",
+        end.stderr
+    );
+    let stored: Value =
+        serde_json::from_str(&fs::read_to_string(machine.at("work/tried/run.json")).unwrap())
+            .unwrap();
+    let mut infos = stored["allocators"].as_array().unwrap().iter();
+    let info = infos.find(|it| it["name"] == "dlmalloc").unwrap();
+    assert!(info["origin"].as_str().unwrap().ends_with(&built), "{info}");
+    let file = folder.join("libdlmalloc.so");
+    // What its record says of glibc is what the dynamic linker would say.
+    let output = Command::new("objdump")
+        .arg("-p")
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let words = text.split_whitespace();
+    let numbers = |version: &str| {
+        version
+            .split('.')
+            .map(|it| it.parse().unwrap())
+            .collect::<Vec<u32>>()
+    };
+    let newest = words
+        .filter_map(|word| word.strip_prefix("GLIBC_"))
+        .max_by_key(|it| numbers(it));
+    let record = fs::read_to_string(folder.join("built.toml")).unwrap();
+    assert!(
+        record.contains(&format!("glibc = \"{}\"", newest.unwrap())),
+        "{record}"
+    );
+    assert_eq!(info["files"][0], json!(file.canonicalize().unwrap()));
+}
+
+#[test]
+fn a_library_that_another_compiler_left_in_the_cache_is_used_and_named() {
+    let machine = Machine::new();
+    let folder = with_a_prebuilt_library(&machine, "home/.cache/heapmark/libraries");
+    let [state, built, _] = machine.dlmalloc();
+    assert_eq!(state, "ready");
+    assert!(built.starts_with("built by "), "{built}");
+    // One that has changed is as none.
+    fs::write(folder.join("libdlmalloc.so.sha256"), "").unwrap();
+    assert_eq!(machine.dlmalloc()[0], "absent");
+}
+
+#[test]
+fn a_prebuilt_library_that_is_damaged_or_of_another_recipe_is_refused() {
+    let machine = Machine::new();
+    let folder = with_a_prebuilt_library(&machine, "lib/heapmark/libraries");
+    let change = |name: &str, changed: &dyn Fn(Vec<u8>) -> Vec<u8>, said: &str| {
+        let file = folder.join(name);
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, changed(whole.clone())).unwrap();
+        let [state, built, why] = machine.dlmalloc();
+        assert_eq!((state.as_str(), built.as_str()), ("refused", ""), "{name}");
+        assert!(why.contains(said), "{said}: {why}");
+        assert!(why.contains("install heapmark-allocators"), "{why}");
+        assert!(!why.contains('\n'), "{why}");
+        fs::write(&file, whole).unwrap();
+    };
+    let replaced = |from: &'static str, to: &'static str| {
+        move |text: Vec<u8>| {
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains(from), "{text}");
+            text.replacen(from, to, 1).into_bytes()
+        }
+    };
+    let library = "libdlmalloc.so";
+    let damaged = |mut bytes: Vec<u8>| {
+        *bytes.last_mut().unwrap() ^= 1;
+        bytes
+    };
+    change(library, &damaged, "is not as it was built");
+    // Of another processor: e_machine of its header.
+    let foreign = |mut bytes: Vec<u8>| {
+        bytes[18] = 0xf3;
+        bytes
+    };
+    change(library, &foreign, "made for Riscv64");
+    change(library, &|_| Vec::new(), "not an ELF file");
+    change(
+        "built.toml",
+        &replaced("recipe = \"", "recipe = \"0"),
+        "another version of heapmark",
+    );
+    change(
+        "built.toml",
+        &replaced("recipe =", "recept ="),
+        "built.toml",
+    );
+    let at = |name: &str| folder.join(name);
+    let whole = ["libdlmalloc.so", "libdlmalloc.so.sha256"].map(|name| fs::read(at(name)).unwrap());
+    // Of a glibc that is not there yet, and whole.
+    let newer = &whole[0];
+    let name = b"GLIBC_2.";
+    let places = (0..newer.len() - name.len()).filter(|at| newer[*at..].starts_with(name));
+    let mut patched = newer.clone();
+    for place in places {
+        patched[place + 6] = b'9';
+    }
+    fs::write(at(library), &patched).unwrap();
+    let sum = "sha256sum libdlmalloc.so > libdlmalloc.so.sha256";
+    let mut shell = Command::new("sh");
+    assert!(
+        shell
+            .args(["-c", sum])
+            .current_dir(&folder)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let [state, _, why] = machine.dlmalloc();
+    assert_eq!(state, "refused");
+    assert!(why.contains("it needs glibc 9."), "{why}");
+    fs::write(at(library), &whole[0]).unwrap();
+    fs::write(at("libdlmalloc.so.sha256"), &whole[1]).unwrap();
+    assert_eq!(machine.dlmalloc()[0], "ready");
+
+    fs::remove_file(folder.join(library)).unwrap();
+    let [state, _, why] = machine.dlmalloc();
+    assert_eq!(state, "refused");
+    assert!(why.contains("there is no such file"), "{why}");
 }
