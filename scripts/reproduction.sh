@@ -96,10 +96,10 @@ paper)
     floor=
     part field-gs programs -w gs-pages -a glibc,rpmalloc,mimalloc2,mimalloc3,jemalloc,gperftools,snmalloc,scudo --blocks 7
     part field-cc1 programs -w cc1-functions -a glibc,rpmalloc,mimalloc2,snmalloc --blocks 5
-    part field-redis programs -w redis-values -a glibc,mimalloc2,snmalloc,jemalloc,tbbmalloc --blocks 5
+    part field-redis programs -w redis-values -a glibc,mimalloc2,snmalloc,jemalloc,tbbmalloc --blocks 12
     part field-bc programs -w bc-digits -a glibc,rpmalloc,snmalloc,tbbmalloc,scudo --blocks 5
-    part field-cc1plus programs -w cc1plus-templates -a glibc,mimalloc2 --blocks 5
-    part field-python programs -w python-json -a glibc,jemalloc,mimalloc2 --blocks 5
+    part field-cc1plus programs -w cc1plus-templates -a glibc,mimalloc2 --blocks 12
+    part field-python programs -w python-json -a glibc,jemalloc,mimalloc2 --blocks 12
     part field-yosys programs -w yosys-synth -a glibc,rpmalloc,snmalloc --blocks 5
     part field-rocksdb programs -w rocksdb-fill -a glibc,mimalloc3,jemalloc --blocks 5
     ;;

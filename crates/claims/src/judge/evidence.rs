@@ -1,6 +1,6 @@
 //! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
 
-use super::judged::{Blocks, Number};
+use super::judged::{Number, ValueBlocks};
 use super::scene::{Machine, Measured, Scene};
 use super::values::values;
 use crate::document::{DocumentRow, Measure, Rows, Threads};
@@ -355,7 +355,7 @@ fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
     let row = group.allocator.name.clone();
     let values = values(scene, group, measure);
     // A value that only some processes have belongs to no block.
-    let blocks = (values.len() == group.processes.len()).then(|| Blocks {
+    let blocks = (values.len() == group.processes.len()).then(|| ValueBlocks {
         run: scene.measured.head.plan.seed,
         of: group.processes.keys().map(|(block, _)| *block).collect(),
     });

@@ -144,12 +144,12 @@ pub struct Number {
     pub divisor: Option<Vec<f64>>,
     /// The block of each value, if it has one.
     #[serde(skip)]
-    pub blocks: Option<Blocks>,
+    pub blocks: Option<ValueBlocks>,
 }
 
 /// The blocks of some values of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Blocks {
+pub struct ValueBlocks {
     /// The seed of the run: blocks of two runs have nothing in common.
     pub run: u64,
     /// One per value.

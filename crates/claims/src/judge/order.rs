@@ -3,7 +3,7 @@
 //! block, says so; others if the ranges of their processes do not touch, or if the Mann-Whitney test
 //! says so. With fewer than 5 there is no verdict.
 
-use super::judged::{Blocks, Number, Verdict};
+use super::judged::{Number, ValueBlocks, Verdict};
 use heapmark_core::analyse::Spread;
 use heapmark_stats::{geometric_mean, mean, median, rank_sum, student};
 use std::cmp::Ordering;
@@ -156,7 +156,7 @@ pub fn quotient(a: &Number, b: &Number) -> Number {
         format!("{} / {}", a.row, b.row)
     };
     let by_block = ratios(a, b).and_then(|ratios| {
-        let blocks = Blocks {
+        let blocks = ValueBlocks {
             run: a.blocks.as_ref()?.run,
             of: ratios.keys().copied().collect(),
         };
@@ -210,7 +210,7 @@ mod tests {
 
     /// Of a run with this seed, a value for each block.
     fn in_blocks<const N: usize>(run: u64, values: [f64; N]) -> Number {
-        let blocks = Blocks {
+        let blocks = ValueBlocks {
             run,
             of: (0..N as u32).collect(),
         };
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(between(&ratio, 0.0, 1.05), Verdict::DoesNotHold);
         assert_eq!(beyond(&ratio, 1.05), Verdict::Holds);
         assert_eq!(between(&ratio, 0.0, f64::INFINITY), Verdict::Holds);
-        // Blocks of two runs have nothing in common.
+        // ValueBlocks of two runs have nothing in common.
         let elsewhere = in_blocks(8, [9.0, 12.7, 9.8, 18.1, 10.9]);
         assert_eq!(order(&elsewhere, &slow), Order::Level);
         // One block decides nothing.
