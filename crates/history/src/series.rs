@@ -11,7 +11,7 @@ use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::verdict::{Verdict, verdicts};
 use heapmark_core::analyse::{Failed, Ratio, Role, TableCell, by_range, counting, grid, tables};
 use heapmark_core::metric::{self, Judged, Metric, Value, WALL};
-use heapmark_core::plan::{Case, Mode, case_name};
+use heapmark_core::plan::{Case, case_name};
 use heapmark_core::store::RunFile;
 use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired};
 use serde::{Serialize, Serializer};
@@ -270,7 +270,7 @@ fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
             failures.push((name.to_owned(), format!("{case}: {}", failed.summary())));
         }
     };
-    if matches!(side.head.plan.mode, Mode::Time) {
+    if side.head.plan.mode.spec().plain {
         for table in grid(side.head, &counting(side.records)) {
             for group in &table.groups {
                 add(table.case, &group.allocator.name, group.failed.as_ref());

@@ -130,6 +130,7 @@ pub enum Source {
         /// by the same recipe.
         repository: Option<String>,
         /// Which archive, if it is not the one that `crates/sources` pins.
+        #[serde(skip_serializing_if = "Option::is_none")]
         pin: Option<Pin>,
     },
     /// Installed on the system, from a package.
@@ -146,6 +147,7 @@ pub enum Source {
         /// Names of files in it, in `LD_PRELOAD` order.
         files: Vec<String>,
         /// Which wheel, if it is not the one that `crates/sources` pins.
+        #[serde(skip_serializing_if = "Option::is_none")]
         pin: Option<Pin>,
     },
     /// The library of another entry, under other options.
