@@ -85,7 +85,7 @@ pub struct TryArgs {
     #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
     /// Watch the memory of each row's server for this long after the client: what stays, and why
-    #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns", "limit"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
+    #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
     drain: Option<Duration>,
 }
 
