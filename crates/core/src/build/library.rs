@@ -1,12 +1,12 @@
 //! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and stored
 //! there.
 
-use super::cache::{CachePlace, is_as_built, short_hash};
+use super::cache::{CachePlace, is_as_built};
 use super::compile::{self, Bench};
 use super::configure;
 use super::inspect::{Inspection, inspect};
 use super::link::{self, language};
-use super::prebuilt::{self, Record};
+use super::recipe::{BUILT, BuiltFrom, hashed, of_crate, recipe_hash};
 use super::step::{Slots, Steps};
 use super::toolchain::{self, Toolchain};
 use super::{Library, cargo_sources, entry_faults};
@@ -161,12 +161,12 @@ impl<'a> Work<'a> {
         }
         let mut beside = Vec::new();
         if let Sources::Crate(pin, recipe) = self.sources {
-            let record = Record {
+            let record = BuiltFrom {
                 recipe: recipe_hash(pin, recipe)?,
                 compiler: self.toolchain.compiler(language(recipe)).name().to_owned(),
                 glibc: inspection.glibc.clone(),
             };
-            beside.push((prebuilt::RECORD, toml::to_string(&record)?));
+            beside.push((BUILT, toml::to_string(&record)?));
         }
         let path = self.place.keep(&built, workshop, &beside)?;
         Ok(self.describe(path, inspection))
@@ -192,24 +192,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A library of a crate.
-pub fn of_crate(pin: &cargo_sources::Pin, path: PathBuf, inspection: Inspection) -> Library {
-    Library {
-        files: vec![path.canonicalize().unwrap_or(path)],
-        origin: format!("crate {} {}", pin.name, pin.version),
-        source_version: pin.version.clone(),
-        exports: inspection.exports,
-        ..Library::default()
-    }
-}
-
-/// A hash of everything that affects a library of a crate but the compilers.
-pub fn recipe_hash(pin: &cargo_sources::Pin, recipe: &Recipe) -> Result<String> {
-    let parts = [toolchain::SOURCES, std::env::consts::ARCH];
-    let words = [&pin.name, &pin.version, &pin.checksum].map(String::as_str);
-    hashed(parts.into_iter().chain(words), Some(recipe))
-}
-
 /// A hash of everything that affects the library.
 fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
     let (words, recipe) = match sources {
@@ -222,20 +204,4 @@ fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
     let identity = toolchain.identity();
     let parts = [&identity].into_iter().chain(words);
     hashed(parts.map(String::as_str), recipe)
-}
-
-/// A hash of words and of a recipe with the files that it names.
-fn hashed<'w>(words: impl Iterator<Item = &'w str>, recipe: Option<&Recipe>) -> Result<String> {
-    let recipe_text = recipe
-        .map(serde_json::to_string)
-        .transpose()
-        .context("writing the recipe down")?;
-    let extras = recipe
-        .iter()
-        .flat_map(|recipe| &recipe.compile)
-        .flat_map(|unit| &unit.extra);
-    let texts = extras.filter_map(|name| crate::catalog::allocators::extra(name));
-    let words: Vec<String> = words.map(String::from).collect();
-    let words = words.iter().chain(&recipe_text).map(String::as_str);
-    Ok(short_hash(words.chain(texts)))
 }

@@ -26,6 +26,7 @@ mod lookup;
 mod paths;
 mod prebuilt;
 pub mod program;
+mod recipe;
 mod repository;
 mod state;
 mod step;

@@ -4,34 +4,18 @@
 
 use super::cache::{self, is_as_built, trusted};
 use super::inspect::{inspect, numbers};
-use super::library::{of_crate, recipe_hash};
+use super::recipe::{BUILT, BuiltFrom, of_crate, recipe_hash};
 use super::{Library, cargo_sources, carried};
 use crate::catalog::folder::listing;
 use crate::catalog::{Allocator, Source};
 use crate::file::WithPath;
 use anyhow::{Result, anyhow, bail};
-use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file beside a library that says what it is.
-pub const RECORD: &str = "built.toml";
-
 /// The folder of them, beside the program and in the cache.
 const FOLDER: &str = "libraries";
-
-/// What a library was built from and by.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    /// A hash of everything that affects it but the compilers.
-    pub recipe: String,
-    /// The compiler that linked it, with its version.
-    pub compiler: String,
-    /// The oldest glibc on which it runs.
-    pub glibc: String,
-}
 
 /// The library of an allocator's recipe, of whichever compiler. Fails if the package has it but it
 /// cannot be used: then it is damaged, or of another version of heapmark.
@@ -92,11 +76,11 @@ fn folders<'a>(shelf: &Path, name: &'a str) -> impl Iterator<Item = PathBuf> + '
 }
 
 /// The library at a path and what is known of it, if it is the wanted one and runs here.
-fn library(pin: &cargo_sources::Pin, path: &Path, wanted: &str) -> Result<(Record, Library)> {
+fn library(pin: &cargo_sources::Pin, path: &Path, wanted: &str) -> Result<(BuiltFrom, Library)> {
     trusted(path)?;
-    let file = path.with_file_name(RECORD);
+    let file = path.with_file_name(BUILT);
     let text = fs::read_to_string(&file).with_path("cannot read", &file)?;
-    let record: Record = toml::from_str(&text)
+    let record: BuiltFrom = toml::from_str(&text)
         .map_err(|error| anyhow!("{}: {}", file.display(), error.message()))?;
     if record.recipe != wanted {
         bail!("it is of another version of heapmark or of its recipe");
