@@ -160,7 +160,7 @@ impl<'a> Work<'a> {
             }
         }
         let mut beside = Vec::new();
-        if let Sources::Crate(pin, recipe) = self.sources {
+        if let Sources::Crate(pin, recipe) = &self.sources {
             let record = BuiltFrom {
                 recipe: recipe_hash(pin, recipe)?,
                 compiler: self.toolchain.compiler(language(recipe)).name().to_owned(),

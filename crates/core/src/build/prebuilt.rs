@@ -20,13 +20,14 @@ const FOLDER: &str = "libraries";
 /// The library of an allocator's recipe, of whichever compiler. Fails if the package has it but it
 /// cannot be used: then it is damaged, or of another version of heapmark.
 pub fn find(allocator: &Allocator) -> Result<Option<Library>> {
-    let (Source::Crate { name, .. }, Some(recipe)) = (&allocator.source, &allocator.build) else {
+    let (Source::Crate { name, pin, .. }, Some(recipe)) = (&allocator.source, &allocator.build)
+    else {
         return Ok(None);
     };
-    let pin = cargo_sources::pin(name)?;
-    let wanted = recipe_hash(pin, recipe)?;
+    let pin = cargo_sources::pin(name, pin.as_ref())?;
+    let wanted = recipe_hash(&pin, recipe)?;
     let file = format!("lib{}.so", allocator.name);
-    let read = |folder: &Path| library(pin, &folder.join(&file), &wanted);
+    let read = |folder: &Path| library(&pin, &folder.join(&file), &wanted);
 
     if let Some(package) = carried::installed(FOLDER)
         && let Some(folder) = folders(&package, &allocator.name).next()
