@@ -1,6 +1,6 @@
 //! `heapmark history`: measures what is not measured yet, and tells all of it.
 
-use crate::folder::{History, Part, Version, run_in};
+use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
 use crate::series::{self, Told};
 use anyhow::Result;
@@ -154,7 +154,12 @@ pub fn opened(
 }
 
 /// Goes on with what was interrupted, and measures those of `asked` that are new.
-pub fn grow(history: &mut History, asked: &[Version], dir: &Path, length: &Length) -> Result<Exit> {
+pub fn grow(
+    history: &mut History,
+    asked: &[SeriesVersion],
+    dir: &Path,
+    length: &Length,
+) -> Result<Exit> {
     let mut exit = Exit::Done;
     while let Some(last) = history.runs.len().checked_sub(1) {
         if history.runs[last].whole {
@@ -176,8 +181,8 @@ pub fn grow(history: &mut History, asked: &[Version], dir: &Path, length: &Lengt
     }
     refuse_changed(history, asked, dir)?;
     let known = history.known();
-    let is_new = |version: &&Version| !known.contains(&&*version.name);
-    let new: Vec<Version> = asked.iter().filter(is_new).cloned().collect();
+    let is_new = |version: &&SeriesVersion| !known.contains(&&*version.name);
+    let new: Vec<SeriesVersion> = asked.iter().filter(is_new).cloned().collect();
     if new.is_empty() {
         return Ok(exit);
     }
@@ -219,8 +224,8 @@ pub fn grow(history: &mut History, asked: &[Version], dir: &Path, length: &Lengt
 }
 
 /// Which versions are asked for, the oldest first.
-pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<Version>> {
-    let mut asked: Vec<Version> = Vec::new();
+pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> {
+    let mut asked: Vec<SeriesVersion> = Vec::new();
     for word in words {
         let is_own = user(word, &catalog.allocators).map_err(usage)?.is_some();
         for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
@@ -230,7 +235,7 @@ pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<Version>> {
             }
             // Of a list or a range each version is a word of its own.
             let word = if is_own { word.clone() } else { name.clone() };
-            asked.push(Version { name, word });
+            asked.push(SeriesVersion { name, word });
         }
     }
     Ok(asked)
@@ -268,7 +273,7 @@ fn bridges(history: &History) -> impl Iterator<Item = &String> {
 }
 
 /// A name stands for one library.
-fn refuse_changed(history: &History, asked: &[Version], dir: &Path) -> Result<()> {
+fn refuse_changed(history: &History, asked: &[SeriesVersion], dir: &Path) -> Result<()> {
     for place in 0..history.runs.len() {
         for info in store::head(&run_in(dir, place))?.allocators {
             if !asked.iter().any(|version| version.name == info.name) {

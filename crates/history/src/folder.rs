@@ -23,14 +23,14 @@ pub struct History {
     /// The version that all others are compared with, in every run.
     pub reference: String,
     /// All versions, the oldest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<SeriesVersion>,
     /// Its runs, in their order.
     pub runs: Vec<Part>,
 }
 
 /// A version of an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Version {
+pub struct SeriesVersion {
     /// Its name in tables.
     pub name: String,
     /// What `-a` takes for it.
@@ -100,7 +100,7 @@ impl History {
     }
 
     /// Adds versions, each behind the one that it follows in `order`, or at the end.
-    pub fn add(&mut self, order: &[Version]) {
+    pub fn add(&mut self, order: &[SeriesVersion]) {
         let mut place = 0;
         for version in order {
             match self
@@ -127,8 +127,8 @@ pub fn run_in(dir: &Path, number: usize) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn versions(names: &[&str]) -> Vec<Version> {
-        let of = |name: &&str| Version {
+    fn versions(names: &[&str]) -> Vec<SeriesVersion> {
+        let of = |name: &&str| SeriesVersion {
             name: name.to_string(),
             word: name.to_string(),
         };

@@ -42,9 +42,9 @@ pub struct Series {
     #[serde(serialize_with = "key")]
     pub metric: &'static Metric,
     /// Versions with numbers, the oldest first.
-    pub points: Vec<Point>,
+    pub points: Vec<VersionPoint>,
     /// Between neighbours: one less than points.
-    pub steps: Vec<Step>,
+    pub steps: Vec<LevelChange>,
 }
 
 fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, S::Error> {
@@ -53,7 +53,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 
 /// A version in a series.
 #[derive(Clone, Debug, Serialize)]
-pub struct Point {
+pub struct VersionPoint {
     /// Its name.
     pub version: String,
     /// The median of its processes, in the metric's unit.
@@ -77,7 +77,7 @@ enum Behind {
 
 /// From a version to the next one.
 #[derive(Clone, Debug, Serialize)]
-pub struct Step {
+pub struct LevelChange {
     /// The earlier.
     pub from: String,
     /// The later.
@@ -88,7 +88,7 @@ pub struct Step {
     pub verdict: Verdict,
 }
 
-impl Step {
+impl LevelChange {
     /// Whether the metric has changed, by more than the threshold.
     pub fn is_change(&self) -> bool {
         is_change(Some(self.verdict))
@@ -110,7 +110,7 @@ pub struct Drift {
 }
 
 /// A row of a run.
-struct Found {
+struct VersionValues {
     run: usize,
     value: f64,
     behind: Behind,
@@ -123,7 +123,7 @@ struct Rows {
     case: String,
     metric: &'static Metric,
     alpha: f64,
-    by_version: BTreeMap<String, Vec<Found>>,
+    by_version: BTreeMap<String, Vec<VersionValues>>,
 }
 
 /// What these runs say of these versions, the oldest first. Differences up to `threshold` are no changes.
@@ -217,7 +217,7 @@ fn by_test(
             }
             rows.add(
                 &group.allocator.name,
-                Found {
+                VersionValues {
                     run,
                     value,
                     behind: Behind::Logs(logs),
@@ -249,7 +249,7 @@ fn ranges(side: &Side, run: usize, metric: &'static Metric, all: &mut Vec<Rows>)
             }
             of_case(all, case, metric, side.head).add(
                 &row.allocator,
-                Found {
+                VersionValues {
                     run,
                     value: cell.spread.median,
                     behind: Behind::Range(cell.clone()),
@@ -288,13 +288,13 @@ fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
 }
 
 impl Rows {
-    fn add(&mut self, version: &str, found: Found) {
+    fn add(&mut self, version: &str, found: VersionValues) {
         let own = self.by_version.entry(version.to_owned()).or_default();
         own.push(found);
     }
 
     /// The versions that have numbers, and these: of several runs the first.
-    fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, &'a Found)> {
+    fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, &'a VersionValues)> {
         let found = |name: &'a String| Some((name.as_str(), self.by_version.get(name)?.first()?));
         versions.iter().filter_map(found).collect()
     }
@@ -308,7 +308,7 @@ struct Compared {
 
 /// Later versions over earlier ones by a test: of each block the mean of either side, paired if all are of
 /// one run.
-fn tested(earlier: &[&Found], later: &[&Found], rule: &Rule) -> Option<Tested> {
+fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> Option<Tested> {
     let [before, after] = [earlier, later].map(by_block);
     let first = earlier.first()?.run;
     if earlier.iter().chain(later).all(|found| found.run == first) {
@@ -322,7 +322,7 @@ fn tested(earlier: &[&Found], later: &[&Found], rule: &Rule) -> Option<Tested> {
 }
 
 /// The mean of these versions in each block that all those of its run have.
-fn by_block(versions: &[&Found]) -> BTreeMap<(usize, u32), f64> {
+fn by_block(versions: &[&VersionValues]) -> BTreeMap<(usize, u32), f64> {
     let mut all: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
     let mut of_run: BTreeMap<usize, usize> = BTreeMap::new();
     for found in versions {
@@ -341,7 +341,7 @@ fn by_block(versions: &[&Found]) -> BTreeMap<(usize, u32), f64> {
 }
 
 /// Two versions, as one question of `rule.family`.
-fn compared(earlier: &Found, later: &Found, rule: &Rule) -> Option<Compared> {
+fn compared(earlier: &VersionValues, later: &VersionValues, rule: &Rule) -> Option<Compared> {
     match (&earlier.behind, &later.behind) {
         (Behind::Range(before), Behind::Range(after)) => {
             let ratio = Ratio {
@@ -382,9 +382,9 @@ fn one_of(tested: &Tested, rule: &Rule) -> Option<Verdict> {
 /// Splits a series into stretches of one level: binary segmentation. The split that explains most of the
 /// scatter between versions is asked first, with all versions on either side of it: a small change shows in all of
 /// them together before it shows in two neighbours. Returns the places of the first versions of new levels.
-fn levels(points: &[&Found], rule: &Rule) -> Vec<usize> {
+fn levels(points: &[&VersionValues], rule: &Rule) -> Vec<usize> {
     let place = |at: &usize| {
-        let mean = |side: &[&Found]| {
+        let mean = |side: &[&VersionValues]| {
             let all: Vec<f64> = by_version(side);
             all.iter().sum::<f64>() / all.len() as f64
         };
@@ -407,8 +407,8 @@ fn levels(points: &[&Found], rule: &Rule) -> Vec<usize> {
 }
 
 /// The level of each version.
-fn by_version(versions: &[&Found]) -> Vec<f64> {
-    let of = |found: &&Found| match &found.behind {
+fn by_version(versions: &[&VersionValues]) -> Vec<f64> {
+    let of = |found: &&VersionValues| match &found.behind {
         Behind::Logs(logs) => Some(shift(&logs.values().copied().collect::<Vec<f64>>())?.estimate),
         Behind::Range(_) => None,
     };
@@ -433,7 +433,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, told: &mut Told) 
     for rows in cases {
         let drifts = rows.drifts(&rule);
         let points = rows.points(versions);
-        let found: Vec<&Found> = points.iter().map(|(_, found)| *found).collect();
+        let found: Vec<&VersionValues> = points.iter().map(|(_, found)| *found).collect();
         let changes = match found
             .iter()
             .all(|found| matches!(found.behind, Behind::Logs(_)))
@@ -473,7 +473,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, told: &mut Told) 
                 true => Verdict::AaCopyDiffers,
                 false => step.verdict?,
             };
-            Some(Step {
+            Some(LevelChange {
                 from: from.to_string(),
                 to: to.to_string(),
                 ratio: step.ratio,
@@ -486,7 +486,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, told: &mut Told) 
             steps: steps.collect(),
             points: points
                 .iter()
-                .map(|(name, found)| Point::new(name, found))
+                .map(|(name, found)| VersionPoint::new(name, found))
                 .collect(),
         });
         told.drifts.extend(drifts);
@@ -516,15 +516,15 @@ impl Rows {
     }
 }
 
-impl Point {
-    fn new(version: &str, found: &Found) -> Point {
+impl VersionPoint {
+    fn new(version: &str, found: &VersionValues) -> VersionPoint {
         let ratio = match &found.behind {
             Behind::Logs(logs) if logs.values().any(|log| *log != 0.0) => {
                 Ratio::from_logs(&logs.values().copied().collect::<Vec<f64>>())
             }
             _ => None,
         };
-        Point {
+        VersionPoint {
             version: version.to_owned(),
             value: found.value,
             ratio,
@@ -557,7 +557,7 @@ impl Series {
     }
 
     /// Its changes.
-    pub fn changes(&self) -> impl Iterator<Item = &Step> {
+    pub fn changes(&self) -> impl Iterator<Item = &LevelChange> {
         self.steps.iter().filter(|step| step.is_change())
     }
 }

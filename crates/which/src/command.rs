@@ -1,7 +1,7 @@
 //! `heapmark which`: reads flags, looks, prints.
 
-use crate::held::Held;
-use crate::look::Look;
+use crate::held::HeldMemory;
+use crate::look::ProcessView;
 use crate::process::{Ended, Process};
 use crate::{report, started};
 use anyhow::Result;
@@ -48,11 +48,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// A line of `--watch`.
 #[derive(Serialize)]
-struct Watched {
+struct WatchLine {
     pid: i32,
     after_ns: u64,
     threads: u64,
-    memory: Held,
+    memory: HeldMemory,
 }
 
 /// What `--format json` prints.
@@ -60,7 +60,7 @@ struct Watched {
 struct Answer<'a> {
     /// Whether the allocator that was expected serves all of them; null if none was.
     as_expected: Option<bool>,
-    processes: &'a [Look],
+    processes: &'a [ProcessView],
 }
 
 /// Runs the command.
@@ -86,11 +86,11 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
             started::looks(command, args.after.unwrap_or(Duration::from_secs(2)), known)?
         }
         (pids, _) => {
-            let looks = pids.iter().map(|pid| Look::at(*pid, known));
-            looks.collect::<Result<Vec<Look>>>()?
+            let looks = pids.iter().map(|pid| ProcessView::at(*pid, known));
+            looks.collect::<Result<Vec<ProcessView>>>()?
         }
     };
-    let unexpected: Vec<&Look> = expected
+    let unexpected: Vec<&ProcessView> = expected
         .iter()
         .flat_map(|names| looks.iter().filter(|look| !look.is_served_by(names)))
         .collect();
@@ -140,10 +140,10 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
     let first = Process::of(pid)?;
     let began = Instant::now();
     for turn in 1_u32.. {
-        let look = || -> Result<(Process, Held)> {
+        let look = || -> Result<(Process, HeldMemory)> {
             first.is_still_there()?;
             let process = Process::of(pid)?;
-            let held = Held::by(&process)?;
+            let held = HeldMemory::by(&process)?;
             process.is_still_there()?;
             Ok((process, held))
         };
@@ -155,7 +155,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             }
             seen => seen?,
         };
-        let watched = Watched {
+        let watched = WatchLine {
             pid,
             after_ns: began.elapsed().as_nanos() as u64,
             threads: process.threads,

@@ -21,7 +21,7 @@ pub struct Given {
     /// As it was given.
     pub value: String,
     /// What became of it.
-    pub state: State,
+    pub state: SettingState,
     /// Why, or what is in effect instead.
     pub why: String,
 }
@@ -29,7 +29,7 @@ pub struct Given {
 /// What became of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum SettingState {
     /// The allocator has this value: read in the process.
     Taken,
     /// Its parser takes it; whether it has is not known.
@@ -44,22 +44,25 @@ pub enum State {
     NotKnown,
 }
 
-impl State {
+impl SettingState {
     /// In a word or two.
     pub fn word(self) -> &'static str {
         match self {
-            State::Taken => "taken",
-            State::Given => "given",
-            State::Changed => "changed",
-            State::Refused => "refused",
-            State::Ignored => "ignored",
-            State::NotKnown => "not known",
+            SettingState::Taken => "taken",
+            SettingState::Given => "given",
+            SettingState::Changed => "changed",
+            SettingState::Refused => "refused",
+            SettingState::Ignored => "ignored",
+            SettingState::NotKnown => "not known",
         }
     }
 
     /// Whether the setting is known to have no effect as it was meant.
     pub fn is_lost(self) -> bool {
-        matches!(self, State::Changed | State::Refused | State::Ignored)
+        matches!(
+            self,
+            SettingState::Changed | SettingState::Refused | SettingState::Ignored
+        )
     }
 }
 
@@ -122,7 +125,7 @@ pub fn given(
     let variables = variables
         .into_iter()
         .filter(|(name, _)| !name.starts_with(LINKER));
-    let reader = Reader {
+    let reader = EnvironmentReader {
         process,
         maps,
         servings,
@@ -133,7 +136,7 @@ pub fn given(
     found
 }
 
-struct Reader<'a> {
+struct EnvironmentReader<'a> {
     process: &'a Process,
     maps: &'a str,
     servings: &'a [Serving],
@@ -147,7 +150,7 @@ struct Taken {
     are_all: bool,
 }
 
-impl Reader<'_> {
+impl EnvironmentReader<'_> {
     fn variable(&self, name: &str, value: &str, known: &[Allocator]) -> Vec<Given> {
         let family = family_of(name, known);
         let of_family = |it: &&Serving| {
@@ -167,15 +170,18 @@ impl Reader<'_> {
             let serves = self.servings.first().and_then(|it| it.allocator.as_deref());
             return match serves {
                 Some(serves) => one(
-                    State::Ignored,
+                    SettingState::Ignored,
                     format!("{family} reads it, and {serves} serves here"),
                 ),
-                None => one(State::NotKnown, "what serves here is not known".into()),
+                None => one(
+                    SettingState::NotKnown,
+                    "what serves here is not known".into(),
+                ),
             };
         };
         if self.process.is_secure {
             let why = "set-user-ID, set-group-ID or capabilities: allocators and the dynamic linker then read no variable";
-            return one(State::Ignored, why.into());
+            return one(SettingState::Ignored, why.into());
         }
         match serving.allocator.as_deref() {
             Some("glibc") => self.of_glibc(name, value, serving),
@@ -183,11 +189,11 @@ impl Reader<'_> {
                 let names = conf_names(&self.data(&serving.file));
                 match &names[..] {
                     [] => one(
-                        State::NotKnown,
+                        SettingState::NotKnown,
                         "the name that it reads was not found in its file".into(),
                     ),
                     names if !names.iter().any(|it| it == name) => one(
-                        State::Ignored,
+                        SettingState::Ignored,
                         format!("this jemalloc reads {}", names.join(" and ")),
                     ),
                     _ => self.of_jemalloc(name, value, serving),
@@ -196,7 +202,7 @@ impl Reader<'_> {
             Some("mimalloc") => self.of_mimalloc(name, value, serving),
             Some(GPERFTOOLS) => self.of_gperftools(name, value, serving),
             _ => one(
-                State::NotKnown,
+                SettingState::NotKnown,
                 format!("{family} reads it; how is not known"),
             ),
         }
@@ -337,22 +343,28 @@ impl Taken {
         };
         let (state, why) = match setting.judged {
             Judged::Accepted(meant) => match value {
-                Ok(Some(value)) if *value == meant => (State::Taken, "read in its memory".into()),
+                Ok(Some(value)) if *value == meant => {
+                    (SettingState::Taken, "read in its memory".into())
+                }
                 Ok(Some(value)) => (
-                    State::Changed,
+                    SettingState::Changed,
                     format!("it has {value}: read in its memory"),
                 ),
-                Ok(None) if self.are_all => {
-                    (State::Ignored, "it was not set: read in its memory".into())
-                }
-                Ok(None) => (State::Given, "not known whether taken".into()),
-                Err(why) => (State::Given, format!("not known whether taken ({why})")),
+                Ok(None) if self.are_all => (
+                    SettingState::Ignored,
+                    "it was not set: read in its memory".into(),
+                ),
+                Ok(None) => (SettingState::Given, "not known whether taken".into()),
+                Err(why) => (
+                    SettingState::Given,
+                    format!("not known whether taken ({why})"),
+                ),
             },
-            Judged::Refused(why) => (State::Refused, why + &in_effect),
-            Judged::Ignored(why) => (State::Ignored, why + &in_effect),
+            Judged::Refused(why) => (SettingState::Refused, why + &in_effect),
+            Judged::Ignored(why) => (SettingState::Ignored, why + &in_effect),
             Judged::NotKnown(why) => match value {
-                Ok(Some(value)) => (State::NotKnown, format!("{why}; it has {value}")),
-                _ => (State::NotKnown, why),
+                Ok(Some(value)) => (SettingState::NotKnown, format!("{why}; it has {value}")),
+                _ => (SettingState::NotKnown, why),
             },
         };
         Given {
@@ -452,10 +464,10 @@ mod tests {
             };
             taken.of("MALLOC_CONF", "narenas", setting()).state
         };
-        assert_eq!(state(Ok(&[("narenas", "2")]), false), State::Taken);
-        assert_eq!(state(Ok(&[("narenas", "4")]), false), State::Changed);
-        assert_eq!(state(Ok(&[]), false), State::Given);
-        assert_eq!(state(Ok(&[]), true), State::Ignored);
-        assert_eq!(state(Err("ptrace_scope"), true), State::Given);
+        assert_eq!(state(Ok(&[("narenas", "2")]), false), SettingState::Taken);
+        assert_eq!(state(Ok(&[("narenas", "4")]), false), SettingState::Changed);
+        assert_eq!(state(Ok(&[]), false), SettingState::Given);
+        assert_eq!(state(Ok(&[]), true), SettingState::Ignored);
+        assert_eq!(state(Err("ptrace_scope"), true), SettingState::Given);
     }
 }

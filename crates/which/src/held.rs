@@ -2,27 +2,27 @@
 
 use crate::process::Process;
 use anyhow::{Context, Result};
-use heapmark_core::execute::resident::Resident;
+use heapmark_core::execute::resident::ResidentByKind;
 use serde::Serialize;
 use std::fs;
 
 /// What is held.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Held {
+pub struct HeldMemory {
     /// By kind.
     #[serde(flatten)]
-    pub resident: Resident,
+    pub resident: ResidentByKind,
     /// How many mappings the kernel allows.
     pub most_mappings: u64,
 }
 
-impl Held {
+impl HeldMemory {
     /// By a process now.
-    pub fn by(process: &Process) -> Result<Held> {
+    pub fn by(process: &Process) -> Result<HeldMemory> {
         let smaps = process.text("smaps")?;
         let most = fs::read_to_string("/proc/sys/vm/max_map_count").context("max_map_count")?;
-        Ok(Held {
-            resident: Resident::of(process.pid, &smaps),
+        Ok(HeldMemory {
+            resident: ResidentByKind::of(process.pid, &smaps),
             most_mappings: most.trim().parse().context("max_map_count")?,
         })
     }

@@ -1,7 +1,7 @@
 //! One look at a process: all that is said of it.
 
 use crate::given::{Dropped, Given, dropped, given};
-use crate::held::Held;
+use crate::held::HeldMemory;
 use crate::preload::{Preload, preloads};
 use crate::process::{Process, listed};
 use crate::serving::{Serving, Whom, found};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// What was seen.
 #[derive(Serialize)]
-pub struct Look {
+pub struct ProcessView {
     /// The process's number.
     pub pid: i32,
     /// That of its parent.
@@ -38,16 +38,16 @@ pub struct Look {
     /// How many threads there are of each name.
     pub thread_names: BTreeMap<String, usize>,
     /// The CPUs that it may use.
-    pub cpus: Cpus,
+    pub cpus: SeenCpus,
     /// What it holds.
-    pub memory: Held,
+    pub memory: HeldMemory,
     /// What else must be known, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// CPUs.
 #[derive(Clone, Copy, Serialize)]
-pub struct Cpus {
+pub struct SeenCpus {
     /// Those of the machine, by which some allocators size their arenas.
     pub online: usize,
     /// Those on which the process may run.
@@ -56,9 +56,9 @@ pub struct Cpus {
     pub quota: Option<f64>,
 }
 
-impl Look {
+impl ProcessView {
     /// At a process, by its number.
-    pub fn at(pid: i32, known: &[Allocator]) -> Result<Look> {
+    pub fn at(pid: i32, known: &[Allocator]) -> Result<ProcessView> {
         let process = Process::of(pid)?;
         let maps = process.maps()?;
         let has_linker = mappings(&maps).any(|it| {
@@ -71,14 +71,14 @@ impl Look {
         let found = found(&process, &preloads, known)?;
         let settings = given(&process, &maps, &found.servings, known);
         let dropped = dropped(&process, &process.ancestors(), known);
-        let memory = Held::by(&process)?;
+        let memory = HeldMemory::by(&process)?;
         let root = Root::machine();
         let online = root
             .text("sys/devices/system/cpu/online")
             .unwrap_or_default();
         let group = Groups::of_process(&root, &pid.to_string(), "cpu");
         let limit = group.and_then(|group| group.cpu_limit(&root)).flatten();
-        let look = Look {
+        let look = ProcessView {
             pid,
             parent: process.parent,
             name: process.name.clone(),
@@ -90,7 +90,7 @@ impl Look {
             dropped,
             threads: process.threads,
             thread_names: process.thread_names(),
-            cpus: Cpus {
+            cpus: SeenCpus {
                 online: listed(&online),
                 allowed: process.cpus_allowed,
                 quota: limit.map(|(_, cpus)| cpus),
@@ -114,8 +114,8 @@ impl Look {
     }
 
     /// Whether the process executes another program than before, or is another one: all but numbers that change.
-    pub fn says_the_same(&self, other: &Look) -> bool {
-        let said = |look: &Look| {
+    pub fn says_the_same(&self, other: &ProcessView) -> bool {
+        let said = |look: &ProcessView| {
             let settings = look
                 .settings
                 .iter()

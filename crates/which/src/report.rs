@@ -1,10 +1,10 @@
 //! What `heapmark which` says of the processes that it has looked at.
 
 use crate::given::Given;
-use crate::held::Held;
-use crate::look::Look;
+use crate::held::HeldMemory;
+use crate::look::ProcessView;
 use crate::serving::{How, Serving, Whom};
-use heapmark_core::execute::resident::Resident;
+use heapmark_core::execute::resident::ResidentByKind;
 use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, cut};
@@ -16,8 +16,8 @@ const MANY: f64 = 0.8;
 const LONGEST: usize = 60;
 
 /// All of them, one after the other. Those that say the same are counted.
-pub fn looks(all: &[Look]) -> Vec<Block> {
-    let mut groups: Vec<Vec<&Look>> = Vec::new();
+pub fn looks(all: &[ProcessView]) -> Vec<Block> {
+    let mut groups: Vec<Vec<&ProcessView>> = Vec::new();
     for look in all {
         match groups.iter_mut().find(|group| group[0].says_the_same(look)) {
             Some(group) => group.push(look),
@@ -27,7 +27,7 @@ pub fn looks(all: &[Look]) -> Vec<Block> {
     groups.iter().flat_map(|group| of_group(group)).collect()
 }
 
-fn of_group(group: &[&Look]) -> Vec<Block> {
+fn of_group(group: &[&ProcessView]) -> Vec<Block> {
     let look = group[0];
     let mut lines: Vec<Note> = Vec::new();
     lines.extend(look.malloc.iter().map(|it| by_what(it).into()));
@@ -58,8 +58,8 @@ fn of_group(group: &[&Look]) -> Vec<Block> {
         lines.push(format!("the same holds for {}", pids.join(", ")).into());
     }
     let mut held: Vec<Note> = vec![held_words(look).into(), cpus(look).into()];
-    let Held {
-        resident: Resident { mappings, .. },
+    let HeldMemory {
+        resident: ResidentByKind { mappings, .. },
         most_mappings,
     } = look.memory;
     if mappings as f64 > most_mappings as f64 * MANY {
@@ -78,7 +78,7 @@ fn of_group(group: &[&Look]) -> Vec<Block> {
 }
 
 /// The answer in a line.
-pub fn headline(look: &Look) -> String {
+pub fn headline(look: &ProcessView) -> String {
     let title = format!("{} ({})", cut(&look.name, LONGEST), look.pid);
     let served = |serves: &[Whom]| {
         let fits = |it: &&Serving| serves.contains(&it.serves);
@@ -158,13 +158,13 @@ fn settings(all: &[Given]) -> Sheet {
     sheet.sheet
 }
 
-fn held_words(look: &Look) -> String {
+fn held_words(look: &ProcessView) -> String {
     let words = held(&look.memory.resident, look.threads);
     format!("holds {words} of {}", grouped(look.memory.most_mappings))
 }
 
 /// What a process holds, in a line.
-pub fn held(held: &Resident, threads: u64) -> String {
+pub fn held(held: &ResidentByKind, threads: u64) -> String {
     let part = |name: &str, size: u64| match size {
         0 => String::new(),
         size => format!(", {name} {}", bytes(size as f64)),
@@ -192,7 +192,7 @@ pub fn held(held: &Resident, threads: u64) -> String {
     )
 }
 
-fn cpus(look: &Look) -> String {
+fn cpus(look: &ProcessView) -> String {
     let cpus = look.cpus;
     let quota = match cpus.quota {
         Some(quota) => format!(", {quota} at once by its control group"),

@@ -68,7 +68,7 @@ pub enum How {
 }
 
 /// What was found.
-pub struct Found {
+pub struct ServedBy {
     /// The allocator of the program's own calls comes first.
     pub servings: Vec<Serving>,
     /// What else must be known, a sentence each.
@@ -81,7 +81,7 @@ const FROM_KERNEL: [&str; 6] = ["mmap", "mmap64", "sbrk", "brk", "syscall", "mre
 const OPERATORS: [&str; 2] = ["_Znwm", "_Znam"];
 
 /// Looks at a process.
-pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Result<Found> {
+pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Result<ServedBy> {
     let program = process.read("exe")?;
     let elf: ElfFile64 = ElfFile64::parse(program.as_slice())
         .map_err(|_| anyhow::anyhow!("{}: no program of 64 bits", process.title()))?;
@@ -93,12 +93,12 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
         .file_name()
         .is_some_and(|it| is_ground(&it.to_string_lossy()));
     if !is_dynamic(&elf, &program) && !is_linker {
-        return Ok(Found {
+        return Ok(ServedBy {
             servings: static_program(&name, &elf, &program),
             notes: Vec::new(),
         });
     }
-    let mut objects = Objects::of(process, &maps);
+    let mut objects = MappedObjects::of(process, &maps);
     let (global, bindings, proven, evidence) = match Reader::default().bindings(process.pid) {
         Ok(bindings) => match global(&bindings) {
             Some((file, words)) => (Some(file), bindings, true, words),
@@ -226,7 +226,7 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
                 .map(|inside| format!("{} has {inside} inside, for itself", it.object)),
         );
     }
-    Ok(Found { servings, notes })
+    Ok(ServedBy { servings, notes })
 }
 
 /// What [`Serving::allocator`] calls a malloc that nothing names.
@@ -392,16 +392,16 @@ fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
 }
 
 /// The mapped objects of a process.
-struct Objects<'a> {
+struct MappedObjects<'a> {
     process: &'a Process,
     firsts: Vec<Mapping<'a>>,
     read: BTreeMap<String, Vec<u8>>,
 }
 
-impl Objects<'_> {
-    fn of<'a>(process: &'a Process, maps: &'a str) -> Objects<'a> {
+impl MappedObjects<'_> {
+    fn of<'a>(process: &'a Process, maps: &'a str) -> MappedObjects<'a> {
         let is_first = |it: &Mapping| it.offset == 0 && it.file.starts_with('/');
-        Objects {
+        MappedObjects {
             process,
             firsts: mappings(maps).filter(is_first).collect(),
             read: BTreeMap::new(),
@@ -480,7 +480,7 @@ mod tests {
             words.contains(" of ") && bound.contains("libc.so"),
             "{bound}: {words}"
         );
-        let objects = Objects::of(&process, &maps);
+        let objects = MappedObjects::of(&process, &maps);
         assert_eq!(objects.first(&elf, &[]), Some(bound));
         let libm = objects
             .firsts

@@ -1,6 +1,6 @@
 //! A command that is started to be looked at, with all that it starts. Nothing of it lives on.
 
-use crate::look::Look;
+use crate::look::ProcessView;
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use heapmark_core::build::command::as_a_shell_starts;
@@ -25,14 +25,18 @@ const PACE: Duration = Duration::from_millis(5);
 const YOUNG: Duration = Duration::from_millis(40);
 
 /// A process as it was found, by its number and program.
-struct Seen {
+struct StartedProcess {
     since: Instant,
     next: Duration,
-    look: Option<Look>,
+    look: Option<ProcessView>,
 }
 
 /// Starts a command and looks at its processes until this time is over or all have ended. Then ends them.
-pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Result<Vec<Look>> {
+pub fn looks(
+    command: &[OsString],
+    after: Duration,
+    known: &[Allocator],
+) -> Result<Vec<ProcessView>> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let words = as_a_shell_starts(command.to_vec(), &folder).map_err(usage)?;
     let stderr = io::stderr().as_fd().try_clone_to_owned();
@@ -45,7 +49,7 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         .process_group(0)
         .spawn()
         .with_context(|| format!("cannot start {}", words[0].display()))?;
-    let mut seen: BTreeMap<(i32, PathBuf), Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<(i32, PathBuf), StartedProcess> = BTreeMap::new();
     let own = std::process::id() as i32;
     let began = Instant::now();
     let end = loop {
@@ -55,14 +59,14 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
                 continue;
             };
             let known_so_far = seen.entry((pid, process.program.clone()));
-            let it = known_so_far.or_insert_with(|| Seen {
+            let it = known_so_far.or_insert_with(|| StartedProcess {
                 since: Instant::now(),
                 next: Duration::ZERO,
                 look: None,
             });
             let age = it.since.elapsed();
             if age >= it.next || is_over {
-                if let Ok(look) = Look::at(pid, known) {
+                if let Ok(look) = ProcessView::at(pid, known) {
                     it.look = Some(look);
                 }
                 it.next = (age * 2).max(YOUNG);
@@ -78,9 +82,9 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
     let _ = child.wait();
     end_orphans();
     // In the order of their start, as far as numbers say.
-    let mut seen: Vec<Seen> = seen.into_values().collect();
+    let mut seen: Vec<StartedProcess> = seen.into_values().collect();
     seen.sort_by_key(|it| it.since);
-    let looks: Vec<Look> = seen.into_iter().filter_map(|it| it.look).collect();
+    let looks: Vec<ProcessView> = seen.into_iter().filter_map(|it| it.look).collect();
     if looks.is_empty() {
         let how = end.map_or("it was ended".into(), |end| end.to_string());
         bail!(

@@ -12,18 +12,18 @@ pub struct Drained {
     /// The row.
     pub row: String,
     /// Just before the load.
-    pub before: Moment,
+    pub before: DrainMoment,
     /// After it, in order; the last one is the end of the drain.
-    pub after: Vec<Moment>,
+    pub after: Vec<DrainMoment>,
     /// What was resident beyond what was live, summed over the drain: bytes times seconds.
     pub above_live_byte_s: Option<f64>,
     /// What has grown most.
-    pub growth: Growth,
+    pub growth: GrowthKind,
 }
 
 /// One look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Moment {
+pub struct DrainMoment {
     /// Seconds since the end of the load; 0 also before it.
     pub after_s: f64,
     /// Resident, summed over its processes.
@@ -47,7 +47,7 @@ pub struct Moment {
 /// What is larger at the end of the drain than before the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Growth {
+pub enum GrowthKind {
     /// Next to nothing.
     None,
     /// Live memory, which grew to the end of the load.
@@ -103,7 +103,7 @@ fn of_row(
     };
     let at = |moment: &str, after_s: f64| {
         let value = |kind: &str| own.get(&figure(moment, kind)).copied();
-        Some(Moment {
+        Some(DrainMoment {
             after_s,
             rss_bytes: value("rss_bytes")?,
             pss_bytes: value("pss_bytes")?,
@@ -117,7 +117,7 @@ fn of_row(
     };
     let before = at(BEFORE, 0.0)?;
     let after = moments(length).into_iter();
-    let after: Option<Vec<Moment>> = after
+    let after: Option<Vec<DrainMoment>> = after
         .map(|(name, time)| at(&name, time.as_secs_f64()))
         .collect();
     let after = after.filter(|all| !all.is_empty())?;
@@ -132,7 +132,7 @@ fn of_row(
 }
 
 /// Live bytes times seconds, straight between moments.
-fn live_area(after: &[Moment]) -> Option<f64> {
+fn live_area(after: &[DrainMoment]) -> Option<f64> {
     let pairs = after.windows(2).map(|pair| {
         let live = (pair[0].live_bytes? + pair[1].live_bytes?) / 2.0;
         Some(live * (pair[1].after_s - pair[0].after_s))
@@ -140,41 +140,41 @@ fn live_area(after: &[Moment]) -> Option<f64> {
     pairs.sum()
 }
 
-fn growth(before: &Moment, after: &[Moment], half_live: Option<f64>) -> Growth {
+fn growth(before: &DrainMoment, after: &[DrainMoment], half_live: Option<f64>) -> GrowthKind {
     let [first, .., last] = after else {
-        return Growth::Unknown;
+        return GrowthKind::Unknown;
     };
     let grown = last.rss_bytes - before.rss_bytes;
     if grown < LITTLE_BYTES.max(before.rss_bytes * LITTLE) {
-        return Growth::None;
+        return GrowthKind::None;
     }
     if last.file_bytes - before.file_bytes >= grown * MOST {
-        return Growth::Files;
+        return GrowthKind::Files;
     }
     let (Some(live_before), Some(live_first), Some(live_last)) =
         (before.live_bytes, first.live_bytes, last.live_bytes)
     else {
-        return Growth::Unknown;
+        return GrowthKind::Unknown;
     };
     let live = live_last - live_before;
     if live >= grown * MOST {
         let stopped = |half: f64| live_first - half < (live_first - live_before) * STOPPED;
         return match half_live.is_some_and(stopped) {
-            true => Growth::Data,
-            false => Growth::Leak,
+            true => GrowthKind::Data,
+            false => GrowthKind::Leak,
         };
     }
     let freed = (last.heap_bytes - before.heap_bytes - live.max(0.0)).max(0.0);
     if freed < grown * MOST {
-        return Growth::Unknown;
+        return GrowthKind::Unknown;
     }
     if last.huge_bytes - before.huge_bytes >= freed * MOST {
-        return Growth::HugePages;
+        return GrowthKind::HugePages;
     }
     if last.arena_bytes - before.arena_bytes >= freed * MOST {
-        return Growth::Threads;
+        return GrowthKind::Threads;
     }
-    Growth::Kept
+    GrowthKind::Kept
 }
 
 #[cfg(test)]
@@ -184,9 +184,9 @@ mod tests {
     const MIB: f64 = (1 << 20) as f64;
 
     /// RSS, heap, arenas, files, huge, live, in MiB.
-    fn moment(of: [f64; 6]) -> Moment {
+    fn moment(of: [f64; 6]) -> DrainMoment {
         let [rss, heap, arena, file, huge, live] = of.map(|mib| mib * MIB);
-        Moment {
+        DrainMoment {
             rss_bytes: rss,
             heap_bytes: heap,
             arena_bytes: arena,
@@ -194,7 +194,7 @@ mod tests {
             huge_bytes: huge,
             threads: 9.0,
             live_bytes: Some(live),
-            ..Moment::default()
+            ..DrainMoment::default()
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     fn each_kind_of_growth_is_told_from_the_others() {
         let before = moment([10.0, 5.0, 0.0, 5.0, 0.0, 2.0]);
         let of = |first_live: f64, half: f64, last: [f64; 6]| {
-            let first = Moment {
+            let first = DrainMoment {
                 live_bytes: Some(first_live * MIB),
                 ..moment(last)
             };
@@ -210,45 +210,45 @@ mod tests {
         };
         assert_eq!(
             of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
-            Growth::Leak
+            GrowthKind::Leak
         );
         assert_eq!(
             of(90.0, 90.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
-            Growth::Data
+            GrowthKind::Data
         );
         assert_eq!(
             of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 3.0]),
-            Growth::Kept
+            GrowthKind::Kept
         );
         assert_eq!(
             of(90.0, 46.0, [100.0, 95.0, 80.0, 5.0, 0.0, 3.0]),
-            Growth::Threads
+            GrowthKind::Threads
         );
         assert_eq!(
             of(3.0, 3.0, [100.0, 95.0, 0.0, 5.0, 90.0, 3.0]),
-            Growth::HugePages
+            GrowthKind::HugePages
         );
         assert_eq!(
             of(3.0, 3.0, [100.0, 6.0, 0.0, 94.0, 0.0, 3.0]),
-            Growth::Files
+            GrowthKind::Files
         );
         assert_eq!(
             of(90.0, 46.0, [12.0, 7.0, 0.0, 5.0, 0.0, 3.0]),
-            Growth::None
+            GrowthKind::None
         );
     }
 
     #[test]
     fn without_what_is_live_only_files_are_named() {
-        let unknown = |of| Moment {
+        let unknown = |of| DrainMoment {
             live_bytes: None,
             ..moment(of)
         };
         let before = unknown([10.0, 5.0, 0.0, 5.0, 0.0, 0.0]);
         let grown = unknown([100.0, 95.0, 0.0, 5.0, 0.0, 0.0]);
-        assert_eq!(growth(&before, &[grown, grown], None), Growth::Unknown);
+        assert_eq!(growth(&before, &[grown, grown], None), GrowthKind::Unknown);
         let files = unknown([100.0, 5.0, 0.0, 95.0, 0.0, 0.0]);
-        assert_eq!(growth(&before, &[files, files], None), Growth::Files);
+        assert_eq!(growth(&before, &[files, files], None), GrowthKind::Files);
     }
 
     #[test]

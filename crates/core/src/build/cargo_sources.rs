@@ -63,7 +63,7 @@ impl Pin {
 }
 
 /// The pin of a crate: that of a release, or that of the lock file, which is read once.
-pub fn pin(name: &str, release: Option<&allocator::Pin>) -> Result<Pin> {
+pub fn pin(name: &str, release: Option<&allocator::ReleasePin>) -> Result<Pin> {
     if let Some(release) = release {
         return Ok(Pin {
             name: name.to_owned(),

@@ -32,8 +32,8 @@ struct Pin {
 }
 
 impl Pin {
-    fn find(name: &str, release: Option<&allocator::Pin>) -> Result<Pin> {
-        if let Some(allocator::Pin { version, sha256 }) = release {
+    fn find(name: &str, release: Option<&allocator::ReleasePin>) -> Result<Pin> {
+        if let Some(allocator::ReleasePin { version, sha256 }) = release {
             return Ok(Pin {
                 version: version.clone(),
                 line: format!(
@@ -56,7 +56,7 @@ impl Pin {
 }
 
 /// The version of a package that is pinned.
-pub fn version(name: &str, release: Option<&allocator::Pin>) -> Result<String> {
+pub fn version(name: &str, release: Option<&allocator::ReleasePin>) -> Result<String> {
     Ok(Pin::find(name, release)?.version)
 }
 

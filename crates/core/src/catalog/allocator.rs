@@ -131,7 +131,7 @@ pub enum Source {
         repository: Option<String>,
         /// Which archive, if it is not the one that `crates/sources` pins.
         #[serde(skip_serializing_if = "Option::is_none")]
-        pin: Option<Pin>,
+        pin: Option<ReleasePin>,
     },
     /// Installed on the system, from a package.
     System {
@@ -148,7 +148,7 @@ pub enum Source {
         files: Vec<String>,
         /// Which wheel, if it is not the one that `crates/sources` pins.
         #[serde(skip_serializing_if = "Option::is_none")]
-        pin: Option<Pin>,
+        pin: Option<ReleasePin>,
     },
     /// The library of another entry, under other options.
     SameAs {
@@ -183,7 +183,7 @@ pub enum Source {
 /// One version of a crate or a Python package, and the archive of it that may be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pin {
+pub struct ReleasePin {
     /// The exact version, with what follows `+`.
     pub version: String,
     /// SHA-256 of the archive that the registry serves.

@@ -2,7 +2,7 @@
 //! release, and by whose recipe it is built. A release is an allocator of the catalogue as any other,
 //! named `FAMILY@VERSION`.
 
-use super::allocator::{Allocator, Pin, Recipe, Source, Tier};
+use super::allocator::{Allocator, Recipe, ReleasePin, Source, Tier};
 use super::allocators::check;
 use super::faults::{Fault, read, suggestion};
 use super::folder;
@@ -42,13 +42,13 @@ impl Release {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
-    group: Vec<Group>,
+    group: Vec<ReleaseGroup>,
 }
 
 /// Releases that are made alike.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Group {
+struct ReleaseGroup {
     /// The entry from which they take all that does not stand here.
     like: String,
     /// The crate with their sources, or the Python package with their libraries; neither if they are
@@ -65,13 +65,13 @@ struct Group {
     build: Option<toml::Table>,
     /// In place of the entry's.
     left_to_libc: Option<BTreeMap<String, String>>,
-    releases: Vec<Row>,
+    releases: Vec<ReleaseRow>,
 }
 
 /// One release.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct ReleaseRow {
     version: String,
     date: String,
     /// The version of the package.
@@ -141,8 +141,8 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
 /// One row's release; or what is wrong, and how to mend it.
 fn release(
     family: &str,
-    group: &Group,
-    row: &Row,
+    group: &ReleaseGroup,
+    row: &ReleaseRow,
     entry: &Allocator,
 ) -> Result<Release, (String, String)> {
     let is_version =
@@ -152,7 +152,7 @@ fn release(
         return Err((what, "write it as 3.4.3".into()));
     }
     let pin = match (&row.at, &row.sha256) {
-        (Some(version), Some(sha256)) if sha256.len() == 64 => Some(Pin {
+        (Some(version), Some(sha256)) if sha256.len() == 64 => Some(ReleasePin {
             version: version.clone(),
             sha256: sha256.clone(),
         }),
@@ -237,7 +237,7 @@ fn release(
 fn recipe(
     entry: &Allocator,
     repository: Option<&str>,
-    group: &Group,
+    group: &ReleaseGroup,
 ) -> Result<Recipe, (String, String)> {
     let wrong = |error: &dyn std::fmt::Display| {
         let mend = "see allocators/README.md for the keys of [build]";

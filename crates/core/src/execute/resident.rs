@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Resident memory in bytes, each byte in one kind, and what else grows with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Resident {
+pub struct ResidentByKind {
     /// All that is resident.
     pub rss_bytes: u64,
     /// The same, with what several processes share divided among them.
@@ -36,9 +36,9 @@ pub struct Resident {
     pub mappings: u64,
 }
 
-impl AddAssign for Resident {
-    fn add_assign(&mut self, other: Resident) {
-        let Resident {
+impl AddAssign for ResidentByKind {
+    fn add_assign(&mut self, other: ResidentByKind) {
+        let ResidentByKind {
             rss_bytes,
             pss_bytes,
             heap_bytes,
@@ -70,25 +70,25 @@ impl AddAssign for Resident {
 /// The largest heap of an arena of glibc, which begins at a multiple of it: as much is reserved for each.
 const ARENA: u64 = 64 << 20;
 
-impl Resident {
+impl ResidentByKind {
     /// Of a process with this `smaps`.
-    pub fn of(pid: i32, smaps: &str) -> Resident {
-        Resident::read(smaps, &stack_pointers(pid))
+    pub fn of(pid: i32, smaps: &str) -> ResidentByKind {
+        ResidentByKind::read(smaps, &stack_pointers(pid))
     }
 
     /// Of several processes now; nothing of one that is gone or may not be read.
-    pub fn of_all(pids: &[i32]) -> Resident {
-        let mut all = Resident::default();
+    pub fn of_all(pids: &[i32]) -> ResidentByKind {
+        let mut all = ResidentByKind::default();
         for pid in pids {
             let smaps = fs::read_to_string(format!("/proc/{pid}/smaps"));
-            all += Resident::of(*pid, &smaps.unwrap_or_default());
+            all += ResidentByKind::of(*pid, &smaps.unwrap_or_default());
         }
         all
     }
 
-    fn read(smaps: &str, stack_pointers: &[u64]) -> Resident {
-        let mut held = Resident::default();
-        let mut kind: fn(&mut Resident) -> &mut u64 = |held| &mut held.other_bytes;
+    fn read(smaps: &str, stack_pointers: &[u64]) -> ResidentByKind {
+        let mut held = ResidentByKind::default();
+        let mut kind: fn(&mut ResidentByKind) -> &mut u64 = |held| &mut held.other_bytes;
         // The beginning of what may be an arena's heap, the end of what is seen of it, and what is resident there.
         let mut arena: Option<(u64, u64, u64)> = None;
         for line in smaps.lines() {
@@ -231,7 +231,7 @@ Pss:                   8 kB
 Rss:                   4 kB
 Pss:                   0 kB
 ";
-        let held = Resident::read(smaps, &[0x35000]);
+        let held = ResidentByKind::read(smaps, &[0x35000]);
         let kib = |bytes: u64| bytes >> 10;
         assert_eq!(
             [
@@ -250,7 +250,7 @@ Pss:                   0 kB
             [4, 12, 4]
         );
         assert_eq!((held.mappings, held.arena_bytes), (6, 0));
-        assert_eq!(kib(Resident::read(smaps, &[]).heap_bytes), 96);
+        assert_eq!(kib(ResidentByKind::read(smaps, &[]).heap_bytes), 96);
     }
 
     #[test]
@@ -270,6 +270,9 @@ Rss:                   0 kB
 Rss:                 128 kB
 ";
         // One that is used in part, and one that is used up; others are reserved otherwise.
-        assert_eq!(Resident::read(smaps, &[]).arena_bytes, (64 + 32) << 10);
+        assert_eq!(
+            ResidentByKind::read(smaps, &[]).arena_bytes,
+            (64 + 32) << 10
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::document::{Cell, Sheet};
 use super::sheet::SheetOf;
 use super::text::count;
 use super::units;
-use crate::analyse::{Analysis, Drained, Growth, Moment};
+use crate::analyse::{Analysis, DrainMoment, Drained, GrowthKind};
 use crate::metric::Unit;
 
 /// The tables of a run: none if no server was watched.
@@ -54,22 +54,22 @@ fn size(bytes: f64) -> Cell {
     Cell::from((bytes, Unit::Bytes))
 }
 
-fn at_end(it: &Drained) -> Option<&Moment> {
+fn at_end(it: &Drained) -> Option<&DrainMoment> {
     it.after.last()
 }
 
-impl Growth {
+impl GrowthKind {
     /// In a word or two.
     pub fn word(self) -> &'static str {
         match self {
-            Growth::None => "nothing",
-            Growth::Leak => "leak",
-            Growth::Data => "data",
-            Growth::Kept => "kept",
-            Growth::HugePages => "huge pages",
-            Growth::Threads => "threads keep",
-            Growth::Files => "files",
-            Growth::Unknown => "not known",
+            GrowthKind::None => "nothing",
+            GrowthKind::Leak => "leak",
+            GrowthKind::Data => "data",
+            GrowthKind::Kept => "kept",
+            GrowthKind::HugePages => "huge pages",
+            GrowthKind::Threads => "threads keep",
+            GrowthKind::Files => "files",
+            GrowthKind::Unknown => "not known",
         }
     }
 }
@@ -82,37 +82,37 @@ fn sentence(it: &Drained) -> String {
     let mib = units::bytes;
     let grown = mib((end.rss_bytes - it.before.rss_bytes).max(0.0));
     let after = format!("{} s after the load", end.after_s);
-    let live = |moment: &Moment| moment.live_bytes.map_or("an unknown amount".into(), mib);
+    let live = |moment: &DrainMoment| moment.live_bytes.map_or("an unknown amount".into(), mib);
     let (before, now) = (live(&it.before), live(end));
     let words = match it.growth {
-        Growth::None => format!("next to nothing of its load stays {after}"),
-        Growth::Leak => format!(
+        GrowthKind::None => format!("next to nothing of its load stays {after}"),
+        GrowthKind::Leak => format!(
             "leak: live memory grew from {before} to {now} to the end of the load, and is live {after}: blocks that nobody frees, or \
              a cache without a bound; another allocator does not change that"
         ),
-        Growth::Data => format!(
+        GrowthKind::Data => format!(
             "data: {now} are live {after}, {before} before it, and that did not grow in the second half of the load"
         ),
-        Growth::Kept => format!(
+        GrowthKind::Kept => format!(
             "kept: {grown} more are resident {after} than before it, with {now} of blocks live: the rest is freed memory that the \
              allocator keeps, or what the program maps itself"
         ),
-        Growth::HugePages => format!(
+        GrowthKind::HugePages => format!(
             "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp never,machine shows whether they \
              are why",
             mib(end.huge_bytes - it.before.huge_bytes)
         ),
-        Growth::Threads => format!(
+        GrowthKind::Threads => format!(
             "threads keep: of {grown} that stay {after}, {} are in the arenas that threads have used ({} live now), with {now} of \
              blocks live: MALLOC_ARENA_MAX bounds them",
             mib(end.arena_bytes - it.before.arena_bytes),
             count(end.threads, "thread")
         ),
-        Growth::Files => format!(
+        GrowthKind::Files => format!(
             "files: of {grown} that stay {after}, {} are mapped files and shared memory, which no allocator serves",
             mib(end.file_bytes - it.before.file_bytes)
         ),
-        Growth::Unknown => format!(
+        GrowthKind::Unknown => format!(
             "not known: {grown} stay {after}, and what of that is live is not known or explains no half"
         ),
     };

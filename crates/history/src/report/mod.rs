@@ -7,7 +7,7 @@ pub use museum::{museum, museum_json, museum_page};
 pub use page::page;
 
 use crate::folder::History;
-use crate::series::{Point, Series, Step, Told};
+use crate::series::{LevelChange, Series, Told, VersionPoint};
 use heapmark_core::analyse::{Ratio, Verdict, distinct};
 use heapmark_core::metric::{Better, Metric};
 use heapmark_core::report::document::{Block, Cell, Mark, Sheet};
@@ -60,14 +60,15 @@ struct Change<'a> {
     case: &'a str,
     from: &'a str,
     to: &'a str,
-    of: Vec<(&'static Metric, &'a Step)>,
+    of: Vec<(&'static Metric, &'a LevelChange)>,
 }
 
 impl Change<'_> {
     /// The metric that changes most.
-    fn most(&self) -> (&'static Metric, &Step) {
-        let size = |step: &Step| step.ratio.ratio.ln().abs();
-        let largest = |a: &&(_, &Step), b: &&(_, &Step)| size(a.1).total_cmp(&size(b.1));
+    fn most(&self) -> (&'static Metric, &LevelChange) {
+        let size = |step: &LevelChange| step.ratio.ratio.ln().abs();
+        let largest =
+            |a: &&(_, &LevelChange), b: &&(_, &LevelChange)| size(a.1).total_cmp(&size(b.1));
         *self.of.iter().max_by(largest).expect("one at least")
     }
 
@@ -142,7 +143,7 @@ fn conclusion(history: &History, told: &Told) -> String {
 }
 
 /// Whether a change is for the better.
-fn direction(step: &Step, by: &Metric) -> &'static str {
+fn direction(step: &LevelChange, by: &Metric) -> &'static str {
     let is_less = step.verdict == Verdict::Faster;
     match by.better {
         Better::Lower if is_less => "better",
@@ -249,7 +250,7 @@ fn by_metric(history: &History, told: &Told) -> Vec<Sheet> {
     keys.into_iter().map(of).collect()
 }
 
-fn value_of(series: &Series, point: &Point, history: &History) -> Cell {
+fn value_of(series: &Series, point: &VersionPoint, history: &History) -> Cell {
     match point.ratio {
         _ if !series.is_relative() => (point.value, series.metric.unit).into(),
         _ if point.version == history.reference => "1 (reference)".into(),
@@ -269,7 +270,7 @@ fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
     );
     let withheld = |series: &Series| {
         let mut steps = series.steps.iter();
-        let is_withheld = |step: &&Step| step.verdict == Verdict::AaCopyDiffers;
+        let is_withheld = |step: &&LevelChange| step.verdict == Verdict::AaCopyDiffers;
         steps.find(is_withheld).map(|step| {
             format!(
                 "{}, {}: no change is named from {} to {}: the reference beside its own copy, or versions that were measured again, came out different.",

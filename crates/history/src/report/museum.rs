@@ -23,14 +23,14 @@ pub fn museum(all: &[(Exhibit, Exhibited)]) -> Vec<Block> {
 /// For programs.
 pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
     #[derive(Serialize)]
-    struct Row<'a> {
+    struct ExhibitRow<'a> {
         #[serde(flatten)]
         exhibit: &'a Exhibit,
         command: String,
         here: &'a Exhibited,
     }
     let row = |(exhibit, here): &'_ (Exhibit, Exhibited)| -> serde_json::Value {
-        let row = Row {
+        let row = ExhibitRow {
             exhibit,
             command: exhibit.command(),
             here,

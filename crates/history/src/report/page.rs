@@ -2,7 +2,7 @@
 
 use super::{by_metric, changes, conclusion, direction, notes};
 use crate::folder::History;
-use crate::series::{Point, Series, Step, Told};
+use crate::series::{LevelChange, Series, Told, VersionPoint};
 use heapmark_core::analyse::{Verdict, distinct};
 use heapmark_core::report::document::Sheet;
 use heapmark_core::report::machine::machine_name;
@@ -79,7 +79,7 @@ fn lines_over_releases(history: &History, told: &Told) -> Section {
 }
 
 fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plot {
-    let name = |point: &Point| in_chart(&point.version);
+    let name = |point: &VersionPoint| in_chart(&point.version);
     for point in &series.points {
         let (low, high) = point.ends().unzip();
         let mut steps = series.steps.iter();
@@ -96,8 +96,8 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
             "verdict": step.map(|step| step.verdict.word_of(series.metric)),
         }));
     }
-    let heights: Vec<f64> = series.points.iter().map(Point::height).collect();
-    let ends = |point: &Point| point.ends().unwrap_or((point.height(), point.height()));
+    let heights: Vec<f64> = series.points.iter().map(VersionPoint::height).collect();
+    let ends = |point: &VersionPoint| point.ends().unwrap_or((point.height(), point.height()));
     let above = series
         .points
         .iter()
@@ -128,14 +128,14 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
         .error_y(error)
         .hover_info(HoverInfo::Text)
         .hover_text_array(words.collect());
-    let marked: Vec<(&Point, &Step)> = series
+    let marked: Vec<(&VersionPoint, &LevelChange)> = series
         .changes()
         .filter_map(|step| {
             let mut points = series.points.iter();
             Some((points.find(|point| point.version == step.to)?, step))
         })
         .collect();
-    let label = |step: &Step| {
+    let label = |step: &LevelChange| {
         let sign = if step.verdict == Verdict::Slower {
             "▲"
         } else {
@@ -147,7 +147,7 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
         };
         format!("{sign} {size}{}", direction(step, series.metric))
     };
-    let said = |(_, step): &(&Point, &Step)| {
+    let said = |(_, step): &(&VersionPoint, &LevelChange)| {
         format!(
             "{} to {}: {}",
             in_chart(&step.from),

@@ -6,7 +6,7 @@ use super::{Judged, Setting};
 
 /// What a variable holds.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum VariableKind {
     /// True if it begins with one of `tTyY1`, or is empty.
     Bool,
     /// What `strtol` reads: 0 if there is no digit.
@@ -18,24 +18,24 @@ pub enum Kind {
 }
 
 /// The variables of 2.10 to 2.17, behind `TCMALLOC_`.
-pub const VARIABLES: [(&str, Kind); 17] = [
-    ("SAMPLE_PARAMETER", Kind::Int),
-    ("RELEASE_RATE", Kind::Double),
-    ("LARGE_ALLOC_REPORT_THRESHOLD", Kind::Int),
-    ("MAX_TOTAL_THREAD_CACHE_BYTES", Kind::Int),
-    ("PER_THREAD_CACHE_SIZE_BYTES", Kind::Int),
-    ("TRANSFER_NUM_OBJ", Kind::Int),
-    ("AGGRESSIVE_DECOMMIT", Kind::Bool),
-    ("HEAP_LIMIT_MB", Kind::Int),
-    ("SKIP_MMAP", Kind::Bool),
-    ("SKIP_SBRK", Kind::Bool),
-    ("DEVMEM_START", Kind::Int),
-    ("DEVMEM_LIMIT", Kind::Int),
-    ("DISABLE_MEMORY_RELEASE", Kind::Bool),
-    ("MEMFS_MALLOC_PATH", Kind::Text),
-    ("MEMFS_LIMIT_MB", Kind::Int),
-    ("ENABLE_SIZED_DELETE", Kind::Bool),
-    ("OVERRIDE_PAGESIZE", Kind::Int),
+pub const VARIABLES: [(&str, VariableKind); 17] = [
+    ("SAMPLE_PARAMETER", VariableKind::Int),
+    ("RELEASE_RATE", VariableKind::Double),
+    ("LARGE_ALLOC_REPORT_THRESHOLD", VariableKind::Int),
+    ("MAX_TOTAL_THREAD_CACHE_BYTES", VariableKind::Int),
+    ("PER_THREAD_CACHE_SIZE_BYTES", VariableKind::Int),
+    ("TRANSFER_NUM_OBJ", VariableKind::Int),
+    ("AGGRESSIVE_DECOMMIT", VariableKind::Bool),
+    ("HEAP_LIMIT_MB", VariableKind::Int),
+    ("SKIP_MMAP", VariableKind::Bool),
+    ("SKIP_SBRK", VariableKind::Bool),
+    ("DEVMEM_START", VariableKind::Int),
+    ("DEVMEM_LIMIT", VariableKind::Int),
+    ("DISABLE_MEMORY_RELEASE", VariableKind::Bool),
+    ("MEMFS_MALLOC_PATH", VariableKind::Text),
+    ("MEMFS_LIMIT_MB", VariableKind::Int),
+    ("ENABLE_SIZED_DELETE", VariableKind::Bool),
+    ("OVERRIDE_PAGESIZE", VariableKind::Int),
 ];
 
 /// Judges a variable; `is_in_file` says whether the library has this name in it.
@@ -54,17 +54,17 @@ pub fn variable(name: &str, value: &str, is_in_file: impl Fn(&str) -> bool) -> S
     Setting::new(name, value, judged)
 }
 
-impl Kind {
+impl VariableKind {
     fn read(self, value: &str) -> String {
         match self {
-            Kind::Bool => {
+            VariableKind::Bool => {
                 let is_set = value.is_empty() || value.starts_with(['t', 'T', 'y', 'Y', '1']);
                 is_set.to_string()
             }
-            Kind::Int => leading(value, 10)
+            VariableKind::Int => leading(value, 10)
                 .map_or(0, |it| it.value as i64)
                 .to_string(),
-            Kind::Double => {
+            VariableKind::Double => {
                 let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
                 let text: String = value
                     .trim_start()
@@ -73,7 +73,7 @@ impl Kind {
                     .collect();
                 text.parse().unwrap_or(0.0_f64).to_string()
             }
-            Kind::Text => value.to_owned(),
+            VariableKind::Text => value.to_owned(),
         }
     }
 }

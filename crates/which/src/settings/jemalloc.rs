@@ -5,7 +5,7 @@ use super::number::leading;
 use super::{Judged, Setting};
 
 /// What values an option takes.
-pub enum Kind {
+pub enum OptionKind {
     /// `true` or `false`.
     Bool,
     /// A number of 32 bits from the first to the last of these; beyond them it is refused, or if so said, set to
@@ -55,7 +55,7 @@ pub enum In {
 
 use Beyond::{Nearest, Refused};
 use In::{Both, New, NewProf, Old, Prof, SomeBuilds};
-use Kind::{Beginnings, Bool, Fraction, Ranges, Signed, Text, U32, U64, Words};
+use OptionKind::{Beginnings, Bool, Fraction, Ranges, Signed, Text, U32, U64, Words};
 
 const ALL: u64 = u64::MAX;
 /// The longest decay time: as many milliseconds as fit.
@@ -64,7 +64,7 @@ const HUGE_PAGE: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 
 /// The options, in the order in which jemalloc compares names.
-pub const OPTIONS: &[(&str, Kind, In)] = &[
+pub const OPTIONS: &[(&str, OptionKind, In)] = &[
     ("confirm_conf", Bool, Both),
     ("abort", Bool, Both),
     ("abort_conf", Bool, Both),
@@ -302,7 +302,7 @@ fn judge(name: &str, value: &str, built: Built) -> Judged {
     why
 }
 
-impl Kind {
+impl OptionKind {
     /// What jemalloc takes for a value, or its complaint.
     fn read(&self, value: &str) -> Result<String, &'static str> {
         let number = || {

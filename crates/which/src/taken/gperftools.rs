@@ -16,9 +16,9 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
             continue;
         };
         let value = match kind {
-            Kind::Bool => (bytes[0] != 0).to_string(),
-            Kind::Int => (word(&bytes, 0).unwrap_or(0) as i64).to_string(),
-            Kind::Double => f64::from_bits(word(&bytes, 0).unwrap_or(0)).to_string(),
+            FlagKind::Bool => (bytes[0] != 0).to_string(),
+            FlagKind::Int => (word(&bytes, 0).unwrap_or(0) as i64).to_string(),
+            FlagKind::Double => f64::from_bits(word(&bytes, 0).unwrap_or(0)).to_string(),
         };
         values.insert(flag, value);
     }
@@ -29,23 +29,26 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum FlagKind {
     Bool,
     Int,
     Double,
 }
 
 /// The variable that a symbol stands for: `TCMALLOC_RELEASE_RATE` of `…DECLARE_double_instead27FLAGS_tcmalloc_release_rateE`.
-fn flag(symbol: &str) -> Option<(Kind, String)> {
+fn flag(symbol: &str) -> Option<(FlagKind, String)> {
     // A size of the class that holds it, not a flag.
     if symbol.ends_with("overall_thread_cache_size_E") {
-        return Some((Kind::Int, "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES".into()));
+        return Some((
+            FlagKind::Int,
+            "TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES".into(),
+        ));
     }
     let (kind, name) = symbol.split_once("FLAGS_")?;
     let kind = match () {
-        () if kind.contains("DECLARE_bool_") => Kind::Bool,
-        () if kind.contains("DECLARE_int64_") => Kind::Int,
-        () if kind.contains("DECLARE_double_") => Kind::Double,
+        () if kind.contains("DECLARE_bool_") => FlagKind::Bool,
+        () if kind.contains("DECLARE_int64_") => FlagKind::Int,
+        () if kind.contains("DECLARE_double_") => FlagKind::Double,
         () => return None,
     };
     let name = name.strip_suffix('E')?.to_ascii_uppercase();

@@ -1,7 +1,7 @@
 //! jemalloc's options: variables `opt_NAME` behind some prefix, of which only a library that is not stripped has the names.
 
 use super::{Mapped, Values};
-use crate::settings::jemalloc::{Kind, OPTIONS};
+use crate::settings::jemalloc::{OPTIONS, OptionKind};
 use object::{Object, ObjectSymbol};
 
 /// Those of a mapped object that are numbers or true or false; or why that is not known.
@@ -19,9 +19,9 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
         let is_own = prefix.is_empty() || prefix.ends_with("je_");
         // As large as the option's type, or it is something else.
         let size = match kind {
-            Kind::Bool => 1,
-            Kind::U32(..) => 4,
-            Kind::U64(..) | Kind::Signed(..) => 8,
+            OptionKind::Bool => 1,
+            OptionKind::U32(..) => 4,
+            OptionKind::U64(..) | OptionKind::Signed(..) => 8,
             _ => continue,
         };
         if !is_own || symbol.size() != size {
@@ -33,8 +33,8 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
         bytes.resize(8, 0);
         let number = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
         let value = match kind {
-            Kind::Bool => (number != 0).to_string(),
-            Kind::Signed(..) => (number as i64).to_string(),
+            OptionKind::Bool => (number != 0).to_string(),
+            OptionKind::Signed(..) => (number as i64).to_string(),
             _ => number.to_string(),
         };
         values.insert(option.to_owned(), value);

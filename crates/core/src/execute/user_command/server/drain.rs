@@ -1,6 +1,6 @@
 //! What a server holds after its load: before it, at its end, and 1, 10 and 60 s later, up to the time that it is left alone.
 
-use crate::execute::resident::Resident;
+use crate::execute::resident::ResidentByKind;
 use crate::execute::tree::{field, resident_bytes};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ impl Drain {
     }
 
     fn moment(&mut self, name: &str, tree: &[i32], live: Option<u64>) {
-        let held = Resident::of_all(tree);
+        let held = ResidentByKind::of_all(tree);
         let threads = tree.iter().map(|pid| threads(*pid)).sum::<u64>();
         let values = [
             held.rss_bytes,
