@@ -1,11 +1,13 @@
 #!/bin/sh
-# floor.sh ARCH GLIBC FOLDER: makes compilers cc and c++ there whose programs and libraries run on that glibc and newer ones, for
-# x86_64 or aarch64. They are this system's gcc, which links with what PyPI's ziglang knows of each glibc: which symbols it has. So no
-# older system is needed, and what they make differs from what gcc makes in nothing else.
+# floor.sh ARCH GLIBC FOLDER [OLDER]: makes compilers cc and c++ there whose programs and libraries run on that glibc and newer ones, for
+# x86_64 or aarch64; with OLDER, compilers in that folder link the libraries. They are this system's gcc, which links with what PyPI's
+# ziglang knows of each glibc: which symbols it has. So no older system is needed, and what they make differs from what gcc makes in
+# nothing else.
 set -eu
 from=$(cd "$(dirname "$0")" && pwd)
 arch=$1
 glibc=$2
+older=${4-}
 mkdir -p "$3"
 cd "$3"
 folder=$PWD
@@ -36,7 +38,8 @@ esac
 apart="$folder/libpthread.so.0 $folder/libdl.so.2 $folder/librt.so.1 $folder/libutil.so.1"
 echo "GROUP ( $folder/libc.so.6 $folder/libc_nonshared.a AS_NEEDED ( $apart $loader ) )" >libc.so
 compiler() { # compiler NAME PROGRAM [FLAG]: the other libraries of this system need a newer glibc
-    printf '#!/bin/sh\n%s\n' "exec $prefix$2 -B$folder -L$folder -Wl,--allow-shlib-undefined $3 \"\$@\"" >"$1"
+    libraries=${older:+"case \" \$* \" in *' -shared '*) exec $older/$1 \"\$@\" ;; esac"}
+    printf '%s\n' '#!/bin/sh' "$libraries" "exec $prefix$2 -B$folder -L$folder -Wl,--allow-shlib-undefined $3 \"\$@\"" >"$1"
     chmod +x "$1"
 }
 compiler cc gcc ""

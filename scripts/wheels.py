@@ -18,8 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "target/dist"
 PROGRAM_GLIBC, PRELOADED_GLIBC = "2.28", "2.17"
-# The recorder is linked as the program is, and fcntl has another version since 2.28.
-LINKED = {PROGRAM_GLIBC: "2.27"}
 PROGRAM_MIB, ALLOCATORS_MIB = 20, 15
 PRELOADED = "libheapmark_recorder.so witness.so time-in-malloc.so sizes.so reach.so litter.so".split()
 # Where the text of each licence is in its crate. Hoard (GPL) and scudo (a distribution's file) are not among them.
@@ -49,9 +47,11 @@ def tools():
 
 
 def compilers(arch, glibc, python):
-    """What makes files that run on that glibc."""
-    folder = DIST / f"glibc-{glibc}-{arch}"
-    run("scripts/floor.sh", arch, LINKED.get(glibc, glibc), folder, environment={"PYTHON": str(python)})
+    """What makes programs that run on that glibc, and libraries that run on the older one."""
+    folder = lambda floor: DIST / f"glibc-{floor}-{arch}"
+    for floor, older in ((PRELOADED_GLIBC, []), (PROGRAM_GLIBC, [folder(PRELOADED_GLIBC)])):
+        run("scripts/floor.sh", arch, floor, folder(floor), *older, environment={"PYTHON": str(python)})
+    folder = folder(glibc)
     return {"CC": str(folder / "cc"), "CXX": str(folder / "c++")}
 
 
