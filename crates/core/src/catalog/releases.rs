@@ -105,6 +105,10 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
                 faults.push(fault("group.like", (what, mend)));
                 continue;
             };
+            // Ours are not releases of what the user has put in that entry's place.
+            if entry.replace && Path::new(&file).is_relative() {
+                continue;
+            }
             for row in &group.releases {
                 match release(&family, group, row, entry) {
                     Ok(mut release) => {
