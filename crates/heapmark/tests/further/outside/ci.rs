@@ -121,9 +121,7 @@ fn action_of(place: &Place, [old, new]: [&Path; 2], variants: &str) -> (Option<i
     }
     let read = |name| fs::read_to_string(place.at(name)).unwrap_or_default();
     let output = read("output");
-    let told = |name: &str| output.lines().find_map(|line| line.strip_prefix(name));
-    assert_eq!(told("hash=").map(str::len), Some(16), "{output}");
-    let comment = told("comment=").unwrap_or_default();
+    let comment = output.trim().strip_prefix("comment=").unwrap_or_default();
     assert_eq!(
         fs::read_to_string(comment).unwrap_or_default(),
         read("summary")
