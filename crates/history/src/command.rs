@@ -59,7 +59,7 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     blocks: Option<u32>,
     /// Start no block that would end after this time: 90s, 5min, 2h
-    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    #[arg(long, value_name = "TIME", value_parser = time_limit, conflicts_with_all = ["retained", "counter"])]
     budget: Option<String>,
     /// Differences up to this are too small to matter
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 /// What a reader fills in, and what the test fills in for it; the longest first.
-const PLACEHOLDERS: [(&str, &str); 29] = [
+const PLACEHOLDERS: [(&str, &str); 30] = [
     ("RUN --to csv-latency", "latency --to csv-latency"),
     ("RUN... ", "latest "),
     ("CAPTURE...", "app.cap"),
@@ -36,6 +36,7 @@ const PLACEHOLDERS: [(&str, &str); 29] = [
     ("COMMAND", "true"),
     ("HABIT", "once"),
     ("WORD", "block"),
+    (" PID", " 1"),
     ("SHELL", "bash"),
     ("WORKLOAD", "churn"),
     ("-w NAME", "-w churn"),
@@ -60,9 +61,9 @@ case $1 in
         shift
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
     noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
-    which)
+    which | history | museum)
         case " $* " in
-            *" -- "*) exec "$HEAPMARK" which --help ;;
+            *" -- "*) exec "$HEAPMARK" "$1" --help ;;
         esac
         exec "$HEAPMARK" "$@" --help ;;
     campaign) exec "$HEAPMARK" campaign "$2" --help ;;
@@ -190,7 +191,13 @@ fn laid_out() -> Place {
     let end = place.run(&[&["check", "-a", "glibc"], &only[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     fs::create_dir(place.at("heapmark-results")).unwrap();
-    for name in ["heapmark-results/2026-01-01-1", "result", "ll", "za"] {
+    for name in [
+        "heapmark-results/2026-01-01-1",
+        "result",
+        "ll",
+        "za",
+        "field",
+    ] {
         symlink(place.at("run-1"), place.at(name)).unwrap();
     }
     let executable = |name: &str, text: &str| {

@@ -163,12 +163,13 @@ const SERVE_VARIANTS: &[Flag] = &[
 const OF_A_PLAN: [&str; 2] = ["--cell", "--format"];
 
 /// Flags that stand in no line.
-const IN_NO_LINE: [&str; 5] = [
+const IN_NO_LINE: [&str; 6] = [
     "--resume run",
     "--cell churn@1/b00/glibc",
     "--format json",
     "--jobs 2",
     "--languages",
+    "--watch 1s",
 ];
 
 /// Flags that take the place of a program or of files.
@@ -403,16 +404,45 @@ fn taken() -> Vec<Line> {
             &[],
         ),
         line("check", "--program free-null", &[]),
+        line(
+            "which",
+            "--expect glibc --after 100ms --format json",
+            &["--", "sleep", "1"],
+        ),
+        line("museum", "--output museum --format json", &[]),
+        line("history", HISTORY_OF_BUILDS[0], &[]),
+        line("history", HISTORY_OF_BUILDS[1], &[]),
+        line("history", HISTORY_OF_BUILDS[2], &[]),
     ]
 }
 
+/// Timed, of memory, and counted.
+const HISTORY_OF_BUILDS: [&str; 3] = [
+    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --budget 1min --blocks 1 --threshold 2% --output series --format json",
+    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --retained --blocks 1 --threshold 2% --output series --format json",
+    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --counter callgrind --blocks 1 --threshold 2% --output series --format json",
+];
+/// The same of releases.
+const HISTORY_OF_RELEASES: [&str; 3] = [
+    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --budget 1min --blocks 1 --threshold 2% --output series --format json",
+    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --retained --blocks 1 --threshold 2% --output series --format json",
+    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
+     --counter callgrind --blocks 1 --threshold 2% --output series --format json",
+];
+
 /// As [`taken`], of commands that take many seconds.
 fn taken_slowly() -> Vec<Line> {
-    vec![line(
-        "selftest",
-        "--blocks 1 --seed 7 --output selftest",
-        &[],
-    )]
+    vec![
+        line("selftest", "--blocks 1 --seed 7 --output selftest", &[]),
+        line("history", HISTORY_OF_RELEASES[0], &["rpmalloc"]),
+        line("history", HISTORY_OF_RELEASES[1], &["rpmalloc"]),
+        line("history", HISTORY_OF_RELEASES[2], &["rpmalloc"]),
+    ]
 }
 
 /// A place with all that the lines name.
@@ -620,7 +650,7 @@ fn what_takes_long_takes_its_flags_together() {
 fn are_taken(lines: Vec<Line>) {
     let place = place();
     for line in lines {
-        for name in ["out", "noise", "selftest", "checked"] {
+        for name in ["out", "noise", "selftest", "checked", "series"] {
             let _ = fs::remove_dir_all(place.at(name));
         }
         let (code, said, _) = line.outcome(&place, "");
