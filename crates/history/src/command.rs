@@ -133,13 +133,10 @@ pub fn opened(
         return Ok(History::new(family, work, command.to_vec()));
     };
     if history.family != family {
-        let other = match history.family.as_str() {
-            "" => "builds",
-            name => name,
-        };
         refuse!(
-            "{} is a history of {other}: choose another with -o",
-            dir.display()
+            "{} is a history of {}: choose another with -o",
+            dir.display(),
+            history.of_what()
         );
     }
     if history.work != work || history.command != command {
@@ -366,13 +363,11 @@ pub fn read(history: &History, dir: &Path, threshold: f64) -> Result<(Vec<Run>, 
     let dirs = (0..history.runs.len()).map(|place| run_in(dir, place));
     let runs: Vec<Run> = dirs.map(|dir| store::read(&dir)).collect::<Result<_>>()?;
     let names: Vec<String> = history.versions.iter().map(|it| it.name.clone()).collect();
-    let mut sides = Vec::new();
-    for run in &runs {
-        sides.push(Side {
-            head: &run.head,
-            records: &run.records,
-        });
-    }
+    let sides = runs.iter().map(|run| Side {
+        head: &run.head,
+        records: &run.records,
+    });
+    let sides: Vec<Side> = sides.collect();
     let told = series::told(&sides, &names, threshold);
     Ok((runs, told))
 }

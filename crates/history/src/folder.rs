@@ -60,6 +60,14 @@ impl History {
         }
     }
 
+    /// What it is of: the family, or builds.
+    pub fn of_what(&self) -> &str {
+        match self.family.as_str() {
+            "" => "builds",
+            family => family,
+        }
+    }
+
     /// The one of a directory, if it has one. Its words are programs to start: those of another user are
     /// refused.
     pub fn read(dir: &Path) -> Result<Option<History>> {

@@ -1,15 +1,15 @@
 //! The settings of a process: what its environment gives, what the allocator's parser makes of it, and what the allocator
 //! has taken, if that can be read.
 
+use crate::objects::MappedObjects;
 use crate::process::Process;
-use crate::serving::{Serving, first_mapping};
+use crate::serving::Serving;
 use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
 use heapmark_core::catalog::{Allocator, Settings};
 use memchr::memmem;
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
 
 /// A setting that a process was given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -116,17 +116,19 @@ pub fn dropped(process: &Process, above: &[Process], known: &[Allocator]) -> Vec
 
 /// All settings of a process with these mappings.
 pub fn given(
-    process: &Process,
+    objects: &MappedObjects,
     maps: &str,
     servings: &[Serving],
     known: &[Allocator],
 ) -> Vec<Given> {
+    let process = objects.process;
     let variables = of_allocators(&process.environment, known);
     let variables = variables
         .into_iter()
         .filter(|(name, _)| !name.starts_with(LINKER));
     let reader = EnvironmentReader {
         process,
+        objects,
         maps,
         servings,
         memory: Memory::of(process, maps),
@@ -138,6 +140,7 @@ pub fn given(
 
 struct EnvironmentReader<'a> {
     process: &'a Process,
+    objects: &'a MappedObjects<'a>,
     maps: &'a str,
     servings: &'a [Serving],
     memory: Result<Memory, String>,
@@ -186,7 +189,7 @@ impl EnvironmentReader<'_> {
         match serving.allocator.as_deref() {
             Some("glibc") => self.of_glibc(name, value, serving),
             Some("jemalloc") => {
-                let names = conf_names(&self.data(&serving.file));
+                let names = conf_names(&self.objects.data(&serving.file));
                 match &names[..] {
                     [] => one(
                         SettingState::NotKnown,
@@ -220,7 +223,7 @@ impl EnvironmentReader<'_> {
         }
         let program = self.process.program.to_string_lossy();
         let compiled_in = [&*program, &serving.file].into_iter().find_map(|file| {
-            let data = self.data(file);
+            let data = self.objects.data(file);
             let memory = self.memory.as_ref().ok()?;
             taken::jemalloc::compiled_in(&memory.object(file, &data)?)
         });
@@ -233,12 +236,7 @@ impl EnvironmentReader<'_> {
     fn of_glibc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
         let version = serving.version.as_deref().map(version);
         let linker = heapmark_core::execute::reach::mappings(self.maps)
-            .find(|it| {
-                it.file
-                    .rsplit('/')
-                    .next()
-                    .is_some_and(|it| it.starts_with("ld-"))
-            })
+            .find(|it| it.is_of_linker())
             .map(|it| it.file.to_owned());
         let taken = Taken {
             // A static program has the list itself.
@@ -257,7 +255,7 @@ impl EnvironmentReader<'_> {
 
     fn of_jemalloc(&self, place: &str, conf: &str, serving: &Serving) -> Vec<Given> {
         const OF_THE_PROFILER: &[u8] = b"Leak approximation summary";
-        let data = self.data(&serving.file);
+        let data = self.objects.data(&serving.file);
         let built = settings::jemalloc::Built {
             version: serving.version.as_deref().map(version),
             has_prof: memmem::find(&data, OF_THE_PROFILER).is_some(),
@@ -276,7 +274,7 @@ impl EnvironmentReader<'_> {
             Ok(options) => options.names.clone(),
             // By its file: the names are strings there.
             Err(_) => {
-                let data = self.data(&serving.file);
+                let data = self.objects.data(&serving.file);
                 let is_there = memmem::find(&data, format!("{option}\0").as_bytes()).is_some();
                 is_there.then(|| option.clone()).into_iter().collect()
             }
@@ -290,7 +288,7 @@ impl EnvironmentReader<'_> {
     }
 
     fn of_gperftools(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
-        let data = self.data(&serving.file);
+        let data = self.objects.data(&serving.file);
         let is_in_file =
             |name: &str| memmem::find(&data, format!("\0{name}\0").as_bytes()).is_some();
         let taken = Taken {
@@ -308,23 +306,11 @@ impl EnvironmentReader<'_> {
         read: impl Fn(&taken::Mapped) -> Result<T, String>,
     ) -> Result<T, String> {
         let memory = self.memory.as_ref().map_err(String::clone)?;
-        let data = self.data(file);
+        let data = self.objects.data(file);
         let object = memory
             .object(file, &data)
             .ok_or("its file may not be read")?;
         read(&object)
-    }
-
-    fn data(&self, file: &str) -> Vec<u8> {
-        let is_program = Path::new(file) == self.process.program;
-        let read = || match is_program {
-            true => self.process.read("exe").ok(),
-            false => first_mapping(self.maps, file)
-                .ok()?
-                .data(self.process.pid)
-                .ok(),
-        };
-        read().unwrap_or_default()
     }
 }
 

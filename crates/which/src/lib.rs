@@ -8,6 +8,7 @@ mod command;
 mod given;
 mod held;
 mod look;
+mod objects;
 mod preload;
 mod process;
 mod report;

@@ -2,6 +2,7 @@
 
 use crate::given::{Dropped, Given, dropped, given};
 use crate::held::HeldMemory;
+use crate::objects::MappedObjects;
 use crate::preload::{Preload, preloads};
 use crate::process::{Process, listed};
 use crate::serving::{Serving, Whom, found};
@@ -49,9 +50,9 @@ pub struct ProcessView {
 #[derive(Clone, Copy, Serialize)]
 pub struct SeenCpus {
     /// Those of the machine, by which some allocators size their arenas.
-    pub online: usize,
+    pub online: u64,
     /// Those on which the process may run.
-    pub allowed: usize,
+    pub allowed: u64,
     /// How many its control group lets it use at once on average; `None` for no limit, or none that is known.
     pub quota: Option<f64>,
 }
@@ -61,15 +62,11 @@ impl ProcessView {
     pub fn at(pid: i32, known: &[Allocator]) -> Result<ProcessView> {
         let process = Process::of(pid)?;
         let maps = process.maps()?;
-        let has_linker = mappings(&maps).any(|it| {
-            it.file
-                .rsplit('/')
-                .next()
-                .is_some_and(|name| name.starts_with("ld-"))
-        });
+        let has_linker = mappings(&maps).any(|it| it.is_of_linker());
+        let objects = MappedObjects::of(&process, &maps);
         let preloads = preloads(&process, &maps, has_linker);
-        let found = found(&process, &preloads, known)?;
-        let settings = given(&process, &maps, &found.servings, known);
+        let found = found(&objects, &preloads, known)?;
+        let settings = given(&objects, &maps, &found.servings, known);
         let dropped = dropped(&process, &process.ancestors(), known);
         let memory = HeldMemory::by(&process)?;
         let root = Root::machine();

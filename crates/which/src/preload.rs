@@ -3,11 +3,11 @@
 use crate::process::Process;
 use heapmark_core::build::find_library;
 use heapmark_core::build::inspect::inspect_any;
-use heapmark_core::execute::reach::mappings;
+use heapmark_core::execute::prove::identity;
+use heapmark_core::execute::reach::{Mapping, file_name, mappings};
 use serde::Serialize;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// A library that was to be preloaded.
 #[derive(Clone, Debug, Serialize)]
@@ -54,7 +54,7 @@ pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload>
 
 /// The mapped file that a name stands for.
 fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
-    let mut files = mappings(maps).filter(|it| it.offset == 0 && it.file.starts_with('/'));
+    let mut files = mappings(maps).filter(Mapping::begins_a_file);
     if named.contains('/') {
         let meant = identity(&path(process, named));
         let same = files.find(|it| {
@@ -65,21 +65,17 @@ fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
     }
     let is_it = |file: &str| {
         let has_soname = || inspect_any(&process.path(file)).is_ok_and(|it| it.soname == named);
-        file.rsplit('/').next() == Some(named) || has_soname()
+        file_name(file) == named || has_soname()
     };
     files.find(|it| is_it(it.file)).map(|it| it.file.to_owned())
 }
 
-fn path(process: &Process, named: &str) -> std::path::PathBuf {
+fn path(process: &Process, named: &str) -> PathBuf {
     match named.starts_with('/') {
         true => process.path(named),
         // As from its first folder, which it may have left.
         false => format!("/proc/{}/cwd/{named}", process.pid).into(),
     }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|it| (it.dev(), it.ino()))
 }
 
 fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {

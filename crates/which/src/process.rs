@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 use heapmark_core::cmd::Usage;
 use heapmark_core::execute::tree::{field, program};
+use heapmark_core::observe::preflight::listed_cpus;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -23,7 +24,7 @@ pub struct Process {
     /// How many threads it has.
     pub threads: u64,
     /// The CPUs on which it may run.
-    pub cpus_allowed: usize,
+    pub cpus_allowed: u64,
     /// Its variables as they were when it was executed, in order.
     pub environment: Vec<(String, String)>,
     /// Whether the dynamic linker drops variables, since it runs with the privileges of its file.
@@ -46,6 +47,8 @@ impl std::error::Error for Ended {}
 
 /// The kernel's `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Where `stat` says when a process was started, behind its name.
+const STARTED: usize = 19;
 /// `AT_SECURE` of the auxiliary vector.
 const AT_SECURE: u64 = 23;
 
@@ -71,12 +74,7 @@ impl Process {
             ));
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Counted from behind the name, which may hold anything.
-        let words: Vec<&str> = stat
-            .rsplit_once(')')
-            .map(|(_, words)| words.split_whitespace().collect())
-            .unwrap_or_default();
-        let flags: u64 = words.get(6).and_then(|it| it.parse().ok()).unwrap_or(0);
+        let flags: u64 = behind_name(&stat, 6).parse().unwrap_or(0);
         if flags & KERNEL_THREAD != 0 {
             return refused("is a thread of the kernel, which has no malloc".into());
         }
@@ -89,7 +87,7 @@ impl Process {
             cpus_allowed: listed(&word("Cpus_allowed_list:")),
             environment: Vec::new(),
             is_secure: false,
-            started: words.get(19).map(ToString::to_string).unwrap_or_default(),
+            started: behind_name(&stat, STARTED).to_owned(),
             name,
         };
         let owner = word("Uid:");
@@ -146,10 +144,7 @@ impl Process {
 
     /// Fails if another process has its number now, or none.
     pub fn is_still_there(&self) -> Result<()> {
-        let stat = self.text("stat")?;
-        let words = stat.rsplit_once(')').map(|(_, words)| words);
-        let started = words.and_then(|words| words.split_whitespace().nth(19));
-        if started != Some(&self.started) {
+        if behind_name(&self.text("stat")?, STARTED) != self.started {
             return Err(self.ended());
         }
         Ok(())
@@ -211,6 +206,12 @@ pub fn is_refused(error: &anyhow::Error) -> bool {
     cause.is_some_and(|it| it.kind() == io::ErrorKind::PermissionDenied)
 }
 
+/// A word of `stat`, counted from behind the name, which may hold anything.
+fn behind_name(stat: &str, place: usize) -> &str {
+    let words = stat.rsplit_once(')').map_or("", |(_, words)| words);
+    words.split_whitespace().nth(place).unwrap_or_default()
+}
+
 fn variables(environment: &[u8]) -> Vec<(String, String)> {
     let words = environment.split(|byte| *byte == 0);
     let words = words.map(String::from_utf8_lossy);
@@ -229,14 +230,8 @@ fn is_secure(vector: &[u8]) -> bool {
 }
 
 /// How many numbers a list like `0-3,8` has.
-pub fn listed(list: &str) -> usize {
-    let count = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: usize = first.parse().ok()?;
-        let last: usize = last.parse().ok()?;
-        Some(last + 1 - first)
-    };
-    list.trim().split(',').filter_map(count).sum()
+pub fn listed(list: &str) -> u64 {
+    listed_cpus(list).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! Which object serves a process's malloc: where the dynamic linker has bound the calls of each object, read from the
 //! process's memory. If that may not be read, by the order in which it searches; of a static program by its symbols and strings.
 
+use crate::objects::MappedObjects;
 use crate::preload::Preload;
 use crate::process::{Process, is_refused};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use heapmark_core::build::command::{Evidence, GO, evidence, is_dynamic, own_malloc};
-use heapmark_core::build::inspect::{Inspection, inspect_any};
 use heapmark_core::build::{package_of, package_version};
 use heapmark_core::catalog::{Allocator, joined};
-use heapmark_core::execute::reach::{Binding, Mapping, Reader, mappings};
+use heapmark_core::execute::prove::identity;
+use heapmark_core::execute::reach::{Binding, Reader, file_name, is_ground};
 use heapmark_core::report::text::enclosed;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// An allocator in a process.
@@ -81,11 +80,15 @@ const FROM_KERNEL: [&str; 6] = ["mmap", "mmap64", "sbrk", "brk", "syscall", "mre
 const OPERATORS: [&str; 2] = ["_Znwm", "_Znam"];
 
 /// Looks at a process.
-pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Result<ServedBy> {
+pub fn found(
+    objects: &MappedObjects,
+    preloads: &[Preload],
+    known: &[Allocator],
+) -> Result<ServedBy> {
+    let process = objects.process;
     let program = process.read("exe")?;
     let elf: ElfFile64 = ElfFile64::parse(program.as_slice())
         .map_err(|_| anyhow::anyhow!("{}: no program of 64 bits", process.title()))?;
-    let maps = process.maps()?;
     let name = process.program.to_string_lossy().into_owned();
     // A dynamic linker may be the program itself, with the program as its argument.
     let is_linker = process
@@ -98,7 +101,6 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
             notes: Vec::new(),
         });
     }
-    let mut objects = MappedObjects::of(process, &maps);
     let (global, bindings, proven, evidence) = match Reader::default().bindings(process.pid) {
         Ok(bindings) => match global(&bindings) {
             Some((file, words)) => (Some(file), bindings, true, words),
@@ -145,7 +147,7 @@ pub fn found(process: &Process, preloads: &[Preload], known: &[Allocator]) -> Re
             how: match () {
                 () if is_preloaded => How::Preloaded,
                 () if *file == name => How::Inside,
-                () if is_ground(file.rsplit('/').next().unwrap_or(file)) => How::CLibrary,
+                () if is_ground(file_name(file)) => How::CLibrary,
                 () => How::Linked,
             },
             version: version.or_else(|| packaged(process, file)),
@@ -298,9 +300,7 @@ fn global(bindings: &[Binding]) -> Option<(String, String)> {
     for file in bindings.iter().flat_map(|it| &it.to) {
         *votes.entry(file).or_default() += 1;
     }
-    let ground = bindings
-        .iter()
-        .filter(|it| is_ground(it.object.rsplit('/').next().unwrap_or_default()));
+    let ground = bindings.iter().filter(|it| it.is_ground);
     let of_libc = ground.flat_map(|it| &it.to).map(String::as_str).next();
     let file = of_libc.or_else(|| {
         let most = votes.iter().max_by_key(|(_, votes)| **votes);
@@ -356,7 +356,7 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
         !it.known_by.is_empty() && has_all && it.family != "glibc"
     };
     let family = known.iter().find(is_known).map(|it| it.family.clone());
-    let name = file.rsplit('/').next().unwrap_or(file);
+    let name = file_name(file);
     let by_name = || {
         let mut families = known.iter().map(|it| &it.family);
         families
@@ -368,17 +368,12 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
 
 /// The version of the package that a file came with, if the process sees the same files as heapmark.
 fn packaged(process: &Process, file: &str) -> Option<String> {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
     if identity(&process.path(file)) != identity(Path::new(file)) {
         return None;
     }
     let version = package_version(&package_of(Path::new(file))?);
     let version = version.split(['+', '-']).next().unwrap_or_default();
     (!version.is_empty()).then(|| version.to_owned())
-}
-
-fn is_ground(name: &str) -> bool {
-    name.starts_with("libc.so") || name.starts_with("ld-")
 }
 
 fn is_stripped(elf: &ElfFile64) -> bool {
@@ -389,79 +384,6 @@ fn is_stripped(elf: &ElfFile64) -> bool {
 fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
     let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
     all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
-}
-
-/// The mapped objects of a process.
-struct MappedObjects<'a> {
-    process: &'a Process,
-    firsts: Vec<Mapping<'a>>,
-    read: BTreeMap<String, Vec<u8>>,
-}
-
-impl MappedObjects<'_> {
-    fn of<'a>(process: &'a Process, maps: &'a str) -> MappedObjects<'a> {
-        let is_first = |it: &Mapping| it.offset == 0 && it.file.starts_with('/');
-        MappedObjects {
-            process,
-            firsts: mappings(maps).filter(is_first).collect(),
-            read: BTreeMap::new(),
-        }
-    }
-
-    /// The content of one; nothing if it may not be read.
-    fn data(&mut self, file: &str) -> Vec<u8> {
-        let mapping = self.firsts.iter().find(|it| it.file == file);
-        let read = || mapping.and_then(|it| it.data(self.process.pid).ok());
-        let data = self.read.entry(file.to_owned());
-        data.or_insert_with(|| read().unwrap_or_default()).clone()
-    }
-
-    /// The first that defines malloc, in the order in which the dynamic linker searches: the program, what is
-    /// preloaded, then what is needed, level by level.
-    fn first(&self, program: &ElfFile64, preloads: &[Preload]) -> Option<String> {
-        let defines = |elf: &ElfFile64| {
-            let mut all = elf.dynamic_symbols().filter(|it| it.is_definition());
-            all.any(|symbol| symbol.name() == Ok("malloc"))
-        };
-        if defines(program) {
-            return Some(self.process.program.to_string_lossy().into_owned());
-        }
-        let inspected: BTreeMap<&str, Inspection> = self
-            .firsts
-            .iter()
-            .filter_map(|it| Some((it.file, inspect_any(&self.process.path(it.file)).ok()?)))
-            .collect();
-        let needed = program.import_libraries().into_iter().flatten().flatten();
-        let needed = needed.map(|it| String::from_utf8_lossy(it.name()).into_owned());
-        let mut waiting: VecDeque<String> =
-            preloads.iter().filter_map(|it| it.file.clone()).collect();
-        waiting.extend(needed);
-        let mut seen = BTreeSet::new();
-        while let Some(name) = waiting.pop_front() {
-            let is_it = |(file, it): &(&&str, &Inspection)| {
-                **file == name || it.soname == name || file.rsplit('/').next() == Some(&name)
-            };
-            let Some((file, inspection)) = inspected.iter().find(is_it) else {
-                continue;
-            };
-            if !seen.insert(*file) {
-                continue;
-            }
-            if inspection.exports.contains("malloc") {
-                return Some((*file).to_owned());
-            }
-            waiting.extend(inspection.needed.iter().cloned());
-        }
-        None
-    }
-}
-
-/// The file of a library that serves, for what reads its variables.
-pub fn first_mapping<'a>(maps: &'a str, file: &str) -> Result<Mapping<'a>> {
-    let is_it = |it: &Mapping| it.offset == 0 && it.file == file;
-    mappings(maps)
-        .find(is_it)
-        .context("it is not mapped any more")
 }
 
 #[cfg(test)]
@@ -503,9 +425,10 @@ mod tests {
             .spawn()
             .unwrap();
         let process = Process::of(child.id() as i32).unwrap();
+        let maps = process.maps().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let Err(error) = found(&process, &[], &[]) else {
+        let Err(error) = found(&MappedObjects::of(&process, &maps), &[], &[]) else {
             panic!("it was found");
         };
         let words = format!("sleep ({}) ended while heapmark looked at it", child.id());

@@ -5,7 +5,8 @@ use super::{Claim, Document, PublishedFigure};
 use heapmark_core::catalog::Catalog;
 use heapmark_core::catalog::faults::{Fault, suggestion};
 use heapmark_core::catalog::malloc_api::matches;
-use heapmark_core::catalog::real_program;
+use heapmark_core::catalog::real_program::{self, RealProgram};
+use std::sync::LazyLock;
 
 /// What a document is checked against, and the faults so far.
 pub struct DocumentChecker<'a> {
@@ -31,8 +32,12 @@ pub fn fault_at(
     Fault::new(file, key, format!("{what} (line {line})"), mend)
 }
 
+/// Read once, and only if a document names what is no workload.
+static REAL_PROGRAMS: LazyLock<Vec<RealProgram>> =
+    LazyLock::new(|| real_program::load().unwrap_or_default());
+
 fn is_real_program(name: &str) -> bool {
-    real_program::load().is_ok_and(|all| all.iter().any(|program| program.name == name))
+    REAL_PROGRAMS.iter().any(|program| program.name == name)
 }
 
 impl DocumentChecker<'_> {

@@ -180,6 +180,7 @@ fn growth(before: &DrainMoment, after: &[DrainMoment], half_live: Option<f64>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::user_command::drain::KINDS;
 
     const MIB: f64 = (1 << 20) as f64;
 
@@ -208,34 +209,29 @@ mod tests {
             };
             growth(&before, &[first, moment(last)], Some(half * MIB))
         };
-        assert_eq!(
-            of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
-            GrowthKind::Leak
+        let (kept, live) = (
+            [100.0, 95.0, 0.0, 5.0, 0.0, 3.0],
+            [100.0, 95.0, 0.0, 5.0, 0.0, 90.0],
         );
-        assert_eq!(
-            of(90.0, 90.0, [100.0, 95.0, 0.0, 5.0, 0.0, 90.0]),
-            GrowthKind::Data
-        );
-        assert_eq!(
-            of(90.0, 46.0, [100.0, 95.0, 0.0, 5.0, 0.0, 3.0]),
-            GrowthKind::Kept
-        );
-        assert_eq!(
-            of(90.0, 46.0, [100.0, 95.0, 80.0, 5.0, 0.0, 3.0]),
-            GrowthKind::Threads
-        );
-        assert_eq!(
-            of(3.0, 3.0, [100.0, 95.0, 0.0, 5.0, 90.0, 3.0]),
-            GrowthKind::HugePages
-        );
-        assert_eq!(
-            of(3.0, 3.0, [100.0, 6.0, 0.0, 94.0, 0.0, 3.0]),
-            GrowthKind::Files
-        );
-        assert_eq!(
-            of(90.0, 46.0, [12.0, 7.0, 0.0, 5.0, 0.0, 3.0]),
-            GrowthKind::None
-        );
+        let in_arenas = [100.0, 95.0, 80.0, 5.0, 0.0, 3.0];
+        let in_huge_pages = [100.0, 95.0, 0.0, 5.0, 90.0, 3.0];
+        let in_files = [100.0, 6.0, 0.0, 94.0, 0.0, 3.0];
+        for (first_live, half, last, expected) in [
+            (90.0, 46.0, live, GrowthKind::Leak),
+            (90.0, 90.0, live, GrowthKind::Data),
+            (90.0, 46.0, kept, GrowthKind::Kept),
+            (90.0, 46.0, in_arenas, GrowthKind::Threads),
+            (3.0, 3.0, in_huge_pages, GrowthKind::HugePages),
+            (3.0, 3.0, in_files, GrowthKind::Files),
+            (
+                90.0,
+                46.0,
+                [12.0, 7.0, 0.0, 5.0, 0.0, 3.0],
+                GrowthKind::None,
+            ),
+        ] {
+            assert_eq!(of(first_live, half, last), expected);
+        }
     }
 
     #[test]
@@ -255,17 +251,7 @@ mod tests {
     fn what_is_above_live_is_summed_over_the_drain() {
         let mut figures = BTreeMap::new();
         for (name, live) in [("before", 1.0), ("0", 2.0), ("1000", 4.0)] {
-            for kind in [
-                "rss_bytes",
-                "pss_bytes",
-                "heap_bytes",
-                "arena_bytes",
-                "file_bytes",
-                "huge_bytes",
-                "threads",
-            ] {
-                figures.insert(figure(name, kind), 10.0);
-            }
+            figures.extend(KINDS.map(|kind| (figure(name, kind), 10.0)));
             figures.insert(figure(name, "live_bytes"), live);
         }
         figures.insert(AREA.into(), 10.0);

@@ -2,6 +2,7 @@
 //! this machine.
 
 use super::cache::{hex, preloadable};
+use crate::catalog::releases::numbers;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
 use object::{
@@ -161,12 +162,6 @@ fn glibc(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> String {
         }
     }
     newest
-}
-
-/// A version as numbers, which compare as versions do; what is no version is as none.
-pub fn numbers(version: &str) -> Vec<u32> {
-    let numbers = version.split('.').map(str::parse);
-    numbers.collect::<Result<_, _>>().unwrap_or_default()
 }
 
 /// How a library or an object file accesses thread-local data through a call, which costs on every

@@ -3,10 +3,11 @@
 //! left in the cache. Both are folders as the cache has them. Builds nothing.
 
 use super::cache::{self, is_as_built, trusted};
-use super::inspect::{inspect, numbers};
+use super::inspect::inspect;
 use super::recipe::{BUILT, BuiltFrom, of_crate, recipe_hash};
 use super::{Library, cargo_sources, carried};
 use crate::catalog::folder::listing;
+use crate::catalog::releases::numbers;
 use crate::catalog::{Allocator, Source};
 use crate::file::WithPath;
 use anyhow::{Result, anyhow, bail};

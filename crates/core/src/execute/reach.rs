@@ -98,7 +98,8 @@ pub struct Binding {
     /// Allocators that it contains under names of their own.
     pub inside: BTreeSet<&'static str>,
     is_symbolic: bool,
-    is_ground: bool,
+    /// Whether it is the dynamic linker or libc.
+    pub is_ground: bool,
 }
 
 /// One line of `/proc/PID/maps`.
@@ -108,6 +109,8 @@ pub struct Mapping<'a> {
     pub start: u64,
     /// The byte behind the last one.
     pub end: u64,
+    /// Whether it may be read and written.
+    pub is_written: bool,
     /// Of the first byte, in the file.
     pub offset: u64,
     /// Path, name in brackets, or empty; ` (deleted)` at the end if the file is no longer there.
@@ -116,21 +119,50 @@ pub struct Mapping<'a> {
 
 /// The lines of `/proc/PID/maps`.
 pub fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
-    let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    maps.lines().filter_map(move |line| {
+    maps.lines().filter_map(Mapping::of)
+}
+
+/// The last part of a path.
+pub fn file_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// Whether a file of this name is the dynamic linker or libc, the ground that all stand on.
+pub fn is_ground(name: &str) -> bool {
+    is_linker(name) || name.starts_with("libc.so")
+}
+
+fn is_linker(name: &str) -> bool {
+    name.starts_with("ld-")
+}
+
+impl<'a> Mapping<'a> {
+    /// Of a line; nothing if that is another one of `smaps`.
+    pub fn of(line: &'a str) -> Option<Mapping<'a>> {
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
-        let offset = words.nth(1)?;
+        let permissions = words.next()?;
+        let offset = words.next()?;
         Some(Mapping {
             start: number(start)?,
             end: number(end)?,
+            is_written: permissions.starts_with("rw"),
             offset: number(offset)?,
             file: words.nth(2)?.trim_start(),
         })
-    })
-}
+    }
 
-impl Mapping<'_> {
+    /// Whether it is the first one of a file: of a program or a library, if nothing else has mapped it.
+    pub fn begins_a_file(&self) -> bool {
+        self.offset == 0 && self.file.starts_with('/')
+    }
+
+    /// Whether it is of the dynamic linker.
+    pub fn is_of_linker(&self) -> bool {
+        is_linker(file_name(self.file))
+    }
+
     /// The content of its file, as the process sees it.
     pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
         match self.file.strip_suffix(" (deleted)") {
@@ -184,9 +216,8 @@ impl Reader {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let memory = File::open(format!("/proc/{pid}/mem"))?;
         let all: Vec<Mapping> = mappings(&maps).collect();
-        let is_object = |it: &&Mapping| it.offset == 0 && it.file.starts_with('/');
         let mut found = Vec::new();
-        for first in all.iter().filter(is_object) {
+        for first in all.iter().filter(|it| it.begins_a_file()) {
             let Some(object) = self.object(pid, first) else {
                 continue;
             };
@@ -252,7 +283,7 @@ impl ElfObject {
             first,
             ..ElfObject::default()
         };
-        let name = path.rsplit('/').next().unwrap_or(path);
+        let name = file_name(path);
         let symbols = elf.dynamic_symbol_table()?;
         let mut defined = symbols.symbols().filter(ObjectSymbol::is_definition);
         let malloc = defined.find(|symbol| symbol.name() == Ok("malloc"));
@@ -265,7 +296,7 @@ impl ElfObject {
             };
             table.iter().any(says)
         });
-        object.is_ground = name.starts_with("ld-") || name.starts_with("libc.so");
+        object.is_ground = is_ground(name);
         if !object.is_ground {
             object.inside = allocators_inside(&elf, data);
             object.inside.extend(own_malloc(&elf));

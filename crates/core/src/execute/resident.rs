@@ -1,6 +1,7 @@
 //! What processes hold, by kind: from a walk of their page tables, `/proc/PID/smaps`. That delays a process: never of one
 //! that is timed.
 
+use super::reach::Mapping;
 use crate::catalog::folder::listing;
 use serde::Serialize;
 use std::fs;
@@ -92,10 +93,10 @@ impl ResidentByKind {
         // The beginning of what may be an arena's heap, the end of what is seen of it, and what is resident there.
         let mut arena: Option<(u64, u64, u64)> = None;
         for line in smaps.lines() {
-            if let Some(region) = Region::of(line) {
+            if let Some(region) = Mapping::of(line) {
                 held.mappings += 1;
                 let of_thread = |at: &u64| (region.start..region.end).contains(at);
-                let name = region.name;
+                let name = region.file;
                 let is_anonymous =
                     name.is_empty() || name == "[heap]" || name.starts_with("[anon:");
                 kind = match name {
@@ -157,29 +158,6 @@ impl ResidentByKind {
             }
         }
         held
-    }
-}
-
-/// The first line of a mapping.
-struct Region<'a> {
-    start: u64,
-    end: u64,
-    is_written: bool,
-    name: &'a str,
-}
-
-impl Region<'_> {
-    fn of(line: &str) -> Option<Region<'_>> {
-        let mut words = line.splitn(6, ' ');
-        let (start, end) = words.next()?.split_once('-')?;
-        let permissions = words.next()?;
-        let number = |text: &str| u64::from_str_radix(text, 16).ok();
-        Some(Region {
-            start: number(start)?,
-            end: number(end)?,
-            is_written: permissions.starts_with("rw"),
-            name: words.nth(3)?.trim_start(),
-        })
     }
 }
 

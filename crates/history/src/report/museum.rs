@@ -29,15 +29,12 @@ pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
         command: String,
         here: &'a Exhibited,
     }
-    let row = |(exhibit, here): &'_ (Exhibit, Exhibited)| -> serde_json::Value {
-        let row = ExhibitRow {
-            exhibit,
-            command: exhibit.command(),
-            here,
-        };
-        serde_json::to_value(row).expect("text and numbers")
-    };
-    text::json(&all.iter().map(row).collect::<Vec<_>>())
+    let rows = all.iter().map(|(exhibit, here)| ExhibitRow {
+        exhibit,
+        command: exhibit.command(),
+        here,
+    });
+    text::json(&rows.collect::<Vec<_>>())
 }
 
 /// The page.

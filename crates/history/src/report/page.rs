@@ -19,10 +19,7 @@ use serde_json::json;
 
 /// The page.
 pub fn page(history: &History, told: &Told, runs: &[Run]) -> String {
-    let what = match history.family.as_str() {
-        "" => "builds",
-        family => family,
-    };
+    let what = history.of_what();
     let dates: Vec<&str> = runs
         .iter()
         .map(|run| run.head.started.split('T').next().unwrap_or_default())

@@ -374,9 +374,28 @@ fn answers() -> Vec<Line> {
     ]
 }
 
+/// Histories of something, `words` in place of it: timed, of memory, and counted.
+macro_rules! histories {
+    ($of:literal, $words:expr) => {
+        histories!(@ $of, $words, "--budget 1min", "--retained", "--counter callgrind")
+    };
+    (@ $of:literal, $words:expr, $($how:literal),*) => {
+        [$(line(
+            "history",
+            concat!(
+                $of,
+                " --workloads churn-private --threads 1 --set churn-private.objects=200 ",
+                $how,
+                " --blocks 1 --threshold 2% --output series --format json"
+            ),
+            $words,
+        )),*]
+    };
+}
+
 /// Commands that measure or record each time: what each flag does is held by other tests, and together they must be taken.
 fn taken() -> Vec<Line> {
-    vec![
+    let lines = vec![
         line(
             "noise",
             "--allocator glibc --workload churn-private --threads 1 --seed 7 --target-ms 1ms --as mean --output noise --minutes 1s",
@@ -410,39 +429,16 @@ fn taken() -> Vec<Line> {
             &["--", "sleep", "1"],
         ),
         line("museum", "--output museum --format json", &[]),
-        line("history", HISTORY_OF_BUILDS[0], &[]),
-        line("history", HISTORY_OF_BUILDS[1], &[]),
-        line("history", HISTORY_OF_BUILDS[2], &[]),
-    ]
+    ];
+    let builds = histories!("--allocators v1=./libhonest.so,v2=./libhonest.so", &[]);
+    lines.into_iter().chain(builds).collect()
 }
-
-/// Timed, of memory, and counted.
-const HISTORY_OF_BUILDS: [&str; 3] = [
-    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --budget 1min --blocks 1 --threshold 2% --output series --format json",
-    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --retained --blocks 1 --threshold 2% --output series --format json",
-    "--allocators v1=./libhonest.so,v2=./libhonest.so --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --counter callgrind --blocks 1 --threshold 2% --output series --format json",
-];
-/// The same of releases.
-const HISTORY_OF_RELEASES: [&str; 3] = [
-    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --budget 1min --blocks 1 --threshold 2% --output series --format json",
-    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --retained --blocks 1 --threshold 2% --output series --format json",
-    "--versions 1.4.0..1.4.3 --workloads churn-private --threads 1 --set churn-private.objects=200 \
-     --counter callgrind --blocks 1 --threshold 2% --output series --format json",
-];
 
 /// As [`taken`], of commands that take many seconds.
 fn taken_slowly() -> Vec<Line> {
-    vec![
-        line("selftest", "--blocks 1 --seed 7 --output selftest", &[]),
-        line("history", HISTORY_OF_RELEASES[0], &["rpmalloc"]),
-        line("history", HISTORY_OF_RELEASES[1], &["rpmalloc"]),
-        line("history", HISTORY_OF_RELEASES[2], &["rpmalloc"]),
-    ]
+    let selftest = line("selftest", "--blocks 1 --seed 7 --output selftest", &[]);
+    let releases = histories!("--versions 1.4.0..1.4.3", &["rpmalloc"]);
+    [selftest].into_iter().chain(releases).collect()
 }
 
 /// A place with all that the lines name.

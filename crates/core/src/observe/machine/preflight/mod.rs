@@ -13,6 +13,7 @@ mod swap;
 
 pub use item::{ItemState, PreflightItem};
 pub use preload::preloaded_everywhere;
+pub use processor::count as listed_cpus;
 
 use super::root::Root;
 use serde::{Deserialize, Serialize};
