@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Does a replay hold as much memory as its program did, under each allocator?
 
-    agreement.py [--touch HOW] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
+    agreement.py [--touch HOW] [--runs N] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
 
 Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
 recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each, the replay's error, and
-whether both have the same order of allocators that differ by more than 10 %. Of programs with several threads it is the median of five
-runs, and of the replays of five recordings, with the least and the most of each. agreement.c delays threads, and how they run beside each
-other decides how much is held: so these five runs are without it, the kernel's peak less what was no heap in five runs with it, if in those
-the kernel's peak was the heap's, too. Exit code
+whether both have the same order of allocators that differ by more than 10 %. Of programs with several threads it is the median of N
+runs [default: 5], and of the replays of as many recordings, with the least and the most of each. agreement.c delays threads, and how they
+run beside each other decides how much is held: so these runs are without it, the kernel's peak less what was no heap in N runs with it, if
+in those the kernel's peak was the heap's, too. Exit code
 1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
 """
 
@@ -125,6 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*")
     parser.add_argument("--touch", default="recorded")
+    parser.add_argument("--runs", type=int, default=5, help="of a program with several threads, and recordings of it")
     parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
     arguments = parser.parse_args()
     heapmark = os.path.abspath(arguments.heapmark)
@@ -137,7 +138,7 @@ def main():
             try:
                 source = place.input(program)
                 # With several threads a program's own memory varies.
-                runs = 5 if program.get("threads", 1) > 1 else 1
+                runs = arguments.runs if program.get("threads", 1) > 1 else 1
                 replays = [place.replayed(program, source, arguments.touch) for _ in range(runs)]
                 replayed = {it: [peaks[it] for peaks, _ in replays] for it in ALLOCATORS}
                 replay = {it: statistics.median(replayed[it]) for it in ALLOCATORS}
