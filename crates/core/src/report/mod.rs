@@ -9,7 +9,8 @@ mod count;
 mod csv;
 #[doc(hidden)]
 pub mod document;
-mod doubts;
+#[doc(hidden)]
+pub mod doubts;
 mod drained;
 mod factor;
 #[doc(hidden)]
