@@ -129,7 +129,12 @@ pub fn opened(
     work: Vec<String>,
     command: &[String],
 ) -> Result<History> {
-    let Some(history) = History::read(dir).map_err(usage)? else {
+    let has_begun = |history: &History| {
+        let mut runs = 0..history.runs.len();
+        runs.any(|place| store::head_of(&run_in(dir, place)).is_file())
+    };
+    // One whose first run was refused has measured nothing.
+    let Some(history) = History::read(dir).map_err(usage)?.filter(has_begun) else {
         return Ok(History::new(family, work, command.to_vec()));
     };
     if history.family != family {

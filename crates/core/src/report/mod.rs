@@ -2,6 +2,8 @@
 //! text out. Never measures, never judges.
 
 mod allocators;
+#[doc(hidden)]
+pub mod benchres;
 mod compare;
 #[doc(hidden)]
 pub mod conclusion;
