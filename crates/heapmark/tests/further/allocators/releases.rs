@@ -330,3 +330,44 @@ fn another_glibc_serves_under_its_own_dynamic_linker() {
     let end = home.heapmark(&line);
     assert!(end.stderr.contains(told), "{}", end.stderr);
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_history_may_be_of_a_command() {
+    let place = Place::new();
+    place.ready(&["mimalloc@3.2.8", "mimalloc@3.4.3"]);
+    let line = ["history", "-o", "h", "-a", "mimalloc@3.2.8,mimalloc@3.4.3"];
+    let history = |command: &str| {
+        let flags = ["--blocks", "1", "--format", "json", "--", command];
+        place.run(&[&line[..], &flags].concat())
+    };
+    let end = history("/no/such/program");
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        end.stderr
+    );
+    let end = history("/bin/true");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(told["command"], serde_json::json!(["/bin/true"]));
+    let series = told["series"].as_array().unwrap();
+    let time = series
+        .iter()
+        .find(|it| it["metric"] == "ns_per_op")
+        .unwrap();
+    assert_eq!(time["points"].as_array().unwrap().len(), 2, "{time}");
+    let first = place.at("h/runs/1");
+    let before = measured(&first);
+    assert_eq!(history("/bin/true").code, Some(0));
+    assert_eq!(measured(&first), before);
+    let end = history("/bin/false");
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("is a history of other work (-- /bin/true)"),
+        "{}",
+        end.stderr
+    );
+}
