@@ -68,14 +68,13 @@ fn undated(head: &str, section: &str) -> Vec<String> {
     if has_year(head) || has_year(section) {
         return Vec::new();
     }
-    let all: Vec<&str> = words(section).collect();
+    let lower = section.to_lowercase();
     let is_dated = |name: &str| {
-        let mut pairs = all.windows(2);
-        pairs.any(|pair| {
-            pair[0].eq_ignore_ascii_case(name)
-                && pair[1].contains('.')
-                && is_number(pair[1].split('.').next().unwrap_or_default())
-        })
+        let behind = lower.split(name).skip(1);
+        let versions = behind.filter_map(|rest| rest.strip_prefix(" (").or(rest.strip_prefix(' ')));
+        versions
+            .filter_map(|rest| words(rest).next().filter(|word| rest.starts_with(*word)))
+            .any(|word| word.contains('.') && is_number(word.split('.').next().unwrap_or_default()))
     };
     let mut found = Vec::new();
     for sentence in sentences(section) {
