@@ -150,6 +150,15 @@ pub enum Source {
         #[serde(skip_serializing_if = "Option::is_none")]
         pin: Option<ReleasePin>,
     },
+    /// A whole C library in a package of Debian: of tables of releases, never of an entry's own file.
+    Deb {
+        /// The package's name.
+        name: String,
+        /// Its folder in the archive's pool: `main/g/glibc`.
+        pool: String,
+        /// Which package.
+        pin: ReleasePin,
+    },
     /// The library of another entry, under other options.
     SameAs {
         /// That entry's name.
@@ -204,6 +213,7 @@ impl Source {
         match self {
             Source::Crate { .. } => "crate",
             Source::Wheel { .. } => "wheel",
+            Source::Deb { .. } => "deb",
             Source::System { .. } => "package",
             Source::SameAs { .. } | Source::BuiltAs { .. } => "another entry",
             Source::Path { .. } => "path",
@@ -214,11 +224,11 @@ impl Source {
         }
     }
 
-    /// Whether heapmark makes the library's file: from sources, or out of a wheel.
+    /// Whether heapmark makes the library's file: from sources, or out of a package.
     pub fn is_built(&self) -> bool {
         matches!(
             self,
-            Source::Crate { .. } | Source::Wheel { .. } | Source::Git(_)
+            Source::Crate { .. } | Source::Wheel { .. } | Source::Deb { .. } | Source::Git(_)
         )
     }
 }

@@ -14,6 +14,9 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Kernels whose processes start the guest's own file once more.
+const STARTED_ANEW: [&str; 2] = ["start", "late-free"];
+
 static RELEASES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../releases");
 
 /// A release of an allocator.
@@ -56,6 +59,10 @@ struct ReleaseGroup {
     #[serde(rename = "crate")]
     package: Option<String>,
     wheel: Option<String>,
+    /// The package of Debian with a whole C library, and its folder in the pool.
+    deb: Option<String>,
+    #[serde(default)]
+    pool: String,
     /// The libraries in the wheel, in `LD_PRELOAD` order.
     #[serde(default)]
     files: Vec<String>,
@@ -188,8 +195,9 @@ fn release(
     if let Some(left) = &group.left_to_libc {
         allocator.left_to_libc.clone_from(left);
     }
-    match (&group.package, &group.wheel, pin, &row.missing) {
-        (Some(name), None, Some(pin), None) => {
+    let package = (&group.package, &group.wheel, &group.deb);
+    match (package, pin, &row.missing) {
+        ((Some(name), None, None), Some(pin), None) => {
             let Source::Crate { repository, .. } = &entry.source else {
                 let what = format!("`{}` is not built by heapmark", entry.name);
                 return Err((what, "name an entry with [build]".into()));
@@ -202,7 +210,7 @@ fn release(
             };
             allocator.sources.of = String::new();
         }
-        (None, Some(name), Some(pin), None) => {
+        ((None, Some(name), None), Some(pin), None) => {
             allocator.build = None;
             allocator.source = Source::Wheel {
                 name: name.clone(),
@@ -211,17 +219,27 @@ fn release(
             };
             allocator.sources.of = String::new();
         }
-        (None, None, None, None) if entry.sources.version == row.version => {}
-        (None, None, None, None) => {
+        ((None, None, Some(name)), Some(pin), None) => {
+            allocator.source = Source::Deb {
+                name: name.clone(),
+                pool: group.pool.clone(),
+                pin,
+            };
+            let why = "it starts itself anew, and would be under the system's own C library then";
+            let except = STARTED_ANEW.map(|kernel| (kernel.to_owned(), why.to_owned()));
+            allocator.except.extend(except);
+        }
+        ((None, None, None), None, None) if entry.sources.version == row.version => {}
+        ((None, None, None), None, None) => {
             let what = format!("`{}` is now {}", entry.name, entry.sources.version);
             return Err((
                 what,
-                "pin a package of this release: crate or wheel, at, sha256".into(),
+                "pin a package of this release: crate, wheel or deb, at, sha256".into(),
             ));
         }
-        (_, _, None, Some(_)) => {}
+        (_, None, Some(_)) => {}
         _ => {
-            let mend = "one of `crate` and `wheel` for a group, and `at` with `sha256`, or `missing`, for each release";
+            let mend = "one of `crate`, `wheel` and `deb` for a group, and `at` with `sha256`, or `missing`, for each release";
             return Err(("it is not clear where it comes from".into(), mend.into()));
         }
     }
@@ -351,7 +369,9 @@ mod tests {
             assert_eq!(allocator.name, name);
             assert!(release.date.starts_with("20"), "{name}");
             match &allocator.source {
-                Source::Crate { pin: Some(pin), .. } | Source::Wheel { pin: Some(pin), .. } => {
+                Source::Crate { pin: Some(pin), .. }
+                | Source::Wheel { pin: Some(pin), .. }
+                | Source::Deb { pin, .. } => {
                     assert!(
                         pin.sha256.bytes().all(|it| it.is_ascii_hexdigit()),
                         "{name}"

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 use heapmark_core::analyse::compare::Side;
 use heapmark_core::build::{hash_of_file, rejoined, user};
-use heapmark_core::catalog::{Catalog, joined};
+use heapmark_core::catalog::{Allocator, Catalog, Source, joined};
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{PartOf, budget, listed, percent};
 use heapmark_core::cmd::run::resolve::named;
@@ -129,7 +129,12 @@ pub fn opened(
     work: Vec<String>,
     command: &[String],
 ) -> Result<History> {
-    let Some(history) = History::read(dir).map_err(usage)? else {
+    let has_begun = |history: &History| {
+        let mut runs = 0..history.runs.len();
+        runs.any(|place| store::head_of(&run_in(dir, place)).is_file())
+    };
+    // One whose first run was refused has measured nothing.
+    let Some(history) = History::read(dir).map_err(usage)?.filter(has_begun) else {
         return Ok(History::new(family, work, command.to_vec()));
     };
     if history.family != family {
@@ -313,7 +318,10 @@ fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Resu
     }
     let output = Some(run_in(dir, place));
     if history.command.is_empty() {
-        line.push("--no-floor".into());
+        // Without allocations, allocators do not differ, and whole C libraries do.
+        if !is_of_c_libraries(history)? {
+            line.push("--no-floor".into());
+        }
         let mut run: RunArgs = parsed(&line)?;
         run.args.comparison.output = output;
         run.args.comparison.part_of = PartOf::History;
@@ -325,6 +333,15 @@ fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Resu
     run.comparison.output = output;
     run.comparison.part_of = PartOf::History;
     try_command::run(run)
+}
+
+/// Whether its versions are whole C libraries.
+fn is_of_c_libraries(history: &History) -> Result<bool> {
+    let words: Vec<String> = history.versions.iter().map(|it| it.word.clone()).collect();
+    let all = named(&words, &[], true, catalog()?)?;
+    let is_one =
+        |(allocator, _): &(Allocator, bool)| matches!(allocator.source, Source::Deb { .. });
+    Ok(all.iter().any(is_one))
 }
 
 /// Goes on with a run.

@@ -155,6 +155,18 @@ pub struct Analysis {
     /// What each allocator's numbers are of; exports have it with each allocator.
     #[serde(skip)]
     pub releases: BTreeMap<String, String>,
+    /// Allocators that are whole C libraries of their own; exports have where each comes from.
+    #[serde(skip)]
+    pub c_libraries: Vec<String>,
+}
+
+/// The compared allocators of a run that are whole C libraries, each started by its own dynamic linker.
+pub fn c_libraries(run: &RunFile) -> Vec<String> {
+    let own = run.subjects.iter().filter(|it| it.library.loader.is_some());
+    let names = own.map(|it| it.allocator.name.clone());
+    names
+        .filter(|name| run.plan.allocators.contains(name))
+        .collect()
 }
 
 /// The conclusion about later rounds of traces.
@@ -188,6 +200,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         checked: checked(run),
         hardened: hardened(run),
         releases: releases(run),
+        c_libraries: c_libraries(run),
         ..Analysis::default()
     };
     let counting = RecordsByRow::new(&counting);

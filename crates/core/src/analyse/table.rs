@@ -350,6 +350,7 @@ static NO_TIME: TableCell = TableCell {
         max: f64::INFINITY,
     },
     n: 0,
+    values: Vec::new(),
     ratio: None,
     verdict: None,
 };

@@ -19,6 +19,9 @@ pub struct TableCell {
     pub spread: Spread,
     /// How many values that is over.
     pub n: u64,
+    /// These values.
+    #[serde(skip)]
+    pub values: Vec<f64>,
     /// Over the baseline's in the same blocks.
     pub ratio: Option<Ratio>,
     /// By that, if rows are judged by the metric.
@@ -31,12 +34,13 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 
 impl TableCell {
     /// What some values come to, not yet compared. `None` for no values, and if one is not finite.
-    pub(super) fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
+    pub fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
         Some(TableCell {
             metric,
             label: String::new(),
             spread: Spread::of(values)?,
             n: values.len() as u64,
+            values: values.to_vec(),
             ratio: None,
             verdict: None,
         })
@@ -112,6 +116,7 @@ mod tests {
             label: String::new(),
             spread,
             n,
+            values: Vec::new(),
             ratio: None,
             verdict: None,
         }

@@ -44,6 +44,7 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
                 label: String::new(),
                 spread: over.blocks,
                 n: over.ratio.pairs as u64,
+                values: Vec::new(),
                 ratio: Some(over.ratio),
                 verdict: over.verdict,
             }));

@@ -48,6 +48,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             },
         },
         Source::Wheel { .. } => super::wheel::Wheel::new(allocator)?.state(),
+        Source::Deb { .. } => super::deb::Deb::new(allocator)?.state()?,
         Source::System { files, package } => {
             let found = files.iter().map(|file| system::find(file).ok_or(file));
             match found.collect::<Result<Vec<PathBuf>, _>>() {

@@ -10,6 +10,7 @@ mod compile;
 mod compiled_trace;
 mod configure;
 mod copy;
+mod deb;
 pub mod entry_faults;
 mod files;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use carried::{
 };
 pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
+pub use deb::from_deb;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
 pub use launched::spawn_launcher;
@@ -75,8 +77,12 @@ pub struct Library {
     /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
     /// null allocator.
     pub files: Vec<std::path::PathBuf>,
-    /// Where it comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `package NAME`, `libc6`,
-    /// `guest` or `path`.
+    /// The dynamic linker of a whole C library, which `files` has then: it starts the guest, and nothing is
+    /// preloaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader: Option<std::path::PathBuf>,
+    /// Where it comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `deb NAME VERSION`, `package NAME`,
+    /// `libc6`, `guest` or `path`.
     pub origin: String,
     /// By what it was built, if that is not this machine's compiler: `prebuilt by gcc 12.2.0`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -185,6 +191,8 @@ fn build_one(
         Source::Wheel { .. } => wheel::Wheel::new(allocator).and_then(|wheel| {
             with_bar("{prefix:18} {spinner} downloading", &|_| wheel.fetch(slots))
         }),
+        Source::Deb { .. } => deb::Deb::new(allocator)
+            .and_then(|deb| with_bar("{prefix:18} {spinner} downloading", &|_| deb.fetch(slots))),
         _ => match state(allocator, &[]) {
             State::Ready(library) => Ok((library, true)),
             State::Absent { why, line } => Err(anyhow!("{why}; {line}")),

@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 const LOCK: &str = include_str!("../../../sources/requirements.txt");
 /// The file beside the libraries that has their checksums, in the format of `sha256sum -c`.
-const CHECKSUMS: &str = "SHA256SUMS";
+pub(super) const CHECKSUMS: &str = "SHA256SUMS";
 /// Its own `--version` takes ten times as long.
 const FIND_PIP: &str = "import importlib.util as u; exit(u.find_spec('pip') is None)";
 const NO_PIP: &str = "pip for python3 is not there";
@@ -124,13 +124,8 @@ impl<'a> Wheel<'a> {
     fn cached(&self) -> Option<Library> {
         let folder = self.place.folder();
         let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
-        let found = self.checksums(&folder).ok()?;
+        let found = checksums(&folder, self.files).ok()?;
         (wanted == found).then(|| self.library(&folder).ok())?
-    }
-
-    fn checksums(&self, folder: &Path) -> Result<String> {
-        let line = |file: &String| Ok(format!("{}  {file}\n", hash_of_file(&folder.join(file))?));
-        self.files.iter().map(line).collect()
     }
 
     fn library(&self, folder: &Path) -> Result<Library> {
@@ -214,15 +209,21 @@ impl<'a> Wheel<'a> {
             let faults = faults.join("\n");
             bail!("the library is not what its entry says:\n{faults}");
         }
-        let checksums = finished.join(CHECKSUMS);
-        fs::write(&checksums, self.checksums(&finished)?).with_path("writing", &checksums)?;
+        let sums = finished.join(CHECKSUMS);
+        fs::write(&sums, checksums(&finished, self.files)?).with_path("writing", &sums)?;
         self.place.keep_folder(&finished)?;
         self.library(&self.place.folder())
     }
 }
 
+/// The content of [`CHECKSUMS`] for these files of a folder.
+pub(super) fn checksums(folder: &Path, files: &[impl AsRef<str>]) -> Result<String> {
+    let line = |file: &str| Ok(format!("{}  {file}\n", hash_of_file(&folder.join(file))?));
+    files.iter().map(|file| line(file.as_ref())).collect()
+}
+
 /// The first file in a folder, or in folders below it, whose name fits.
-fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+pub(super) fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))

@@ -3,18 +3,19 @@
 
 use super::output::{Destination, TableFormat, written};
 use super::run::comparison::percent;
-use super::{Exit, find_runs, say, say_damage};
+use super::{Exit, catalog, find_runs, say, say_damage, usage};
 use crate::analyse::compare::{Comparison, Side, between, refusal, within};
-use crate::analyse::{Verdict, distinct};
+use crate::analyse::{Verdict, analyse, distinct};
 use crate::build::hash_of_file;
 use crate::catalog::joined;
 use crate::execute::user_command::VALUE_COST;
-use crate::file::length;
+use crate::file::{WithPath, length};
 use crate::metric::{self, Metric};
 use crate::plan::{Plan, row_name};
 use crate::report;
+use crate::report::benchres;
 use crate::store::{self, Paths, Run};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct CompareArgs {
     /// One run: its allocators against its baseline. Two runs, the older first: each row against
-    /// the same row of the older run
+    /// the same row of the older run. A run and mimalloc-bench's benchres.csv: its medians beside ours
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
     /// Exit with code 3 if a row has one of these verdicts; `withheld` and `too few blocks` count as `unclear`
@@ -62,6 +63,9 @@ enum FailOn {
 
 /// Runs the command.
 pub fn run(args: CompareArgs) -> Result<Exit> {
+    if args.runs.iter().any(|word| is_benchres(word)) {
+        return beside_mimalloc_bench(&args);
+    }
     let dirs = find_runs(&args.runs)?;
     let output = args.destination.made_of_runs(&dirs)?;
     if let Some([old, new]) = twins(&dirs) {
@@ -128,6 +132,50 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     let failing = failing(&comparison, &args.fail_on, by);
     failing.iter().for_each(say);
     Ok(Exit::Condition.when(!failing.is_empty()))
+}
+
+/// Whether a word is no run, and a file of mimalloc-bench.
+fn is_benchres(word: &str) -> bool {
+    Path::new(word).extension().is_some_and(|it| it == "csv")
+}
+
+/// A run beside what mimalloc-bench has measured.
+fn beside_mimalloc_bench(args: &CompareArgs) -> Result<Exit> {
+    if !args.fail_on.is_empty() || args.by.key != metric::WALL.key {
+        refuse!(
+            "--fail-on and --by: mimalloc-bench's runs have no intervals, and only times are set beside them"
+        );
+    }
+    let (files, runs): (Vec<_>, Vec<_>) = args.runs.iter().partition(|word| is_benchres(word));
+    let [file] = files[..] else {
+        refuse!(
+            "{}: one file of mimalloc-bench at a time",
+            joined(files, " ")
+        );
+    };
+    let runs: Vec<String> = match runs[..] {
+        [] => vec!["latest".into()],
+        _ => runs.into_iter().cloned().collect(),
+    };
+    let dirs = find_runs(&runs)?;
+    let output = args.destination.made_of_runs(&dirs)?;
+    let text = std::fs::read_to_string(file).with_path("cannot read", Path::new(file))?;
+    let theirs = benchres::read(&text)
+        .with_context(|| file.clone())
+        .map_err(usage)?;
+    let run = read(&dirs[0], Paths::Stored)?;
+    let catalog = catalog()?;
+    let is_called = |word: &str, name: &str| {
+        let meant = catalog.meant(word).unwrap_or_default();
+        word == name || meant.iter().any(|one| one.name == name)
+    };
+    let analysis = analyse(&run.head, &run.records);
+    let beside = benchres::beside(&theirs, &analysis, is_called, args.threshold)?;
+    output.put(&match args.to {
+        Some(TableFormat::Json) => report::text::json(&beside),
+        format => written(format, &benchres::blocks(&beside)),
+    })?;
+    Ok(Exit::Done)
 }
 
 /// The workloads of a run, each once.

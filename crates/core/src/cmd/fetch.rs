@@ -36,19 +36,25 @@ pub fn run(args: FetchArgs) -> Result<Exit> {
                 let archive = build::fetch(&build::pin(name, pin.as_ref())?)?;
                 (name, vec![archive])
             }
-            Source::Wheel { name, .. } => match build::state(original, &catalog.allocators) {
-                State::Absent { why, line } => {
-                    say!("{name}: left out, {why}; {line}");
-                    continue;
+            Source::Wheel { name, .. } | Source::Deb { name, .. } => {
+                match build::state(original, &catalog.allocators) {
+                    State::Absent { why, line } => {
+                        say!("{name}: left out, {why}; {line}");
+                        continue;
+                    }
+                    State::Unsupported { why } | State::Refused { why } => {
+                        say!("{name}: left out, {why}");
+                        continue;
+                    }
+                    State::Ready(_) | State::NotBuilt { .. } => {
+                        let from = match &original.source {
+                            Source::Deb { .. } => build::from_deb,
+                            _ => build::from_wheel,
+                        };
+                        (name, from(original)?.files)
+                    }
                 }
-                State::Unsupported { why } | State::Refused { why } => {
-                    say!("{name}: left out, {why}");
-                    continue;
-                }
-                State::Ready(_) | State::NotBuilt { .. } => {
-                    (name, build::from_wheel(original)?.files)
-                }
-            },
+            }
             _ if args.names.is_empty() => continue,
             source => {
                 say!(

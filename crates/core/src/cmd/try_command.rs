@@ -202,6 +202,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
     }
     let mut subjects = resolve::resolve(chosen, catalog, flags.dry_run)?;
+    resolve::must_take_programs(&subjects)?;
     if linked.is_some() {
         resolve::put_libc_first(&mut subjects)?;
     }

@@ -95,6 +95,7 @@ impl Guest {
             &Rules::default(),
             padded(&subject.environment(), 0),
         )?;
+        launch.command.args(subject.loader_words());
         page.to(launch.command.arg(&self.path));
         Ok((launch.run(SHORT, stop, None)?, page))
     }

@@ -8,6 +8,7 @@ use crate::catalog::{Source, joined};
 use crate::plan::{Case, Cell, HugePages, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -160,7 +161,8 @@ impl Job {
             u8::from(self.exercise && !null),
             if null { "null" } else { "library" },
         );
-        if self.check && !null && !subject.library.files.is_empty() {
+        let preloads = !subject.library.files.is_empty() && subject.library.loader.is_none();
+        if self.check && !null && preloads {
             text.push_str(if subject.allocator.wrapper {
                 "wrapper=allowed\n"
             } else {
@@ -220,6 +222,29 @@ impl Job {
 }
 
 impl Subject {
+    /// What stands before the guest's path if another C library's dynamic linker starts it. The file's own
+    /// folder comes first: that of the baseline's copy has nothing else.
+    pub(super) fn loader_words(&self) -> Vec<OsString> {
+        let Some(loader) = &self.library.loader else {
+            return Vec::new();
+        };
+        let files = self.library.files.iter().chain([loader]);
+        let folders = files.filter_map(|file| Some(file.parent()?.display().to_string()));
+        let folders: Vec<String> = folders.collect();
+        let folders = folders.join(":");
+        vec![loader.into(), "--library-path".into(), folders.into()]
+    }
+
+    /// Why nothing but the guest can run under it, if that is so.
+    pub fn only_guest(&self) -> Option<String> {
+        let is_libc = matches!(self.allocator.source, Source::Deb { .. });
+        is_libc.then(|| {
+            format!(
+            "{} is a whole C library, under which kernels and replays of traces run: a program's children would be under the system's own",
+            self.allocator.name
+        )})
+    }
+
     /// The complete environment of a measured process. Nothing is inherited, so no variable of the
     /// user's shell can configure an allocator unnoticed.
     pub fn environment(&self) -> BTreeMap<String, String> {
@@ -230,7 +255,7 @@ impl Subject {
             .iter()
             .map(|file| file.display().to_string())
             .collect();
-        if !files.is_empty() {
+        if !files.is_empty() && self.library.loader.is_none() {
             environment.insert("LD_PRELOAD".into(), files.join(":"));
         }
         environment
@@ -249,6 +274,9 @@ impl Subject {
         let kernel = job.kernel.as_str();
         if let Some(reason) = self.allocator.except.get(kernel) {
             return Some(reason.clone());
+        }
+        if job.below.is_some() && self.library.loader.is_some() {
+            return Some("valgrind would count another C library's dynamic linker, too".into());
         }
         if self.allocator.single_threaded {
             return Some("built without locks, for programs of one thread".into());

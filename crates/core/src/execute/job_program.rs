@@ -40,6 +40,7 @@ impl Program {
                 .refused
                 .clone()
                 .or_else(excepted)
+                .or_else(|| subject.only_guest())
                 .map(|why| Outcome::Unsupported { why }),
         };
         if let Some(outcome) = obstacle {

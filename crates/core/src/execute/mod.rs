@@ -271,7 +271,8 @@ pub fn run(
         .below
         .iter()
         .flat_map(|valgrind| callgrind::words(valgrind));
-    page.to(launch.command.args(valgrind).arg(guest.path()));
+    launch.command.args(valgrind).args(subject.loader_words());
+    page.to(launch.command.arg(guest.path()));
     let end = launch.run(timeout, stop, look.as_mut().map(|look| look as Look<'_>))?;
     end.was_started(guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());

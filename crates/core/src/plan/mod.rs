@@ -93,6 +93,9 @@ pub struct Plan {
     /// Name of the null allocator, which shows the harness's own cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
+    /// Names of the same under other C libraries than the system's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floors_elsewhere: Vec<String>,
 }
 
 /// The parameter that sets how many requests of a case come in a second at full load; 0: as many as
@@ -196,6 +199,7 @@ impl Plan {
             mode: Mode::Memory,
             aa_copy: None,
             floor: None,
+            floors_elsewhere: Vec::new(),
             ..plan
         }
     }
@@ -379,25 +383,36 @@ impl Plan {
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
     /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
-        let controls = |name: &'a Option<String>| name.iter().filter(|_| !case.beside);
-        let compared = self.allocators.iter().chain(controls(&self.aa_copy));
+        let timed = !case.beside;
+        let compared = self
+            .allocators
+            .iter()
+            .chain(self.aa_copy.iter().filter(move |_| timed));
         compared
             .filter(|_| case.is_for_allocators())
-            .chain(controls(&self.floor).filter(|_| case.has_floor()))
+            .chain(self.floors().filter(move |_| timed && case.has_floor()))
             .chain(case.rows.iter().map(|row| &row.name))
             .map(String::as_str)
     }
 
+    /// The names of its floors.
+    pub fn floors(&self) -> impl Iterator<Item = &String> {
+        self.floor.iter().chain(&self.floors_elsewhere)
+    }
+
     /// One checked process for every case and allocator: blocks compared with each other, nothing
-    /// timed. None for the two extra rows: the A/A copy is the baseline's library, and blocks of
+    /// timed. None for the extra rows: the A/A copy is the baseline's library, and blocks of
     /// the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
-        let extra = [self.aa_copy.as_deref(), self.floor.as_deref()];
+        let extra: Vec<&str> = self
+            .aa_copy
+            .iter()
+            .chain(self.floors())
+            .map(String::as_str)
+            .collect();
         let mut checks = Vec::new();
         for (place, case) in self.cases.iter().enumerate() {
-            let rows = self
-                .rows_of(case)
-                .filter(|name| !extra.contains(&Some(*name)));
+            let rows = self.rows_of(case).filter(|name| !extra.contains(name));
             checks.extend(rows.map(|name| self.check(place, name)));
         }
         checks

@@ -19,6 +19,7 @@ fn plan(seed: u64) -> Plan {
         cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
         allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
         floor: Some("null".into()),
+        floors_elsewhere: Vec::new(),
         ..Plan::default()
     }
 }

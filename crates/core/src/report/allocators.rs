@@ -87,6 +87,7 @@ fn sources(source: &Source) -> String {
             Ok(version) => format!("wheel {name} {version}"),
             Err(_) => format!("wheel {name}"),
         },
+        Source::Deb { name, pin, .. } => format!("deb {name} {}", pin.version),
         Source::System { package, .. } => format!("package {package}"),
         Source::SameAs { name } | Source::BuiltAs { name, .. } => format!("as {name}"),
         Source::Libc => "the system's C library".into(),

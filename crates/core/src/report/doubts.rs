@@ -2,7 +2,7 @@
 
 use super::text::{count, join, list};
 use super::units::percent;
-use crate::analyse::{Analysis, distinct};
+use crate::analyse::{Analysis, Role, distinct};
 
 /// How far to trust the numbers, in a line, if anything is known of that.
 pub fn doubts(analysis: &Analysis) -> Option<String> {
@@ -38,7 +38,9 @@ pub fn doubts(analysis: &Analysis) -> Option<String> {
     let failing = (!failing.is_empty()).then(|| format!("checks that failed: {failing}"));
     let told = [copies, again, disturbed, machine, failing];
     let rule = analysis.huge_pages.remark().map(str::to_owned);
-    let rest = [unplanned(analysis), rule];
+    let has_floors = analysis.rows().any(|row| row.role == Role::Floor);
+    let libraries = c_libraries(&analysis.c_libraries, has_floors);
+    let rest = [unplanned(analysis), libraries, rule];
     let rest = rest.into_iter().flatten().chain(absent(analysis));
     let told: Vec<String> = told.into_iter().flatten().chain(rest).collect();
     (!told.is_empty()).then(|| format!("Trust: {}.", join(told, "; ").trim_end_matches('.')))
@@ -51,6 +53,23 @@ fn absent(analysis: &Analysis) -> Vec<String> {
         Some(format!("{}: {}", row.allocator, absent.summary()))
     });
     distinct(reasons)
+}
+
+/// That not only malloc differs in these rows.
+pub fn c_libraries(names: &[String], has_floors: bool) -> Option<String> {
+    let are = match names {
+        [] => return None,
+        [_] => "is a whole C library, under its",
+        _ => "are whole C libraries, each under its",
+    };
+    let floors = match has_floors {
+        true => "; the floors tell how much that is without an allocation",
+        false => "",
+    };
+    let names = list(names);
+    Some(format!(
+        "{names} {are} own dynamic linker: more than malloc differs{floors}"
+    ))
 }
 
 /// That records were left out of all tables, if some were.

@@ -2,6 +2,8 @@
 //! text out. Never measures, never judges.
 
 mod allocators;
+#[doc(hidden)]
+pub mod benchres;
 mod compare;
 #[doc(hidden)]
 pub mod conclusion;
@@ -9,7 +11,8 @@ mod count;
 mod csv;
 #[doc(hidden)]
 pub mod document;
-mod doubts;
+#[doc(hidden)]
+pub mod doubts;
 mod drained;
 mod factor;
 #[doc(hidden)]

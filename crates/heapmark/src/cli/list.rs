@@ -180,6 +180,7 @@ fn of_release(release: &Release) -> Value {
     let from = match release.found.as_ref().map(|allocator| &allocator.source) {
         Ok(Source::Crate { name, pin, .. }) => ("crate", name, pin),
         Ok(Source::Wheel { name, pin, .. }) => ("wheel", name, pin),
+        Ok(Source::Deb { name, pin, .. }) => ("deb", name, &Some(pin.clone())),
         _ => ("", &release.like, &None),
     };
     let from = match (from, &release.found) {

@@ -8,9 +8,11 @@ pub use page::page;
 
 use crate::folder::History;
 use crate::series::{LevelChange, Series, Told, VersionPoint};
-use heapmark_core::analyse::{Ratio, Verdict, distinct};
+use heapmark_core::analyse::{Ratio, Role, Verdict, c_libraries, counting, distinct, grid};
 use heapmark_core::metric::{Better, Metric};
+use heapmark_core::plan::case_name;
 use heapmark_core::report::document::{Block, Cell, Mark, Sheet};
+use heapmark_core::report::doubts;
 use heapmark_core::report::machine::machine_name;
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text;
@@ -259,6 +261,35 @@ fn value_of(series: &Series, point: &VersionPoint, history: &History) -> Cell {
     }
 }
 
+/// What differs between whole C libraries where nothing is allocated, by case.
+fn without_allocations(run: &Run) -> Vec<String> {
+    let names = c_libraries(&run.head);
+    let mut said: Vec<String> =
+        doubts::c_libraries(&names, !run.head.plan.floors_elsewhere.is_empty())
+            .into_iter()
+            .map(|told| told + ".")
+            .collect();
+    for table in grid(&run.head, &counting(&run.records)) {
+        let floors = table.of(Role::Floor).filter_map(|group| {
+            let ns = units::time(group.median_ns_per_op()?);
+            Some(format!(
+                "{} {}",
+                group.allocator.name,
+                ns.text(group.median_ns_per_op()?)
+            ))
+        });
+        let floors: Vec<String> = floors.collect();
+        if !floors.is_empty() && !names.is_empty() {
+            let case = case_name(&table.case.workload, table.case.threads);
+            said.push(format!(
+                "{case} without an allocation: {}.",
+                text::join(floors, ", ")
+            ));
+        }
+    }
+    said
+}
+
 /// What the tables must not be read without.
 fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -294,6 +325,9 @@ fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
             "{}; what was measured again says the same.",
             text::count(runs.len(), "run")
         ));
+    }
+    for run in runs {
+        notes.extend(without_allocations(run));
     }
     let machines = distinct(runs.iter().map(|run| machine_name(&run.head.machine)));
     notes.push(format!("Machine: {}.", text::join(machines, "; ")));

@@ -3,14 +3,14 @@
 
 use super::RunFlags;
 use super::comparison::Comparison;
-use crate::build;
+use crate::build::{self, Library};
 use crate::catalog::{Catalog, Tier};
 use crate::execute::Subject;
 use crate::plan::{Case, Mode};
 use anyhow::{Context, Result};
 
 /// Chooses the A/A copy of the baseline, in runs that compare, and the null allocator, in runs of
-/// kernels. Removes the null allocator from those that are compared.
+/// kernels, under each C library of the run. Removes the null allocator from those that are compared.
 pub fn choose(
     args: &RunFlags,
     mode: Mode,
@@ -18,7 +18,7 @@ pub fn choose(
     baseline: &str,
     cases: &[Case],
     catalog: &Catalog,
-) -> Result<(Option<Subject>, Option<Subject>)> {
+) -> Result<(Option<Subject>, Vec<Subject>)> {
     let asked = subjects
         .extract_if(.., |subject| {
             subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline
@@ -31,7 +31,24 @@ pub fn choose(
         asked => asked,
     };
     let aa_copy = aa_copy(&args.comparison, mode, cases, subjects, baseline)?;
-    Ok((aa_copy, floor))
+    let elsewhere = floor.iter().flat_map(|floor| under_others(floor, subjects));
+    let floors = floor.iter().cloned().chain(elsewhere).collect();
+    Ok((aa_copy, floors))
+}
+
+/// The null allocator under each other C library of a run: how these differ without an allocation.
+fn under_others(null: &Subject, subjects: &[Subject]) -> Vec<Subject> {
+    let others = subjects.iter().filter(|it| it.library.loader.is_some());
+    let under = |other: &Subject| {
+        let mut floor = null.clone();
+        floor.allocator.name = format!("{} ({})", null.allocator.name, other.allocator.name);
+        floor.library = Library {
+            files: Vec::new(),
+            ..other.library.clone()
+        };
+        floor
+    };
+    others.map(under).collect()
 }
 
 /// The A/A copy, if times are compared, there is an allocator to compare with the baseline, and no

@@ -23,7 +23,7 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
     let beside: Vec<String> = copy
         .map(|_| format!("a copy of {}", plan.baseline))
         .into_iter()
-        .chain(plan.floor.clone())
+        .chain(plan.floors().cloned())
         .collect();
     let lines = [
         (

@@ -55,6 +55,14 @@ pub fn find_library(name: &str) -> Result<PathBuf> {
         .with_context(|| format!("{name} is not in the dynamic linker's folders"))
 }
 
+/// Refuses what nothing but the guest can run under: programs would not be, or not to their end.
+pub fn must_take_programs(subjects: &[Subject]) -> Result<()> {
+    match subjects.iter().find_map(Subject::only_guest) {
+        Some(why) => refuse!("-a: {why}"),
+        None => Ok(()),
+    }
+}
+
 /// Fails if nothing could be compared.
 pub fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
     if !subjects

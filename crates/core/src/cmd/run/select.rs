@@ -2,7 +2,9 @@
 
 use super::comparison::Comparison;
 use super::real_programs::RealCases;
-use super::resolve::{choose, must_be_ready, put_libc_first, resolve, take_own};
+use super::resolve::{
+    choose, must_be_ready, must_take_programs, put_libc_first, resolve, take_own,
+};
 use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
 use crate::build;
 use crate::catalog::allocator::Purge;
@@ -76,6 +78,9 @@ impl Selection {
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
         }
+        if scratch.is_some() {
+            must_take_programs(&subjects)?;
+        }
         if linked.iter().any(Option::is_some) {
             put_libc_first(&mut subjects)?;
         }
@@ -86,7 +91,7 @@ impl Selection {
         let programs = programs::resolve(&cases, catalog, !builds)?;
         let pinned = programs::pinned(&cases, &subjects, catalog)?;
         let pinned = resolve(pinned, catalog, flags.dry_run)?;
-        let (aa_copy, floor) =
+        let (aa_copy, floors) =
             controls::choose(args, mode, &mut subjects, &baseline, &cases, catalog)?;
         let length =
             run_length::of_run(args, mode, &suite, comparisons(cases.len(), subjects.len()));
@@ -100,6 +105,7 @@ impl Selection {
             &subjects,
             aa_copy.as_ref(),
         );
+        let mut names = floors.iter().map(|floor| floor.allocator.name.clone());
         let plan = Plan {
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             named: command
@@ -108,11 +114,12 @@ impl Selection {
                 .filter(|word| is_workload(word, catalog))
                 .cloned()
                 .collect(),
-            floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
+            floor: names.next(),
+            floors_elsewhere: names.collect(),
             ..plan
         };
         refuse_turns(flags, &plan)?;
-        subjects.extend(aa_copy.into_iter().chain(floor));
+        subjects.extend(aa_copy.into_iter().chain(floors));
         Ok(Selection {
             plan,
             subjects,

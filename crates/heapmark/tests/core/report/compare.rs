@@ -2,6 +2,7 @@
 
 use crate::support::{End, Place};
 use serde_json::Value;
+use std::fs;
 
 /// A run in which `mine` is this library.
 fn measured(place: &Place, run: &str, library: &str) {
@@ -72,6 +73,33 @@ fn a_slower_library_fails_the_job_within_a_run_and_between_two() {
         page.starts_with("## ") && page.contains("| workload | allocator |"),
         "{page}"
     );
+    // mimalloc-bench's results: none of a test that has the role of churn.
+    let file = place.at("benchres.csv").display().to_string();
+    for (content, flags, code, told) in [
+        (
+            "cfrac sys 0:04.00 3412 3.99 0 0 1\n",
+            &[][..],
+            1,
+            "nothing of the file has the role of a case of this run, under its allocators: cfrac (bc-digits)",
+        ),
+        (
+            "cfrac sys\n",
+            &[],
+            2,
+            "benchres.csv: line 1: expected `benchmark allocator elapsed",
+        ),
+        ("", &["--fail-on", "slower"], 2, "have no intervals"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let end = compare(&place, &[&["new", &file], flags].concat());
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(code), 1),
+            "{}",
+            end.stderr
+        );
+        assert!(end.stderr.contains(told), "{told}: {}", end.stderr);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::support::home::Home;
 use crate::support::{End, Place, SMALL, head, source, word};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,14 +94,13 @@ fn build(place: &Place, name: &str, pad: u32) -> String {
 
 const WORK: [&str; 8] = [
     "-w",
-    "same-thread",
-    "-t",
-    "1",
+    "shift",
     "--set",
-    "same-thread.volume=4000000",
+    "shift.live=1048576",
+    "--set",
+    "shift.octaves=4",
     "--retained",
-    // Ranges of three and three lie apart by chance once in ten times.
-    "--blocks=5",
+    "--blocks=3",
 ];
 
 fn history(place: &Place, builds: &[&String], flags: &[&str]) -> End {
@@ -117,12 +117,12 @@ fn history(place: &Place, builds: &[&String], flags: &[&str]) -> End {
     place.run(&[&line[..], &WORK[..], flags].concat())
 }
 
-/// The pairs between which the memory changes that stays when all is freed: it depends on no sampling.
+/// The pairs between which the memory changes that is resident at its peak: the kernel reads it itself, without a wait.
 fn changes(end: &End) -> Vec<(String, String)> {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let told: Value = serde_json::from_str(&end.stdout).unwrap();
     let series = told["series"].as_array().unwrap().iter();
-    let mut peaks = series.filter(|it| it["metric"] == "retained_bytes_0_ms");
+    let mut peaks = series.filter(|it| it["metric"] == "overhead_at_peak_footprint");
     let steps = peaks.next().unwrap()["steps"].as_array().unwrap().iter();
     let changed = steps
         .filter(|step| step["verdict"]["word"] == "slower" || step["verdict"]["word"] == "faster");
@@ -145,6 +145,9 @@ fn a_history_names_the_pair_grows_and_goes_on() {
     let [v1, v2, v3, v4] =
         [("v1", 0), ("v2", 0), ("v3", 20), ("v4", 20)].map(|(name, pad)| build(&place, name, pad));
     let pair = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
+    // What its run refuses is not what the directory is of.
+    let end = history(&place, &[&v1, &v4], &["--set", "shift.cycles=none"]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
     let end = history(&place, &[&v1, &v4], &[]);
     assert_eq!(changes(&end), pair("v1", "v4"));
     let first = place.at("history/runs/1");
@@ -195,8 +198,8 @@ fn a_history_names_the_pair_grows_and_goes_on() {
     for (builds, flags, told) in [
         (
             vec![&v1, &v4],
-            vec!["--set", "same-thread.max-size=400"],
-            "is a history of other work (-w same-thread",
+            vec!["--set", "shift.turnover=1"],
+            "is a history of other work (-w shift",
         ),
         (vec![&v1, &v1], vec![], "v1 is there twice"),
     ] {
@@ -210,6 +213,160 @@ fn a_history_names_the_pair_grows_and_goes_on() {
     assert!(
         end.stderr
             .contains("v2.so is not the library that was measured by this name"),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn another_glibc_serves_under_its_own_dynamic_linker() {
+    let place = Place::new();
+    let names = ["glibc@2.36", "glibc@2.41"];
+    place.ready(&names);
+    let of = names.join(",");
+    let line = [
+        "history",
+        "-o",
+        "h",
+        "-a",
+        &of,
+        "-w",
+        "aligned-churn",
+        "--blocks",
+        "3",
+    ];
+    let end = place.run(
+        &[
+            &line[..],
+            &["--set", "aligned-churn.iterations=30", "--format", "json"],
+        ]
+        .concat(),
+    );
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    let series = told["series"].as_array().unwrap();
+    let peak = series
+        .iter()
+        .find(|it| it["metric"] == "overhead_at_peak_footprint");
+    // 2.36 takes a new place for each aligned block.
+    let step = &peak.unwrap()["steps"][0];
+    assert_eq!(
+        step["verdict"]["word"], "faster",
+        "{}{}",
+        end.stderr, end.stdout
+    );
+    assert!(step["ratio"]["ratio"].as_f64().unwrap() < 0.3, "{step}");
+    let run = ["run", "-o", "run", "-a", &of, "--baseline", names[1]];
+    let small: Vec<&str> = SMALL
+        .into_iter()
+        .filter(|flag| *flag != "--no-floor")
+        .collect();
+    let end = place.run(&[&run[..], &small, &["--blocks", "1"]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let served = |run: &str| {
+        let samples = fs::read_to_string(place.at(run).join("samples.jsonl")).unwrap();
+        let records = samples
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let proven = records.filter(|record| record["proof"].is_object());
+        let pairs = proven.map(|record| {
+            let owner = record["proof"]["owners"]["malloc"].as_u64().unwrap();
+            let path = word(&record["proof"]["objects"][owner as usize], "path").to_owned();
+            (word(&record, "allocator").to_owned(), path)
+        });
+        pairs.collect::<BTreeSet<(String, String)>>()
+    };
+    let [old, new] = names.map(|name| {
+        let head = head(&place.at("run"));
+        let rows = head["allocators"].as_array().unwrap().iter();
+        let file = rows
+            .filter(|row| row["name"] == name)
+            .map(|row| row["files"][0].as_str().unwrap().to_owned());
+        file.collect::<String>()
+    });
+    let owners = served("run");
+    assert!(
+        owners.contains(&(names[0].into(), old.clone())),
+        "{owners:?}"
+    );
+    assert!(owners.contains(&(names[1].into(), new)), "{owners:?}");
+    // The null allocator under each, too: what differs without an allocation.
+    assert!(
+        owners.contains(&(format!("null ({})", names[0]), old)),
+        "{owners:?}"
+    );
+    for told in [
+        "floor: null (glibc@2.36)",
+        "floor: null (glibc@2.41)",
+        "more than malloc differs",
+    ] {
+        assert!(end.stdout.contains(told), "{told}: {}", end.stdout);
+    }
+    for line in [
+        ["try", "-a", names[0], "true"],
+        ["check", "-a", names[0], "--only=calloc-zero"],
+    ] {
+        let end = place.run(&line);
+        assert_eq!(
+            (end.code, end.stderr.lines().count()),
+            (Some(2), 1),
+            "{}",
+            end.stderr
+        );
+        assert!(
+            end.stderr
+                .contains("under which kernels and replays of traces run"),
+            "{}",
+            end.stderr
+        );
+    }
+    // A row that has the package of another release.
+    let home = Home::with_the_shared_cache();
+    let ours = fs::read_to_string("../../releases/glibc.toml").unwrap();
+    home.write("releases/glibc.toml", &ours.replace("\"2.36\"", "\"2.37\""));
+    let line = ["run", "-a", "glibc@2.37,glibc", "--dry-run"];
+    home.heapmark(&["build", "glibc@2.37"]);
+    let told = "glibc@2.37: absent: it works with 2.36 here, and its row is for 2.37";
+    let end = home.heapmark(&line);
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_history_may_be_of_a_command() {
+    let place = Place::new();
+    place.ready(&["mimalloc@3.2.8", "mimalloc@3.4.3"]);
+    let line = ["history", "-o", "h", "-a", "mimalloc@3.2.8,mimalloc@3.4.3"];
+    let history = |command: &str| {
+        let flags = ["--blocks", "1", "--format", "json", "--", command];
+        place.run(&[&line[..], &flags].concat())
+    };
+    let end = history("/no/such/program");
+    assert_eq!(
+        (end.code, end.stderr.lines().count()),
+        (Some(2), 1),
+        "{}",
+        end.stderr
+    );
+    let end = history("/bin/true");
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(told["command"], serde_json::json!(["/bin/true"]));
+    let series = told["series"].as_array().unwrap();
+    let time = series
+        .iter()
+        .find(|it| it["metric"] == "ns_per_op")
+        .unwrap();
+    assert_eq!(time["points"].as_array().unwrap().len(), 2, "{time}");
+    let first = place.at("h/runs/1");
+    let before = measured(&first);
+    assert_eq!(history("/bin/true").code, Some(0));
+    assert_eq!(measured(&first), before);
+    let end = history("/bin/false");
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(
+        end.stderr
+            .contains("is a history of other work (-- /bin/true)"),
         "{}",
         end.stderr
     );

@@ -1,0 +1,194 @@
+//! Whole C libraries out of Debian's packages. apt downloads the package that a table of releases pins, once;
+//! the library and its dynamic linker are taken out of it. Installs nothing.
+
+use super::cache::{CachePlace, short_hash};
+use super::carried::GUEST;
+use super::inspect::inspect_any;
+use super::state::State;
+use super::step::{Slots, Steps};
+use super::wheel::{CHECKSUMS, checksums, file_in};
+use super::{Library, in_path};
+use crate::catalog::allocator::{Allocator, ReleasePin, Source};
+use crate::file::WithPath;
+use anyhow::{Context, Result, anyhow, bail};
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian's archive, whose pool has the packages of all suites.
+const ARCHIVE: &str = "http://deb.debian.org/debian/pool";
+/// apt's own downloader: it goes where apt goes, and compares the checksum.
+const DOWNLOADER: &str = "/usr/lib/apt/apt-helper";
+/// Tables of releases have the packages of this processor, which Debian calls so.
+const PROCESSOR: (&str, &str) = ("x86_64", "amd64");
+const LOADER: &str = "ld-linux-x86-64.so.2";
+const LIBC: &str = "libc.so.6";
+/// What the guest may need of a C library; before 2.34 it was in several files.
+const FILES: [&str; 7] = [
+    LOADER,
+    LIBC,
+    "libm.so.6",
+    "libpthread.so.0",
+    "libdl.so.2",
+    "librt.so.1",
+    "libutil.so.1",
+];
+
+/// The C library of a package, which is downloaded if the cache lacks it.
+pub fn from_deb(allocator: &Allocator) -> Result<Library> {
+    let (library, _) = Deb::new(allocator)?.fetch(&Slots::new(1))?;
+    Ok(library)
+}
+
+/// A package with a C library.
+pub struct Deb<'a> {
+    allocator: &'a Allocator,
+    package: &'a str,
+    pool: &'a str,
+    pin: &'a ReleasePin,
+    place: CachePlace,
+}
+
+impl<'a> Deb<'a> {
+    /// Finds the library's place in the cache; downloads nothing yet.
+    pub fn new(allocator: &'a Allocator) -> Result<Deb<'a>> {
+        let Source::Deb { name, pool, pin } = &allocator.source else {
+            bail!("{}: it comes from no package of Debian", allocator.name);
+        };
+        let words = [name.as_str(), &pin.version, &pin.sha256];
+        let place = CachePlace::new("libraries", &allocator.name, &short_hash(words))?;
+        Ok(Deb {
+            allocator,
+            package: name,
+            pool,
+            pin,
+            place,
+        })
+    }
+
+    /// Whether the guest can be started under it now.
+    pub fn state(&self) -> Result<State> {
+        let absent = |why: &str, line: &str| State::Absent {
+            why: why.into(),
+            line: line.into(),
+        };
+        if let Some(library) = self.cached() {
+            return Ok(match self.unknown_to_guest()? {
+                Some(why) => State::Refused { why },
+                None => State::Ready(library),
+            });
+        }
+        Ok(if ARCH != PROCESSOR.0 {
+            let why = format!("no package of {} is pinned for {ARCH}", self.package);
+            State::Refused { why }
+        } else if !Path::new(DOWNLOADER).exists() {
+            absent(
+                "its download needs apt",
+                "take a system with apt: Debian, Ubuntu",
+            )
+        } else if in_path("dpkg-deb").is_none() {
+            absent("dpkg-deb is not there", "apt-get install dpkg")
+        } else {
+            let line = format!("heapmark build {}", self.allocator.name);
+            State::NotBuilt { line }
+        })
+    }
+
+    /// Whether the guest needs what this C library lacks: its dynamic linker says so.
+    fn unknown_to_guest(&self) -> Result<Option<String>> {
+        let folder = self.place.folder();
+        let mut loader = Command::new(folder.join(LOADER));
+        loader.arg("--library-path").arg(&folder).arg("--list");
+        let said = loader
+            .arg(GUEST.find()?)
+            .env_clear()
+            .output()
+            .with_path("starting", &folder.join(LOADER))?;
+        let said = String::from_utf8_lossy(&said.stderr);
+        let lacks = said.lines().find(|line| line.contains("not found"));
+        Ok(lacks.map(|line| {
+            let needed = line.split(['`', '\'']).nth(1).unwrap_or(line);
+            format!(
+                "it is older than what this heapmark is linked to, {needed}: that of the wheels (make dist) needs less"
+            )
+        }))
+    }
+
+    /// The library, if the cache has it unchanged.
+    fn cached(&self) -> Option<Library> {
+        let folder = self.place.folder();
+        let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
+        let found = checksums(&folder, &FILES).ok()?;
+        (wanted == found).then(|| self.library(&folder).ok())?
+    }
+
+    fn library(&self, folder: &Path) -> Result<Library> {
+        let resolved = |file: &str| -> PathBuf {
+            let path = folder.join(file);
+            path.canonicalize().unwrap_or(path)
+        };
+        let libc = resolved(LIBC);
+        Ok(Library {
+            exports: inspect_any(&libc)?.exports,
+            files: vec![libc],
+            loader: Some(resolved(LOADER)),
+            origin: format!("deb {} {}", self.package, self.pin.version),
+            source_version: self.pin.version.clone(),
+            ..Library::default()
+        })
+    }
+
+    /// Downloads the package and takes the library out of it, unless the cache has it; also returns whether
+    /// it had.
+    pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
+        match self.state()? {
+            State::Absent { why, line } => bail!("{why}; {line}"),
+            State::Refused { why } => bail!(why),
+            _ => {}
+        }
+        self.place.build(
+            || Ok(self.cached()),
+            || {},
+            |workshop| self.take_out(workshop, &Steps::new(&self.place.log(), slots)?),
+        )
+    }
+
+    fn take_out(&self, workshop: &Path, steps: &Steps) -> Result<Library> {
+        let ReleasePin { version, sha256 } = self.pin;
+        let file = format!("{}_{version}_{}.deb", self.package, PROCESSOR.1);
+        let address = format!("{ARCHIVE}/{}/{file}", self.pool);
+        let deb = workshop.join("package.deb");
+        let mut download = Command::new(DOWNLOADER);
+        download.args(["download-file", &address]).arg(&deb);
+        download.arg(format!("SHA256:{sha256}"));
+        let what = format!("downloading {address}");
+        steps.run(&what, &mut download).map_err(|error| {
+            let error = format!("{error:#}");
+            let mut lines = error.lines();
+            let why = lines.find_map(|line| line.strip_prefix("E: "));
+            let why = why.unwrap_or(&error);
+            anyhow!(
+                "{what} failed: {why} (is there a network? Debian's archive keeps the newest package of each suite only: {} can pin that one)",
+                "~/.config/heapmark/releases/glibc.toml"
+            )
+        })?;
+        let unpacked = workshop.join("unpacked");
+        let mut unpack = Command::new("dpkg-deb");
+        unpack.arg("-x").arg(&deb).arg(&unpacked);
+        steps.run("unpacking the package", &mut unpack)?;
+        let finished = workshop.join("finished");
+        fs::create_dir(&finished).with_path("creating", &finished)?;
+        for name in FILES {
+            let found = file_in(&unpacked, &|file| file == name)
+                .with_context(|| format!("{address} has no {name}"))?;
+            let kept = finished.join(name);
+            // Most are links to a file whose name has the version.
+            fs::copy(&found, &kept).with_path("copying the library to", &kept)?;
+        }
+        let sums = finished.join(CHECKSUMS);
+        fs::write(&sums, checksums(&finished, &FILES)?).with_path("writing", &sums)?;
+        self.place.keep_folder(&finished)?;
+        self.library(&self.place.folder())
+    }
+}
