@@ -3,6 +3,7 @@
 use super::embedded::{extra, ours};
 use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
 use crate::catalog::faults::{Fault, suggestion};
+use crate::catalog::knob::knob_faults;
 use crate::catalog::malloc_api;
 use std::path::Path;
 
@@ -169,6 +170,9 @@ pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
             &why,
             "name one, or the letters that its variables begin with",
         );
+    }
+    for (name, what, mend) in knob_faults(&allocator.knobs) {
+        add(&format!("knobs.{name}"), what, mend);
     }
     if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
         if symbol.is_empty() {

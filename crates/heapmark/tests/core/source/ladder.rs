@@ -21,17 +21,18 @@ const LADDER: [&[&str]; 10] = [
 ];
 
 /// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
-pub const HOST: [&str; 8] = [
-    "core", "check", "capture", "pool", "history", "which", "claims", "heapmark",
+pub const HOST: [&str; 9] = [
+    "core", "check", "capture", "pool", "history", "which", "tune", "claims", "heapmark",
 ];
 
 /// Crates of features, each with the features that it may use.
-const FEATURES: [(&str, &[&str]); 6] = [
+const FEATURES: [(&str, &[&str]); 7] = [
     ("check", &[]),
     ("capture", &[]),
     ("pool", &[]),
     ("history", &[]),
     ("which", &[]),
+    ("tune", &["which"]),
     ("claims", &["check"]),
 ];
 
