@@ -142,7 +142,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         }
         tuned => tuned?,
     };
-    tell(&args, &wanted, &tuned, &subjects, &rounds)?;
+    tell(&args, &tuned, &subjects, &rounds)?;
     Ok(Exit::Done)
 }
 
@@ -242,7 +242,6 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
 
 fn tell(
     args: &TuneArgs,
-    wanted: &Wanted,
     tuned: &Tuned,
     subjects: &[Subject],
     rounds: &Rounds,
@@ -267,7 +266,7 @@ fn tell(
     match args.format {
         AnswerFormat::Json => print_json(&told),
         AnswerFormat::Text => {
-            print(format!("\n{}\n", render::terminal(&report::told(&told, wanted), screen())))
+            print(format!("\n{}\n", render::terminal(&report::told(&told), screen())))
         }
     }
 }
@@ -279,6 +278,7 @@ fn valid_for(subjects: &[Subject]) -> Vec<String> {
     for subject in subjects {
         valid.push(match subject.allocator.family.as_str() {
             "glibc" => format!("glibc {}", libc_version()),
+            _ if subject.allocator.sources == Default::default() => subject.allocator.name.clone(),
             _ => subject.allocator.release(None),
         });
     }

@@ -92,7 +92,7 @@ mod tests {
         let of_glibc = settings("glibc", &knobs("glibc")).remove(0);
         let lines_of = lines(&of_glibc, &subject(&[]), "app x");
         let conf = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
-        assert_eq!(line(&lines_of, "shell").unwrap(), format!("GLIBC_TUNABLES={conf} app x"));
+        assert_eq!(line(&lines_of, "shell").unwrap(), format!("GLIBC_TUNABLES='{conf}' app x"));
         assert_eq!(
             line(&lines_of, "systemd").unwrap(),
             format!("Environment=\"GLIBC_TUNABLES={conf}\"")

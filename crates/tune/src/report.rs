@@ -2,7 +2,7 @@
 
 use crate::copied::CopiedLine;
 use crate::judged::{Confirmation, GOALS, Goal};
-use crate::search::{Confirmed, Entry, Fate, Together, Tuned, Wanted};
+use crate::search::{Confirmed, Entry, Fate, Together, Tuned};
 use crate::setting::Setting;
 use heapmark_core::analyse::Ratio;
 use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
@@ -10,7 +10,6 @@ use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{cut, list};
 use heapmark_core::report::units;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Characters of what an allocator said that are shown.
 const LONGEST: usize = 150;
@@ -40,13 +39,13 @@ pub struct Told<'a> {
 }
 
 /// The tables and their notes.
-pub fn told(told: &Told, wanted: &Wanted) -> Vec<Block> {
+pub fn told(told: &Told) -> Vec<Block> {
     let tuned = told.tuned;
     let mut blocks = vec![Block::Text(Note::marked(conclusion(told), Mark::Strong))];
     if !tuned.confirmed.is_empty() {
-        blocks.push(Block::Sheet(confirmed(tuned, wanted.goal)));
+        blocks.push(Block::Sheet(confirmed(tuned)));
     }
-    blocks.push(Block::notes(notes(tuned)));
+    blocks.push(Block::notes(notes(tuned, told.goal)));
     if !told.copy.is_empty() {
         let lines = told.copy.iter().map(|it| format!("{}: {}", it.place, it.line));
         blocks.push(Block::notes(lines.collect::<Vec<String>>()));
@@ -87,36 +86,11 @@ fn words(setting: &Setting) -> String {
     }
 }
 
-/// A row: of a finalist, of an allocator as it is, or of a copy of the default.
-struct Row<'a> {
-    name: &'a str,
-    ratios: &'a BTreeMap<Goal, Ratio>,
-    of: Option<&'a Confirmed>,
-}
-
-fn confirmed(tuned: &Tuned, goal: Goal) -> Sheet {
-    let finalists = tuned.confirmed.iter().map(|it| Row {
-        name: &it.setting.name,
-        ratios: &it.ratios,
-        of: Some(it),
-    });
-    let decoys = tuned.decoys.iter().map(|ratios| Row {
-        name: "the default again",
-        ratios,
-        of: None,
-    });
-    let rows: Vec<Row> = finalists.chain(decoys).collect();
-    let mut table = SheetOf::new("confirmed in new pairs, over the default [95 %]", &rows);
-    table.add("setting", |row: &Row| row.name);
-    for goal in GOALS {
-        table.add(goal.word(), |row| row.ratios.get(&goal).copied());
-    }
-    let said = format!("search said ({})", goal.word());
-    table.add(said, |row| {
-        let search = row.of.and_then(|it| it.search);
-        search.map(|ratio| Cell::ratio(ratio.ratio))
-    });
-    table.add("", |row| match row.of.and_then(|it| it.confirmation.as_ref()) {
+fn confirmed(tuned: &Tuned) -> Sheet {
+    let heading = "confirmed in new pairs, over the default [95 %]";
+    let mut table = SheetOf::new(heading, &tuned.confirmed);
+    table.add("setting", |row: &Confirmed| row.setting.name.as_str());
+    table.add("", |row| match &row.confirmation {
         Some(Confirmation::Confirmed) => Cell {
             mark: Mark::Faster,
             ..Cell::from("confirmed")
@@ -127,11 +101,20 @@ fn confirmed(tuned: &Tuned, goal: Goal) -> Sheet {
         },
         None => Cell::default(),
     });
+    table.add("search", |row| row.search.map(|ratio| Cell::ratio(ratio.ratio)));
+    for (goal, title) in GOALS.into_iter().zip(["time", "peak", "at end"]) {
+        table.add(title, |row| row.ratios.get(&goal).copied());
+    }
     table.sheet
 }
 
-fn notes(tuned: &Tuned) -> Vec<Note> {
+fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
+    let decoys = tuned.decoys.iter().filter_map(|it| it.get(&goal));
+    let decoys: Vec<String> = decoys.map(units::interval).collect();
+    if !decoys.is_empty() {
+        notes.push(format!("two copies of the default: {}", decoys.join(", ")).into());
+    }
     let names = |is_it: &dyn Fn(&&Entry) -> bool| {
         let own = tuned.entries.iter().filter(is_it);
         own.map(|entry| entry.setting.name.clone()).collect::<Vec<String>>()

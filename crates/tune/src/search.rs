@@ -420,7 +420,8 @@ fn screen(
     Ok(field)
 }
 
-/// The best bundles in pairs, and the knobs of the best one apart. Returns the places of pairs that are better than both of them.
+/// The best bundles in pairs, and the knobs of the best one apart. Returns the places of pairs that are certainly better than both
+/// of them: otherwise what does nothing would ride along.
 fn combine(
     tuned: &mut Tuned,
     field: &[usize],
@@ -461,8 +462,9 @@ fn combine(
         let Some(own) = ratio(both) else { continue };
         let apart = apart.iter().filter_map(|it| Some((it.name.clone(), ratio(it)?)));
         let apart: Vec<(String, Ratio)> = apart.collect();
-        let is_best = apart.iter().all(|(_, it)| own.ratio < it.ratio);
-        if let Some(logs) = logs(&both.name).filter(|_| is_best && place < combined) {
+        let certainly = |it: &(String, Ratio)| is_less(logs(&both.name), logs(&it.0), wanted.goal);
+        let is_best = place < combined && apart.iter().all(certainly);
+        if let Some(logs) = logs(&both.name).filter(|_| is_best) {
             let mut entry = Entry::new(both.clone());
             entry.add(logs.clone());
             tuned.entries.push(entry);
@@ -475,6 +477,15 @@ fn combine(
         });
     }
     Ok(better)
+}
+
+/// Whether the first is certainly less than the second, by blocks that both have.
+fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
+    let logs = |it: Option<&Logs>| it.and_then(|it| it.get(&goal).cloned()).unwrap_or_default();
+    let (one, other) = (logs(one), logs(other));
+    let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
+    let interval = shift(&differences).and_then(|shift| shift.interval);
+    one.len() == other.len() && interval.is_some_and(|it| it.high < 0.0)
 }
 
 /// New pairs of the finalists. An allocator that only settings bring in stands beside them as it is.
