@@ -2,6 +2,9 @@
 //! end.
 
 use crate::setting::Setting;
+use heapmark_core::build::libc_version;
+use heapmark_which::settings::glibc::tunables;
+use heapmark_which::settings::{Judged, Setting as Part, version};
 use heapmark_which::{Given, SettingState};
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +87,9 @@ const SPEAKERS: [&str; 6] = [
 /// The lines of a stderr in which an allocator or the dynamic linker speaks.
 pub fn complaints(stderr: &str) -> Vec<String> {
     let speaks = |line: &&str| SPEAKERS.iter().any(|speaker| line.contains(speaker));
-    stderr.lines().filter(speaks).map(str::to_owned).collect()
+    let mut said: Vec<String> = stderr.lines().filter(speaks).map(str::to_owned).collect();
+    said.dedup();
+    said
 }
 
 /// Whether the variables of a setting reached the allocator, by a process that had them and one that had not.
@@ -94,14 +99,18 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
         .iter()
         .filter(|it| setting.environment.contains_key(&it.variable))
         .collect();
-    let mut why: Vec<String> = Vec::new();
+    let unseen = unseen(setting, &own);
+    let mut why: Vec<String> = unseen.iter().filter_map(|it| it.clone()).collect();
     for it in own.iter().filter(|it| it.is_lost) {
         let place = match it.setting.as_str() {
             "" => String::new(),
             name if name == it.variable => String::new(),
             name => format!(", {name}"),
         };
-        why.push(format!("{}{place}: {:?}: {}", it.variable, it.value, it.why));
+        why.push(format!(
+            "{}{place}: {:?}: {}",
+            it.variable, it.value, it.why
+        ));
     }
     let new = sight
         .complaints
@@ -111,10 +120,30 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
     if !why.is_empty() {
         return Arrival::NotArrived(why.join("; "));
     }
-    match !own.is_empty() && own.iter().all(|it| it.is_read) {
+    match unseen.is_empty() && !own.is_empty() && own.iter().all(|it| it.is_read) {
         true => Arrival::ReadBack,
         false => Arrival::NotReadBack,
     }
+}
+
+/// What stands in `GLIBC_TUNABLES` and was not seen in the process, each with why it does nothing if that is known: the dynamic
+/// linker of glibc before 2.39 cuts the variable off behind its first setting.
+fn unseen(setting: &Setting, own: &[&Became]) -> Vec<Option<String>> {
+    const TUNABLES: &str = "GLIBC_TUNABLES";
+    let text = setting.environment.get(TUNABLES).map_or("", String::as_str);
+    let all = tunables(text, Some(version(&libc_version())));
+    let was_seen = |it: &Became, part: &Part| it.variable == TUNABLES && it.setting == part.name;
+    let unseen = all
+        .into_iter()
+        .filter(|part| !own.iter().any(|it| was_seen(it, part)));
+    let why = |part: Part| match part.judged {
+        Judged::Refused(why) | Judged::Ignored(why) => Some(format!(
+            "{TUNABLES}, {}: {:?}: {why}",
+            part.name, part.value
+        )),
+        Judged::Accepted(_) | Judged::NotKnown(_) => None,
+    };
+    unseen.map(why).collect()
 }
 
 /// Counts of processes of the same kind: the least and the most of each.
@@ -180,6 +209,21 @@ mod tests {
         assert_eq!(of(vec![taken(), lost], &[]), Arrival::NotArrived(why));
         let said = of(vec![taken()], &["<jemalloc>: Malformed conf string"]);
         assert!(matches!(said, Arrival::NotArrived(why) if why.contains("Malformed")));
+        // Behind the first tunable, which is all that the process has left of them.
+        let list = "glibc.malloc.arena_max=2:glibc.malloc.top_pad=1".to_owned();
+        let mut tunables = Setting::given("glibc", 1, "GLIBC_TUNABLES", &list);
+        let seen = vec![became(
+            "GLIBC_TUNABLES",
+            "glibc.malloc.arena_max",
+            false,
+            true,
+        )];
+        let seen = sight(seen, &[]);
+        assert_eq!(arrival(&tunables, &seen, &without), Arrival::NotReadBack);
+        let typo = list.replace("top_pad", "toppad");
+        tunables.environment.insert("GLIBC_TUNABLES".into(), typo);
+        let told = arrival(&tunables, &seen, &without);
+        assert!(matches!(told, Arrival::NotArrived(why) if why.contains("toppad")));
         // Of another variable.
         let other = became("GLIBC_TUNABLES", "", true, false);
         assert_eq!(of(vec![other], &[]), Arrival::NotReadBack);
@@ -187,7 +231,7 @@ mod tests {
 
     #[test]
     fn allocators_are_told_from_the_program_on_stderr() {
-        let stderr = "hello\n<jemalloc>: Malformed conf string\nWARNING: ld.so: invalid\n";
+        let stderr = "hello\n<jemalloc>: Malformed conf string\n<jemalloc>: Malformed conf string\nWARNING: ld.so: invalid\n";
         assert_eq!(complaints(stderr).len(), 2);
     }
 

@@ -35,8 +35,8 @@ pub struct TuneArgs {
     /// What is to become less
     #[arg(long = "for", value_name = "GOAL", default_value = "time")]
     goal: Goal,
-    /// What else must hold, over the default: 'memory 0.8', 'time 1.02'
-    #[arg(long, value_name = "GOAL RATIO", value_parser = at_most)]
+    /// What else must hold, over the default: memory=0.8, time=1.02
+    #[arg(long, value_name = "GOAL=RATIO", value_parser = at_most)]
     at_most: Option<AtMost>,
     /// How long all of it may take: 90s, 15min
     #[arg(long, value_name = "TIME", value_parser = budget, default_value = "15min")]
@@ -54,7 +54,12 @@ pub struct TuneArgs {
     #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
     /// File for the command's stdin [default: nothing]
-    #[arg(long, value_name = "FILE", default_value = "/dev/null", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/dev/null",
+        hide_default_value = true
+    )]
     stdin: PathBuf,
     /// Directory of the tuning; the same command goes on there [default: heapmark-tune/NAME]
     #[arg(short, long, value_name = "DIR")]
@@ -70,15 +75,17 @@ pub struct TuneArgs {
 /// Where tunings are stored unless `-o` says otherwise.
 const TUNINGS: &str = "heapmark-tune";
 
-/// `memory 0.8`.
+/// `memory=0.8`.
 fn at_most(text: &str) -> Result<AtMost, String> {
     let known = || {
-        let (goal, ratio) = text.trim().split_once(' ')?;
+        let (goal, ratio) = text.trim().split_once([' ', '='])?;
         let goal = Goal::from_str(goal, false).ok()?;
         let ratio: f64 = ratio.trim().parse().ok()?;
-        (0.01..=100.0).contains(&ratio).then_some(AtMost { goal, ratio })
+        (0.01..=100.0)
+            .contains(&ratio)
+            .then_some(AtMost { goal, ratio })
     };
-    known().ok_or_else(|| "expected time, memory or idle, and a ratio: 'memory 0.8'".into())
+    known().ok_or_else(|| "expected time, memory or idle, and a ratio: memory=0.8".into())
 }
 
 /// `VAR=VALUE`.
@@ -101,19 +108,31 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     let command = as_a_shell_starts(words, &folder).map_err(usage)?;
     let recognised = recognise_command(&command, &folder);
     if let Some(why) = &recognised.unreachable {
-        refuse!("{}: {why}: no setting reaches it from outside", recognised.program().display());
+        refuse!(
+            "{}: {why}: no setting reaches it from outside",
+            recognised.program().display()
+        );
     }
     let held_out = args.held_out.as_ref().map(|line| {
         let words = shlex::split(line).filter(|words| !words.is_empty());
-        words.with_context(|| format!("--held-out {line:?}: no command, or a quote that does not end"))
+        words.with_context(|| {
+            format!("--held-out {line:?}: no command, or a quote that does not end")
+        })
     });
     let held_out = held_out.transpose().map_err(usage)?;
     let (words, subjects) = allocators(&args.allocators, catalog)?;
     let name = name_of(&command).to_string_lossy().into_owned();
-    let dir = args.output.clone().unwrap_or_else(|| Path::new(TUNINGS).join(&name));
+    let dir = args
+        .output
+        .clone()
+        .unwrap_or_else(|| Path::new(TUNINGS).join(&name));
     let mut flags = Vec::new();
     for (flag, value) in [("--value", &args.value), ("--prepare", &args.prepare)] {
-        flags.extend(value.iter().flat_map(|value| [flag.to_owned(), value.clone()]));
+        flags.extend(
+            value
+                .iter()
+                .flat_map(|value| [flag.to_owned(), value.clone()]),
+        );
     }
     let work = Work {
         command,
@@ -148,7 +167,10 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
 
 fn wanted(args: &TuneArgs) -> Result<Wanted> {
     if let Some(limit) = args.at_most.filter(|limit| limit.goal == args.goal) {
-        refuse!("--at-most {}: that is what --for makes less", limit.goal.word());
+        refuse!(
+            "--at-most {}: that is what --for makes less",
+            limit.goal.word()
+        );
     }
     Ok(Wanted {
         goal: args.goal,
@@ -181,7 +203,10 @@ fn allocators(
     }
     let subjects = resolve(chosen, catalog, false)?;
     if let Some(subject) = subjects.iter().find(|subject| subject.refused.is_some()) {
-        refuse!("-a {}: it cannot be measured here: leave it out", subject.allocator.name);
+        refuse!(
+            "-a {}: it cannot be measured here: leave it out",
+            subject.allocator.name
+        );
     }
     let first = subjects.first().map(|it| it.allocator.name.clone());
     must_be_ready(&first.unwrap_or_default(), &subjects)?;
@@ -193,10 +218,16 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
     let mut all = Vec::new();
     for subject in subjects {
         let allocator = &subject.allocator;
-        all.extend(settings(&allocator.name, knobs(allocator, &catalog.allocators)));
+        all.extend(settings(
+            &allocator.name,
+            knobs(allocator, &catalog.allocators),
+        ));
     }
     for (number, (variable, value)) in also.iter().enumerate() {
-        let mut reading = subjects.iter().filter(|it| reads(it, variable, catalog)).peekable();
+        let mut reading = subjects
+            .iter()
+            .filter(|it| reads(it, variable, catalog))
+            .peekable();
         // Where nobody reads it, the first one tells.
         let first = reading.peek().is_none().then(|| &subjects[0]);
         for subject in first.into_iter().chain(reading) {
@@ -218,11 +249,16 @@ fn reads(subject: &Subject, variable: &str, catalog: &Catalog) -> bool {
 fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     let mut asked = vec!["tune".to_owned(), "-a".into(), args.allocators.join(",")];
     let goal = args.goal.to_possible_value();
-    asked.extend(["--for".to_owned(), goal.map(|it| it.get_name().to_owned()).unwrap_or_default()]);
+    asked.extend([
+        "--for".to_owned(),
+        goal.map(|it| it.get_name().to_owned()).unwrap_or_default(),
+    ]);
     if let Some(limit) = args.at_most {
-        asked.extend(["--at-most".to_owned(), format!("{} {}", limit.goal.word(), limit.ratio)]);
+        asked.extend([
+            "--at-most".to_owned(),
+            format!("{} {}", limit.goal.word(), limit.ratio),
+        ]);
     }
-    asked.extend(["--budget".to_owned(), format!("{}s", args.budget.as_secs_f64())]);
     for (variable, value) in &args.also {
         asked.extend(["--also".to_owned(), format!("{variable}={value}")]);
     }
@@ -233,19 +269,18 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
         ("--prepare", args.prepare.as_ref()),
         ("--stdin", Some(&stdin)),
     ] {
-        asked.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value.clone()]));
+        asked.extend(
+            value
+                .into_iter()
+                .flat_map(|value| [flag.to_owned(), value.clone()]),
+        );
     }
     asked.push("--".into());
     asked.extend(args.command.iter().cloned());
     asked
 }
 
-fn tell(
-    args: &TuneArgs,
-    tuned: &Tuned,
-    subjects: &[Subject],
-    rounds: &Rounds,
-) -> Result<()> {
+fn tell(args: &TuneArgs, tuned: &Tuned, subjects: &[Subject], rounds: &Rounds) -> Result<()> {
     let command = shlex::try_join(args.command.iter().map(String::as_str))?;
     let best = tuned.winners().next();
     let copy = best.and_then(|best| {
@@ -265,9 +300,10 @@ fn tell(
     };
     match args.format {
         AnswerFormat::Json => print_json(&told),
-        AnswerFormat::Text => {
-            print(format!("\n{}\n", render::terminal(&report::told(&told), screen())))
-        }
+        AnswerFormat::Text => print(format!(
+            "\n{}\n",
+            render::terminal(&report::told(&told), screen())
+        )),
     }
 }
 
@@ -299,8 +335,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_goal_and_a_ratio() {
-        let limit = at_most("memory 0.8").unwrap();
-        assert_eq!((limit.goal, limit.ratio), (Goal::Memory, 0.8));
+        for text in ["memory=0.8", "memory 0.8"] {
+            let limit = at_most(text).unwrap();
+            assert_eq!((limit.goal, limit.ratio), (Goal::Memory, 0.8));
+        }
         for bad in ["memory", "speed 0.8", "memory 0", "memory x"] {
             assert!(at_most(bad).is_err(), "{bad}");
         }
@@ -310,9 +348,8 @@ mod tests {
     #[test]
     fn a_variable_is_tried_in_the_allocator_that_reads_it() {
         let catalog = catalog().unwrap();
-        let subject = |name: &str| {
-            Subject::new(catalog.allocator(name).unwrap().clone(), Default::default())
-        };
+        let subject =
+            |name: &str| Subject::new(catalog.allocator(name).unwrap().clone(), Default::default());
         let subjects = ["glibc", "jemalloc", "mimalloc3"].map(subject);
         let tried = |variable: &str| -> Vec<String> {
             let also = [(variable.to_owned(), "x".to_owned())];

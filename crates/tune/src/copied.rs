@@ -17,7 +17,11 @@ pub struct CopiedLine {
 /// The lines of a setting; `command` is the program's line.
 pub fn lines(setting: &Setting, allocator: &Subject, command: &str) -> Vec<CopiedLine> {
     let mut variables: BTreeMap<String, String> = setting.environment.clone();
-    let files = allocator.library.files.iter().map(|file| file.display().to_string());
+    let files = allocator
+        .library
+        .files
+        .iter()
+        .map(|file| file.display().to_string());
     let preload = files.collect::<Vec<String>>().join(":");
     if !preload.is_empty() {
         variables.insert("LD_PRELOAD".into(), preload);
@@ -29,9 +33,15 @@ pub fn lines(setting: &Setting, allocator: &Subject, command: &str) -> Vec<Copie
     let quoted = |name: &str, value: &str| format!("{name}={value:?}");
     let mut lines = vec![
         ("shell", joined(in_shell, " ") + " " + command),
-        ("systemd", format!("Environment={}", joined(in_systemd, " "))),
+        (
+            "systemd",
+            format!("Environment={}", joined(in_systemd, " ")),
+        ),
         ("Dockerfile", format!("ENV {}", joined(quoted, " "))),
-        ("Kubernetes", format!("env: [{}]", joined(in_kubernetes, ", "))),
+        (
+            "Kubernetes",
+            format!("env: [{}]", joined(in_kubernetes, ", ")),
+        ),
     ];
     if let Some(conf) = setting.environment.get("MALLOC_CONF") {
         lines.push(("C", format!("const char *malloc_conf = {conf:?};")));
@@ -42,8 +52,13 @@ pub fn lines(setting: &Setting, allocator: &Subject, command: &str) -> Vec<Copie
             ),
         ));
     }
-    let calls = setting.parts.iter().filter(|(knob, _)| !knob.call.is_empty());
-    let calls: Vec<String> = calls.map(|(knob, value)| knob.call.replace("{}", value)).collect();
+    let calls = setting
+        .parts
+        .iter()
+        .filter(|(knob, _)| !knob.call.is_empty());
+    let calls: Vec<String> = calls
+        .map(|(knob, value)| knob.call.replace("{}", value))
+        .collect();
     // Part of a bundle would be another setting.
     if !calls.is_empty() && calls.len() == setting.parts.len() {
         lines.push(("C, before the first allocation", calls.join(" ")));
@@ -59,7 +74,13 @@ fn in_shell(name: &str, value: &str) -> String {
 }
 
 fn in_systemd(name: &str, value: &str) -> String {
-    format!("\"{name}={}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+    format!(
+        "\"{name}={}\"",
+        value
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('%', "%%")
+    )
 }
 
 fn in_kubernetes(name: &str, value: &str) -> String {
@@ -83,7 +104,10 @@ mod tests {
     }
 
     fn line<'l>(lines: &'l [CopiedLine], place: &str) -> Option<&'l str> {
-        lines.iter().find(|it| it.place == place).map(|it| it.line.as_str())
+        lines
+            .iter()
+            .find(|it| it.place == place)
+            .map(|it| it.line.as_str())
     }
 
     #[test]
@@ -92,7 +116,10 @@ mod tests {
         let of_glibc = settings("glibc", &knobs("glibc")).remove(0);
         let lines_of = lines(&of_glibc, &subject(&[]), "app x");
         let conf = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
-        assert_eq!(line(&lines_of, "shell").unwrap(), format!("GLIBC_TUNABLES='{conf}' app x"));
+        assert_eq!(
+            line(&lines_of, "shell").unwrap(),
+            format!("GLIBC_TUNABLES='{conf}' app x")
+        );
         assert_eq!(
             line(&lines_of, "systemd").unwrap(),
             format!("Environment=\"GLIBC_TUNABLES={conf}\"")
@@ -111,7 +138,11 @@ mod tests {
             line(&lines_of, "C").unwrap(),
             "const char *malloc_conf = \"dirty_decay_ms:60000,muzzy_decay_ms:60000\";"
         );
-        assert!(line(&lines_of, "Kubernetes").unwrap().contains("{name: LD_PRELOAD, value: \"/lib/je.so\"}"));
+        assert!(
+            line(&lines_of, "Kubernetes")
+                .unwrap()
+                .contains("{name: LD_PRELOAD, value: \"/lib/je.so\"}")
+        );
         // A bundle of which C can set a part only has no line for it.
         let mut half = knobs("glibc")[..2].to_vec();
         half[1] = Knob {

@@ -54,7 +54,7 @@ pub fn estimate(logs: &Logs, goal: Goal) -> Option<f64> {
     Some(shift(logs.get(&goal)?)?.estimate)
 }
 
-/// A limit on another goal: `memory 0.8`.
+/// A limit on another goal: `memory=0.8`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AtMost {
     /// Of what.
@@ -151,8 +151,14 @@ mod tests {
         let odd = [logs(1.0, 1.0), logs(0.93, 1.0)];
         let of = |time, memory, decoys, at_most| confirmed(logs(time, memory), decoys, at_most);
         assert_eq!(of(0.95, 1.0, &even, None), Confirmation::Confirmed);
-        assert_eq!(of(0.95, 1.0, &odd, None), no("no better than a copy of the default"));
-        assert_eq!(of(0.95, 1.0, &even, Some(0.9)), no("not certainly within --at-most"));
+        assert_eq!(
+            of(0.95, 1.0, &odd, None),
+            no("no better than a copy of the default")
+        );
+        assert_eq!(
+            of(0.95, 1.0, &even, Some(0.9)),
+            no("not certainly within --at-most")
+        );
         assert_eq!(of(0.95, 0.8, &even, Some(0.9)), Confirmation::Confirmed);
         assert_eq!(of(1.0, 1.0, &even, None), no("the same"));
         assert_eq!(of(1.1, 1.0, &even, None), no("more"));

@@ -47,11 +47,18 @@ pub fn told(told: &Told) -> Vec<Block> {
     }
     blocks.push(Block::notes(notes(tuned, told.goal)));
     if !told.copy.is_empty() {
-        let lines = told.copy.iter().map(|it| format!("{}: {}", it.place, it.line));
+        let lines = told
+            .copy
+            .iter()
+            .map(|it| format!("{}: {}", it.place, it.line));
         blocks.push(Block::notes(lines.collect::<Vec<String>>()));
     }
     let mut last = vec![format!("valid for {}", told.valid_for.join(", "))];
-    last.extend(told.run.iter().map(|run| format!("stored: heapmark show {run}")));
+    last.extend(
+        told.run
+            .iter()
+            .map(|run| format!("stored: heapmark show {run}")),
+    );
     blocks.push(Block::notes(last));
     blocks
 }
@@ -101,7 +108,9 @@ fn confirmed(tuned: &Tuned) -> Sheet {
         },
         None => Cell::default(),
     });
-    table.add("search", |row| row.search.map(|ratio| Cell::ratio(ratio.ratio)));
+    table.add("search", |row| {
+        row.search.map(|ratio| Cell::ratio(ratio.ratio))
+    });
     for (goal, title) in GOALS.into_iter().zip(["time", "peak", "at end"]) {
         table.add(title, |row| row.ratios.get(&goal).copied());
     }
@@ -117,7 +126,8 @@ fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     }
     let names = |is_it: &dyn Fn(&&Entry) -> bool| {
         let own = tuned.entries.iter().filter(is_it);
-        own.map(|entry| entry.setting.name.clone()).collect::<Vec<String>>()
+        own.map(|entry| entry.setting.name.clone())
+            .collect::<Vec<String>>()
     };
     for entry in &tuned.entries {
         let name = &entry.setting.name;

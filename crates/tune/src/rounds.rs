@@ -24,6 +24,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const FILE: &str = "tune.json";
@@ -34,8 +35,8 @@ const MODE: u32 = 0o600;
 const YOUNG: Duration = Duration::from_millis(40);
 /// A process without a clock may take this long.
 const PATIENCE: Duration = Duration::from_secs(1800);
-/// Lives long enough to be looked at, in place of a command that does not.
-const LASTING: [&str; 2] = ["/bin/sleep", "0.3"];
+/// Lives long enough to be looked at, in place of a command that does not; it is ended then.
+const LASTING: [&str; 2] = ["/bin/sleep", "10"];
 /// The row that is a copy of the default, beside the A/A copy of each run.
 const DECOY: &str = "decoy";
 
@@ -161,8 +162,8 @@ impl<'a> Rounds<'a> {
         Some(self.run_in(self.runs.checked_sub(1)?))
     }
 
-    /// Runs these words under a setting; the second value says whether it could be looked at.
-    fn process(&self, setting: &Setting, words: &[OsString]) -> Result<(Sight, bool)> {
+    /// Runs these words under a setting, until they are looked at or to their end. The second value says whether that was possible.
+    fn process(&self, setting: &Setting, words: &[OsString], once: bool) -> Result<(Sight, bool)> {
         let row: SettingRow = setting.row();
         let mut variables = row.subject(&self.allocators)?.environment();
         let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
@@ -174,7 +175,12 @@ impl<'a> Rounds<'a> {
             }
         }
         let launcher = self.guest.path();
-        let mut launch = Launch::new(launcher, &["inherit"], &Rules::default(), padded(&variables, 0))?;
+        let mut launch = Launch::new(
+            launcher,
+            &["inherit"],
+            &Rules::default(),
+            padded(&variables, 0),
+        )?;
         let stdin = File::open(&self.work.stdin).with_path("--stdin", &self.work.stdin)?;
         // Some programs do less if they see /dev/null.
         let stdout = OpenOptions::new().write(true).open("/dev/zero");
@@ -187,20 +193,38 @@ impl<'a> Rounds<'a> {
         let began = Instant::now();
         let mut views: BTreeMap<i32, ProcessView> = BTreeMap::new();
         let mut next = YOUNG;
+        let stop = stop_on_signals();
         let mut look = |launcher: i32| {
             if began.elapsed() >= next {
                 next = began.elapsed() * 2;
                 for pid in descendants(launcher) {
                     if let Ok(view) = ProcessView::at(pid, &self.catalog.allocators) {
                         views.insert(pid, view);
+                        stop.fetch_or(once, Ordering::Relaxed);
                     }
                 }
             }
             YOUNG / 4
         };
-        let end = launch.run(PATIENCE, &stop_on_signals(), Some(&mut look))?;
-        let largest = views.values().max_by_key(|view| view.memory.resident.rss_bytes);
-        let given = largest.map(|view| view.settings.iter().map(Became::from).collect());
+        let end = launch.run(PATIENCE, &stop, Some(&mut look));
+        let largest = views
+            .values()
+            .max_by_key(|view| view.memory.resident.rss_bytes);
+        let given = largest.map_or(Vec::new(), |view| {
+            view.settings.iter().map(Became::from).collect()
+        });
+        let was_seen = largest.is_some();
+        let end = match end {
+            // It was ended because it was looked at.
+            Err(error) if once && was_seen && error.is::<Interrupted>() => {
+                let sight = Sight {
+                    given,
+                    ..Sight::default()
+                };
+                return Ok((sight, true));
+            }
+            end => end?,
+        };
         end.was_started(Path::new(&words[0]))?;
         let failure = match end.code() {
             Some(0) => None,
@@ -214,11 +238,11 @@ impl<'a> Rounds<'a> {
                 peak_bytes: end.launched.max_rss_bytes,
                 cpu_ns: end.cpu_ns(),
             },
-            given: given.unwrap_or_default(),
+            given,
             complaints: complaints(&end.stderr()),
             failure,
         };
-        Ok((sight, largest.is_some()))
+        Ok((sight, was_seen))
     }
 
     fn prepared(&self) -> Result<()> {
@@ -287,9 +311,9 @@ impl Race for Rounds<'_> {
             return Ok(sight.clone());
         }
         self.prepared()?;
-        let (mut sight, was_seen) = self.process(setting, &self.work.command)?;
+        let (mut sight, was_seen) = self.process(setting, &self.work.command, false)?;
         if !was_seen && sight.failure.is_none() {
-            let (lasting, _) = self.process(setting, &LASTING.map(OsString::from))?;
+            let (lasting, _) = self.process(setting, &LASTING.map(OsString::from), true)?;
             sight.given = lasting.given;
         }
         self.kept.sights.truncate(number);
@@ -368,9 +392,18 @@ fn read(dir: &Path) -> Result<Round> {
         };
         let times = group.log_ratios(baseline, |process| table.ranked_by(process));
         let mut logs = Logs::from([
-            (Goal::Time, times.into_values().filter(|log| log.is_finite()).collect()),
-            (Goal::Memory, of(|it| Some(it.measurement.peak_rss_bytes as f64))),
-            (Goal::Idle, of(|it| it.measurement.figures.get("end_rss_bytes").copied())),
+            (
+                Goal::Time,
+                times.into_values().filter(|log| log.is_finite()).collect(),
+            ),
+            (
+                Goal::Memory,
+                of(|it| Some(it.measurement.peak_rss_bytes as f64)),
+            ),
+            (
+                Goal::Idle,
+                of(|it| it.measurement.figures.get("end_rss_bytes").copied()),
+            ),
         ]);
         logs.retain(|_, logs| !logs.is_empty());
         if name == DECOY || copy == Some(name) {

@@ -228,7 +228,9 @@ impl Lengths {
     fn within(budget_s: f64, settings: usize, bundles: usize, process_s: f64) -> Result<Self, f64> {
         let cost = |it: &Lengths| it.cost_s(settings, bundles, process_s);
         let found = LENGTHS.iter().find(|it| cost(it) <= budget_s);
-        found.copied().ok_or_else(|| cost(&LENGTHS[LENGTHS.len() - 1]))
+        found
+            .copied()
+            .ok_or_else(|| cost(&LENGTHS[LENGTHS.len() - 1]))
     }
 }
 
@@ -276,7 +278,11 @@ pub fn tune(
         value(place).is_some_and(|value| value < best_decoy)
             && tuned.entries[*place].may_win(wanted)
     });
-    field.sort_by(|a, b| value(a).partial_cmp(&value(b)).unwrap_or(std::cmp::Ordering::Equal));
+    field.sort_by(|a, b| {
+        value(a)
+            .partial_cmp(&value(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     field.truncate(FINALISTS);
     tuned.decoys = decoys.iter().map(ratios).collect();
     if !field.is_empty() {
@@ -460,7 +466,9 @@ fn combine(
     let mut better = Vec::new();
     for (place, (both, apart)) in pairs.iter().enumerate() {
         let Some(own) = ratio(both) else { continue };
-        let apart = apart.iter().filter_map(|it| Some((it.name.clone(), ratio(it)?)));
+        let apart = apart
+            .iter()
+            .filter_map(|it| Some((it.name.clone(), ratio(it)?)));
         let apart: Vec<(String, Ratio)> = apart.collect();
         let certainly = |it: &(String, Ratio)| is_less(logs(&both.name), logs(&it.0), wanted.goal);
         let is_best = place < combined && apart.iter().all(certainly);

@@ -115,7 +115,11 @@ impl Setting {
             words.push(format!("{}={value}", short(&knob.name)));
         }
         if self.parts.is_empty() {
-            words.extend(self.environment.iter().map(|(name, value)| format!("{name}={value}")));
+            words.extend(
+                self.environment
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}")),
+            );
         }
         words.join(" ")
     }
@@ -205,7 +209,10 @@ pub mod tests {
         );
         assert!(thresholds.is_counted());
         let alone: Vec<String> = thresholds.alone().iter().map(Setting::words).collect();
-        assert_eq!(alone, ["mmap_threshold=33554432", "trim_threshold=67108864"]);
+        assert_eq!(
+            alone,
+            ["mmap_threshold=33554432", "trim_threshold=67108864"]
+        );
         // Two of one bundle exclude each other; two bundles are joined.
         assert!(thresholds.with(&all[1]).is_none());
         let arenas = all.iter().find(|it| it.name == "glibc+arenas-2").unwrap();
@@ -254,7 +261,14 @@ pub mod tests {
             .filter(|it| !it.knobs.is_empty())
             .collect();
         let names: Vec<&str> = with_knobs.iter().map(|it| &*it.name).collect();
-        for name in ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "gperftools", "tcmalloc"] {
+        for name in [
+            "glibc",
+            "jemalloc",
+            "mimalloc2",
+            "mimalloc3",
+            "gperftools",
+            "tcmalloc",
+        ] {
             assert!(names.contains(&name), "{name}");
         }
         for allocator in with_knobs {
@@ -274,6 +288,9 @@ pub mod tests {
             name: "glibc.malloc.arenas".into(),
             ..Knob::default()
         };
-        assert!(matches!(judged("glibc", &typo, "1")[..], [Judged::Ignored(_)]));
+        assert!(matches!(
+            judged("glibc", &typo, "1")[..],
+            [Judged::Ignored(_)]
+        ));
     }
 }

@@ -95,15 +95,17 @@ pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> 
             add("nothing to try", "name `values`, and what they can move");
         }
         if knob.kind != KnobKind::Switch && !knob.values.iter().all(is_number) {
-            add("a value is no number", "write a number, or kind = \"switch\"");
+            add(
+                "a value is no number",
+                "write a number, or kind = \"switch\"",
+            );
         }
         let others = &knobs[..place];
         if others.iter().any(|other| other.name == knob.name) {
             add("two have this name", "write one with the values of both");
         }
-        let is_uneven = |other: &Knob| {
-            other.bundle == knob.bundle && other.values.len() != knob.values.len()
-        };
+        let is_uneven =
+            |other: &Knob| other.bundle == knob.bundle && other.values.len() != knob.values.len();
         if others.iter().any(is_uneven) {
             add(
                 "another number of values than the rest of its bundle has",
@@ -137,11 +139,17 @@ mod tests {
         let own = knob("TCMALLOC_RELEASE_RATE", "", &["1"]);
         let [c, d] = &jemalloc;
         let all = variables([(&a, "1"), (&b, "2"), (c, "3"), (d, "false"), (&own, "5")]);
-        let all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let all: Vec<(&str, &str)> = all
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
         assert_eq!(
             all,
             [
-                ("GLIBC_TUNABLES", "glibc.malloc.top_pad=1:glibc.malloc.arena_max=2"),
+                (
+                    "GLIBC_TUNABLES",
+                    "glibc.malloc.top_pad=1:glibc.malloc.arena_max=2"
+                ),
                 ("TCMALLOC_RELEASE_RATE", "5"),
                 ("_RJEM_MALLOC_CONF", "narenas:3,tcache:false"),
             ]
@@ -152,13 +160,23 @@ mod tests {
     fn a_bundle_has_as_many_values_of_each_and_numbers_where_they_are_meant() {
         let good = [knob("a", "", &["1", "2"]), knob("b", "", &["3", "4"])];
         assert_eq!(knob_faults(&good), []);
-        let bad = [knob("a", "", &["1", "x"]), knob("a", "", &["3"]), knob("c", "", &[])];
+        let bad = [
+            knob("a", "", &["1", "x"]),
+            knob("a", "", &["3"]),
+            knob("c", "", &[]),
+        ];
         let faults = knob_faults(&bad);
         let told: Vec<&str> = faults.iter().map(|(_, what, _)| *what).collect();
         let uneven = "another number of values than the rest of its bundle has";
         assert_eq!(
             told,
-            ["a value is no number", "two have this name", uneven, "nothing to try", uneven]
+            [
+                "a value is no number",
+                "two have this name",
+                uneven,
+                "nothing to try",
+                uneven
+            ]
         );
     }
 }

@@ -52,7 +52,7 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
         "tune",
         &[
             "heapmark tune -- python3 build.py             # which settings of glibc help it",
-            "heapmark tune -a glibc,jemalloc --for memory --at-most 'time 1.02' --held-out 'jq . other.json' -- jq . big.json",
+            "heapmark tune -a glibc,jemalloc --for memory --at-most time=1.02 --held-out 'jq . other.json' -- jq . big.json",
             "heapmark tune -a jemalloc --also 'MALLOC_CONF=narenas:4' -- ./program",
         ],
     ),

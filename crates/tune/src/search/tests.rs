@@ -57,7 +57,10 @@ impl Script {
     /// Nearly normal.
     fn noisy(&mut self) -> f64 {
         let mut next = || {
-            self.seed = self.seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            self.seed = self
+                .seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (self.seed >> 33) as f64 / f64::from(1u32 << 31)
         };
         let sum: f64 = (0..12).map(|_| next()).sum();
@@ -73,7 +76,9 @@ impl Script {
             .collect();
         let mut time: f64 = own.iter().map(|it| it.time).product();
         if let Some((one, other, both)) = self.pair
-            && [one, other].iter().all(|it| setting.bundles.iter().any(|own| own == it))
+            && [one, other]
+                .iter()
+                .all(|it| setting.bundles.iter().any(|own| own == it))
         {
             time = both;
         }
@@ -100,9 +105,17 @@ fn moved(truth: &Truth) -> Moved {
 impl Race for Script {
     fn sight(&mut self, setting: &Setting) -> Result<Sight> {
         self.sights += 1;
-        let own = self.truths.iter().find(|it| setting.bundles.iter().any(|own| own == it.bundle));
+        let own = self
+            .truths
+            .iter()
+            .find(|it| setting.bundles.iter().any(|own| own == it.bundle));
         let given = own.map(|it| Became {
-            variable: setting.environment.keys().next().cloned().unwrap_or_default(),
+            variable: setting
+                .environment
+                .keys()
+                .next()
+                .cloned()
+                .unwrap_or_default(),
             setting: String::new(),
             value: "1".into(),
             is_lost: !it.arrives,
@@ -121,7 +134,8 @@ impl Race for Script {
     }
 
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
-        self.rounds.push((stage, rows.iter().map(|row| row.name.clone()).collect()));
+        self.rounds
+            .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
         let mut round = Round::default();
         for row in rows {
             let logs = self.logs(row, blocks);
@@ -178,7 +192,12 @@ fn each_kind_of_setting_is_told_and_the_good_one_is_confirmed() {
     assert_ne!(fate(&tuned, "counted-moves"), &Fate::NoEffect);
     assert!(matches!(fate(&tuned, "lost"), Fate::NotArrived(_)));
     // What did not arrive or does nothing was never raced.
-    let raced = |name: &str| script.rounds.iter().any(|(_, rows)| rows.iter().any(|it| it == name));
+    let raced = |name: &str| {
+        script
+            .rounds
+            .iter()
+            .any(|(_, rows)| rows.iter().any(|it| it == name))
+    };
     assert!(raced("own+inert") && !raced("own+counted") && !raced("own+lost"));
     // The last round is the confirmation, and the only one.
     let confirms = |(stage, _): &&(Stage, Vec<String>)| *stage == Stage::Confirm;
@@ -225,7 +244,10 @@ fn what_is_confirmed_has_no_bias_of_choice() {
     }
     let [search, confirmed, width] = [search, confirmed, width].map(|sum| sum / n);
     assert!(confirmed.abs() <= width / 4.0, "{confirmed} {width}");
-    assert!(search < -2.0 * confirmed.abs() && search < -0.005, "{search} {confirmed}");
+    assert!(
+        search < -2.0 * confirmed.abs() && search < -0.005,
+        "{search} {confirmed}"
+    );
 }
 
 #[test]
@@ -274,6 +296,9 @@ fn a_short_budget_is_kept_or_refused() {
     };
     let mut script = script(&space(), 1);
     let error = script.run(&wanted).unwrap_err().to_string();
-    assert!(error.starts_with("--budget: 5 settings take 3 min"), "{error}");
+    assert!(
+        error.starts_with("--budget: 5 settings take 3 min"),
+        "{error}"
+    );
     assert!(script.rounds.is_empty());
 }

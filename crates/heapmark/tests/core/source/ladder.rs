@@ -1,6 +1,6 @@
 //! Holds the order of the core's stages: a stage uses only stages to its left in
 //! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`. Features are crates above it,
-//! of which only `claims` uses another one, and nothing of the host enters the guest. Reads the sources as text.
+//! of which only `claims` and `tune` use another one, and nothing of the host enters the guest. Reads the sources as text.
 
 use std::collections::BTreeSet;
 use std::fs;
