@@ -2,8 +2,8 @@
 
 use crate::copied;
 use crate::judged::{AtMost, Goal};
-use crate::report::{self, Told};
-use crate::rounds::{Rounds, Work};
+use crate::report::{self, TuneReport};
+use crate::rounds::{Rounds, TunedCommand};
 use crate::search::{Tuned, Wanted, tune};
 use crate::setting::{Setting, knobs, settings};
 use anyhow::{Context, Result};
@@ -134,7 +134,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
                 .flat_map(|value| [flag.to_owned(), value.clone()]),
         );
     }
-    let work = Work {
+    let work = TunedCommand {
         command,
         typed: args.command.clone(),
         held_out,
@@ -288,7 +288,7 @@ fn tell(args: &TuneArgs, tuned: &Tuned, subjects: &[Subject], rounds: &Rounds) -
         let subject = all.find(|it| it.allocator.name == best.setting.allocator)?;
         Some(copied::lines(&best.setting, subject, &command))
     });
-    let told = Told {
+    let told = TuneReport {
         command,
         held_out: args.held_out.clone(),
         goal: args.goal,
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(tried("MIMALLOC_PURGE_DELAI"), ["mimalloc3"]);
         assert_eq!(tried("GLIBC_TUNABLES"), ["glibc"]);
         assert_eq!(tried("MALLOC_ARENA_MAX"), ["glibc"]);
-        // Told by the first one.
+        // TuneReport by the first one.
         assert_eq!(tried("TCMALLOC_RELEASE_RATE"), ["glibc"]);
     }
 }

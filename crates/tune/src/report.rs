@@ -18,7 +18,7 @@ const MOST_TOGETHER: usize = 2;
 
 /// All that is said, for the renderers and for programs.
 #[derive(Serialize)]
-pub struct Told<'a> {
+pub struct TuneReport<'a> {
     /// The command, as it was typed.
     pub command: String,
     /// What was confirmed on, if that is another one.
@@ -39,7 +39,7 @@ pub struct Told<'a> {
 }
 
 /// The tables and their notes.
-pub fn told(told: &Told) -> Vec<Block> {
+pub fn told(told: &TuneReport) -> Vec<Block> {
     let tuned = told.tuned;
     let mut blocks = vec![Block::Text(Note::marked(conclusion(told), Mark::Strong))];
     if !tuned.confirmed.is_empty() {
@@ -64,7 +64,7 @@ pub fn told(told: &Told) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-fn conclusion(told: &Told) -> String {
+fn conclusion(told: &TuneReport) -> String {
     let what = told.goal.word();
     let over = |ratio: Option<&Ratio>| ratio.map(units::interval).unwrap_or_default();
     let Some(best) = told.tuned.winners().next() else {

@@ -61,7 +61,7 @@ struct RoundRun {
 
 /// How the command is run.
 #[derive(Clone, Debug, Default)]
-pub struct Work {
+pub struct TunedCommand {
     /// Its words, the first an absolute path.
     pub command: Vec<OsString>,
     /// As they were typed.
@@ -84,7 +84,7 @@ pub struct Work {
 pub struct Rounds<'a> {
     dir: PathBuf,
     kept: Kept,
-    work: Work,
+    work: TunedCommand,
     allocators: Vec<Subject>,
     catalog: &'a Catalog,
     guest: Guest,
@@ -98,7 +98,7 @@ impl<'a> Rounds<'a> {
     pub fn opened(
         dir: &Path,
         asked: Vec<String>,
-        work: Work,
+        work: TunedCommand,
         allocators: Vec<Subject>,
         catalog: &'a Catalog,
     ) -> Result<Rounds<'a>> {
