@@ -17,7 +17,6 @@ pub struct Setting {
     /// What it sets.
     pub environment: BTreeMap<String, String>,
     /// The knobs and their values; none of a setting that was given as a variable.
-    #[serde(skip)]
     pub parts: Vec<(Knob, String)>,
 }
 

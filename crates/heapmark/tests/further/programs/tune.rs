@@ -1,6 +1,6 @@
 //! `heapmark tune` on planted knobs, and on settings that do not arrive.
 
-use crate::support::Place;
+use crate::support::{Place, repository};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -37,6 +37,19 @@ fn plant(place: &Place) {
         .current_dir(place.at("."))
         .status();
     assert!(made.unwrap().success());
+}
+
+/// The knobs of an entry, each with whether it says that it can be read back.
+fn knobs_of(allocator: &str) -> Vec<(String, bool)> {
+    let text = fs::read_to_string(repository().join(format!("allocators/{allocator}.toml")));
+    let entry: toml::Table = text.unwrap().parse().unwrap();
+    let knobs = entry["knobs"].as_array().unwrap().iter();
+    knobs
+        .map(|it| {
+            let name = it["name"].as_str().unwrap().to_owned();
+            (name, it["read-back"].as_bool().unwrap())
+        })
+        .collect()
 }
 
 #[test]
@@ -87,8 +100,27 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     let lost =
         |line: &str| line.contains("did not arrive") && ours.iter().any(|own| line.contains(own));
     assert!(!end.stderr.lines().any(lost), "{}", end.stderr);
-    // The same command goes on there; another one does not.
     let kept = fs::read(place.at("tuned/tune.json")).unwrap();
+    let told: Value = serde_json::from_slice(&kept).unwrap();
+    let sights = told["sights"].as_array().unwrap();
+    let knobs = knobs_of("glibc");
+    let read_back = |name: &str| knobs.iter().find(|(known, _)| known == name).map(|it| it.1);
+    let mut compared = 0;
+    for sight in sights
+        .iter()
+        .filter(|it| it[0].as_str().unwrap().starts_with("glibc+"))
+    {
+        // Of a list glibc leaves the first.
+        let first = &sight[1]["given"][0];
+        if let Some(read_back) = read_back(first["setting"].as_str().unwrap_or_default())
+            && !sight[0].as_str().unwrap().contains("also")
+        {
+            assert_eq!(first["is_read"], read_back, "{sight}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+    // The same command goes on there; another one does not.
     assert_eq!(place.run(&line).code, Some(2));
     assert_eq!(fs::read(place.at("tuned/tune.json")).unwrap(), kept);
     let other = place.run(&["tune", "-o", "tuned", "--budget", "1s", "--", "./load"]);
