@@ -37,6 +37,8 @@ const YOUNG: Duration = Duration::from_millis(40);
 const PATIENCE: Duration = Duration::from_secs(1800);
 /// Lives long enough to be looked at, in place of a command that does not; it is ended then.
 const LASTING: [&str; 2] = ["/bin/sleep", "10"];
+/// Until then a process that lasts has shown what it will.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// The row that is a copy of the default, beside the A/A copy of each run.
 const DECOY: &str = "decoy";
 
@@ -199,8 +201,10 @@ impl<'a> Rounds<'a> {
                 next = began.elapsed() * 2;
                 for pid in descendants(launcher) {
                     if let Ok(view) = ProcessView::at(pid, &self.catalog.allocators) {
+                        // Before that it may not have read anything yet.
+                        let is_over = is_settled(&view) || began.elapsed() > LONG_ENOUGH;
+                        stop.fetch_or(once && is_over, Ordering::Relaxed);
                         views.insert(pid, view);
-                        stop.fetch_or(once, Ordering::Relaxed);
                     }
                 }
             }
@@ -213,7 +217,7 @@ impl<'a> Rounds<'a> {
         let given = largest.map_or(Vec::new(), |view| {
             view.settings.iter().map(Became::from).collect()
         });
-        let was_seen = largest.is_some();
+        let was_seen = largest.is_some_and(|view| once || is_settled(view));
         let end = match end {
             // It was ended because it was looked at.
             Err(error) if once && was_seen && error.is::<Interrupted>() => {
@@ -312,7 +316,7 @@ impl Race for Rounds<'_> {
         }
         self.prepared()?;
         let (mut sight, was_seen) = self.process(setting, &self.work.command, false)?;
-        if !was_seen && sight.failure.is_none() {
+        if !was_seen && !setting.is_none() && sight.failure.is_none() {
             let (lasting, _) = self.process(setting, &LASTING.map(OsString::from), true)?;
             sight.given = lasting.given;
         }
@@ -361,6 +365,11 @@ impl Race for Rounds<'_> {
         self.runs += 1;
         read(&dir)
     }
+}
+
+/// Whether it is known what serves a process: it has begun.
+fn is_settled(view: &ProcessView) -> bool {
+    view.malloc.first().is_some_and(|it| it.allocator.is_some())
 }
 
 /// What a stored round says, by row.
