@@ -1,6 +1,7 @@
 //! One allocator as data: the keys of `allocators/*.toml`. The README.md there explains each key to
 //! users; this file only defines the allowed values and refuses all others.
 
+use super::knob::Knob;
 use super::linux::NotOnLinux;
 use super::release::Sources;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,9 @@ pub struct Allocator {
     /// [`super::Settings`].
     #[serde(default)]
     pub reads: Vec<String>,
+    /// Its settings that are worth a try, for `heapmark tune`.
+    #[serde(default, skip_serializing)]
+    pub knobs: Vec<Knob>,
     /// How it is made to return memory (MM).
     pub purge: Option<Purge>,
     /// Functions that only libraries of this family export: a library given by its path that

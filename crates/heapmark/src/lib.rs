@@ -1,7 +1,7 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
 //! The list of commands, over a core and the features above it. Cargo holds the order of these crates:
-//! `core < check, capture, pool, history, which < claims < heapmark`.
+//! `core < check, capture, pool, history, which < tune, claims < heapmark`.
 
 #[macro_use]
 extern crate heapmark_core;
@@ -16,4 +16,5 @@ pub use heapmark_core::{
 };
 pub use heapmark_history as history;
 pub use heapmark_pool as pool;
+pub use heapmark_tune as tune;
 pub use heapmark_which as which;

@@ -4,7 +4,7 @@ use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
 use crate::series::{self, Told};
 use anyhow::Result;
-use clap::{Args, Command, FromArgMatches, ValueEnum};
+use clap::ValueEnum;
 use heapmark_core::analyse::compare::Side;
 use heapmark_core::build::{hash_of_file, rejoined, user};
 use heapmark_core::catalog::{Allocator, Catalog, Source, joined};
@@ -13,7 +13,7 @@ use heapmark_core::cmd::run::comparison::{PartOf, budget, listed, percent};
 use heapmark_core::cmd::run::resolve::named;
 use heapmark_core::cmd::run::{self as run_command, RunArgs};
 use heapmark_core::cmd::try_command::{self, TryArgs};
-use heapmark_core::cmd::{Exit, catalog, note, print, screen, usage};
+use heapmark_core::cmd::{Exit, catalog, note, parsed, print, screen, usage};
 use heapmark_core::file::{self, WithPath};
 use heapmark_core::plan::Counter;
 use heapmark_core::report::render;
@@ -350,13 +350,6 @@ fn resumed(run: &Path) -> Result<Exit> {
     let mut run: RunArgs = parsed(&line)?;
     run.args.comparison.part_of = PartOf::History;
     run_command::run(run)
-}
-
-/// Flags, as the command that has them would read them.
-fn parsed<A: Args + FromArgMatches>(line: &[String]) -> Result<A> {
-    let command = A::augment_args(Command::new("heapmark").no_binary_name(true));
-    let matches = command.try_get_matches_from(line).map_err(usage)?;
-    Ok(A::from_arg_matches(&matches)?)
 }
 
 fn worse(one: Exit, other: Exit) -> Exit {

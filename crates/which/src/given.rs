@@ -372,7 +372,7 @@ const TCMALLOC: &str = "tcmalloc";
 const GPERFTOOLS: &str = "gperftools";
 
 /// The family of allocators that reads a variable.
-fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
+pub fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
     if name.ends_with(CONF) {
         return "jemalloc";
     }

@@ -3,6 +3,7 @@
 use super::embedded::{extra, ours};
 use crate::allocator::{Allocator, Purge, Source, Tier};
 use crate::faults::{Fault, suggestion};
+use crate::knob::knob_faults;
 use crate::malloc_api;
 use std::path::Path;
 
@@ -169,6 +170,9 @@ pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
             &why,
             "name one, or the letters that its variables begin with",
         );
+    }
+    for (name, what, mend) in knob_faults(&allocator.knobs) {
+        add(&format!("knobs.{name}"), what, mend);
     }
     if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
         if symbol.is_empty() {

@@ -181,6 +181,13 @@ impl Exit {
     }
 }
 
+/// Flags, as the command that has them would read them.
+pub fn parsed<A: clap::Args + clap::FromArgMatches>(line: &[String]) -> Result<A> {
+    let command = A::augment_args(clap::Command::new("heapmark").no_binary_name(true));
+    let matches = command.try_get_matches_from(line).map_err(usage)?;
+    Ok(A::from_arg_matches(&matches)?)
+}
+
 /// What the disk, or a limit on it, has no more room for, if that is why something failed.
 fn is_of_disk(error: &anyhow::Error) -> Option<io::ErrorKind> {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

@@ -87,6 +87,39 @@ pub struct TryArgs {
     /// Watch the memory of each row's server for this long after the client: what stays, and why
     #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
     drain: Option<Duration>,
+    /// Rows that another command makes: in place of all of -a but the baseline.
+    #[arg(skip)]
+    pub settings: Vec<SettingRow>,
+}
+
+/// An allocator of -a with variables of a row's own.
+#[derive(Clone, Debug, Default)]
+pub struct SettingRow {
+    /// The row's name.
+    pub name: String,
+    /// The allocator's.
+    pub allocator: String,
+    /// The variables.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl SettingRow {
+    /// It, of these allocators.
+    pub fn subject(&self, allocators: &[Subject]) -> Result<Subject> {
+        let mut all = allocators.iter();
+        let known = all.find(|subject| subject.allocator.name == self.allocator);
+        let mut subject = known
+            .with_context(|| format!("{}: no allocator {}", self.name, self.allocator))?
+            .clone();
+        subject.allocator.name.clone_from(&self.name);
+        let environment = &mut subject.allocator.environment;
+        for (name, value) in &self.environment {
+            let first = environment.remove(name);
+            let both = first.map(|first| settings::joined(name, &first, value));
+            environment.insert(name.clone(), both.unwrap_or_else(|| value.clone()));
+        }
+        Ok(subject)
+    }
 }
 
 impl TryArgs {
@@ -208,6 +241,12 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     subjects.extend(as_called);
     resolve::must_be_ready(&baseline, &subjects)?;
+    if !args.settings.is_empty() {
+        let rows = args.settings.iter().map(|row| row.subject(&subjects));
+        let rows = rows.collect::<Result<Vec<Subject>>>()?;
+        subjects.retain(|subject| subject.allocator.name == baseline);
+        subjects.extend(rows);
+    }
     let (baseline, subjects) = variants::crossed(&variants, baseline, subjects)?;
     selected(args, mode, cases, subjects, baseline)
 }

@@ -7,7 +7,7 @@ use crate::cmd::{
     Exit, Manner, add_to_pages, build, clean, compare, doctor, explain, export, fetch, noise, open,
     refuse_few_files, replay, run, selftest, show, try_command,
 };
-use crate::{check, claims, history, pool, which};
+use crate::{check, claims, history, pool, tune, which};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     #[command(name = "try")]
     Trial(Box<try_command::TryArgs>),
+    Tune(Box<tune::TuneArgs>),
     Replay(Box<replay::ReplayArgs>),
     Which(which::WhichArgs),
     Doctor(doctor::DoctorArgs),
@@ -93,6 +94,7 @@ pub fn run() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(*args),
         Command::Trial(args) => try_command::run(*args),
+        Command::Tune(args) => tune::run(*args),
         Command::Replay(args) => replay::run(*args),
         Command::Which(args) => which::run(args),
         Command::Doctor(args) => doctor::run(args),

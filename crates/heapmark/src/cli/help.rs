@@ -5,7 +5,7 @@ use clap::Command;
 
 /// The commands as a newcomer meets them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Measure", &["run", "try", "check"]),
+    ("Measure", &["run", "try", "tune", "check"]),
     ("A running service", &["which"]),
     ("Your program's allocations", &["record", "replay", "trace"]),
     (
@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Lines to type, for each command; a test types them.
-const EXAMPLES: [(&str, &[&str]); 35] = [
+const EXAMPLES: [(&str, &[&str]); 36] = [
     (
         "run",
         &[
@@ -46,6 +46,14 @@ const EXAMPLES: [(&str, &[&str]); 35] = [
             "heapmark try python3 build.py",
             "heapmark try -a glibc,jemalloc --blocks 20 jq . big.json",
             "heapmark try --server './server --port {port}' --client 'curl localhost:{port}' --ready 7391",
+        ],
+    ),
+    (
+        "tune",
+        &[
+            "heapmark tune -- python3 build.py             # which settings of glibc help it",
+            "heapmark tune -a glibc,jemalloc --for memory --at-most time=1.02 --held-out 'jq . other.json' -- jq . big.json",
+            "heapmark tune -a jemalloc --also 'MALLOC_CONF=narenas:4' -- ./program",
         ],
     ),
     (

@@ -114,7 +114,7 @@ pub enum PartOf {
     Nothing,
     /// A campaign: if it is interrupted, nothing of it is kept.
     Campaign,
-    /// A history, which prints what its runs say together, and says how it goes on.
+    /// A history or a tuning, which prints what its runs say together, and says how it goes on.
     History,
 }
 

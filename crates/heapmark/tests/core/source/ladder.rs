@@ -1,6 +1,7 @@
 //! Holds the order of the core's stages: a stage uses only stages to its left in
 //! `build < plan < execute, observe < store < metric < analyse < session, report < cmd`. The catalogue is a crate below it, features
-//! are crates above it, of which only `claims` uses another one, and nothing of the host enters the guest. Reads the sources as text.
+//! are crates above it, of which only `claims` and `tune` use another one, and nothing of the host enters the guest. Reads the sources as
+//! text.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,17 +23,18 @@ const LADDER: [&[&str]; 8] = [
 const BELOW: [&str; 2] = ["file", "catalog"];
 
 /// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
-pub const HOST: [&str; 9] = [
-    "catalog", "core", "check", "capture", "pool", "history", "which", "claims", "heapmark",
+pub const HOST: [&str; 10] = [
+    "catalog", "core", "check", "capture", "pool", "history", "which", "tune", "claims", "heapmark",
 ];
 
 /// Crates of features, each with the features that it may use.
-const FEATURES: [(&str, &[&str]); 6] = [
+const FEATURES: [(&str, &[&str]); 7] = [
     ("check", &[]),
     ("capture", &[]),
     ("pool", &[]),
     ("history", &[]),
     ("which", &[]),
+    ("tune", &["which"]),
     ("claims", &["check"]),
 ];
 

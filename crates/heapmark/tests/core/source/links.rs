@@ -100,7 +100,8 @@ fn a_dead_link_is_found() {
 }
 
 /// Limits of the documents that people write: what a program prints is not stored.
-const MOST_DOCUMENTS: usize = 19;
+/// The twentieth is TUNE: a command whose result is copied into other people's machines needs its own page.
+const MOST_DOCUMENTS: usize = 20;
 const MOST_WORDS: usize = 45_000;
 
 /// Words of documents that no program has written.

@@ -61,7 +61,7 @@ case $1 in
         shift
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
     noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
-    which | history | museum)
+    which | history | museum | tune)
         case " $* " in
             *" -- "*) exec "$HEAPMARK" "$1" --help ;;
         esac

@@ -15,4 +15,5 @@ mod try_inputs;
 mod try_server;
 mod try_values;
 mod try_variants;
+mod tune;
 mod which;

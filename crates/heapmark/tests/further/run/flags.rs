@@ -429,6 +429,12 @@ fn taken() -> Vec<Line> {
             &["--", "sleep", "1"],
         ),
         line("museum", "--output museum --format json", &[]),
+        line(
+            "tune",
+            "--allocators ./libhonest.so --for memory --at-most time=2 --budget 1min --held-out true --also GLIBC_TUNABLES=nonsense \
+             --value x:lower=([0-9]+) --prepare true --stdin input --output tuned --format json",
+            &["--", "true"],
+        ),
     ];
     let builds = histories!("--allocators v1=./libhonest.so,v2=./libhonest.so", &[]);
     lines.into_iter().chain(builds).collect()

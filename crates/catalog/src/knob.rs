@@ -1,0 +1,182 @@
+//! Settings of allocators that are worth a try, as data: the tables `[[knobs]]` of `allocators/*.toml`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A setting of an allocator, and the values that are worth a try.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Knob {
+    /// Its name: that of a variable, or of an entry of the list in one.
+    pub name: String,
+    /// The variable that is a list of settings; empty if the knob is a variable itself.
+    #[serde(default)]
+    pub list: String,
+    /// What holds if it is not set, in words.
+    pub default: String,
+    /// Other values. Knobs of a bundle are set together, the first values of all, then the second ones.
+    pub values: Vec<String>,
+    /// What is set together: one of these alone would do something else than is meant.
+    pub bundle: String,
+    /// What its values are.
+    pub kind: KnobKind,
+    /// What it can change besides nothing at all.
+    pub moves: Vec<Moved>,
+    /// Whether the value that took effect can be read in a process.
+    pub read_back: bool,
+    /// The call of C that sets it, with `{}` for the value.
+    #[serde(default)]
+    pub call: String,
+}
+
+/// What the values of a setting are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KnobKind {
+    /// A number of things.
+    #[default]
+    Count,
+    /// A time, in the allocator's own unit.
+    Time,
+    /// A size in bytes.
+    Size,
+    /// A word.
+    Switch,
+}
+
+/// What a setting may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moved {
+    /// How long calls take, which no count shows.
+    Time,
+    /// Page faults.
+    Faults,
+    /// The peak of the resident set.
+    Peak,
+}
+
+/// The sign between a name and its value in such a list, and that between two settings.
+fn signs(list: &str) -> (char, char) {
+    match list {
+        "GLIBC_TUNABLES" => ('=', ':'),
+        // That of jemalloc, whatever stands before it.
+        _ => (':', ','),
+    }
+}
+
+/// The variables of these settings together.
+pub fn variables<'k>(
+    settings: impl IntoIterator<Item = (&'k Knob, &'k str)>,
+) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = BTreeMap::new();
+    for (knob, value) in settings {
+        if knob.list.is_empty() {
+            variables.insert(knob.name.clone(), value.to_owned());
+            continue;
+        }
+        let (is, and) = signs(&knob.list);
+        let list = variables.entry(knob.list.clone()).or_default();
+        if !list.is_empty() {
+            list.push(and);
+        }
+        *list += &format!("{}{is}{value}", knob.name);
+    }
+    variables
+}
+
+/// What is wrong with the knobs of an entry: of which knob, what, and how to mend it.
+pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> {
+    let mut faults = Vec::new();
+    for (place, knob) in knobs.iter().enumerate() {
+        let mut add = |what, mend| faults.push((knob.name.clone(), what, mend));
+        let is_number = |value: &String| value.parse::<i64>().is_ok();
+        if knob.values.is_empty() || knob.moves.is_empty() {
+            add("nothing to try", "name `values`, and what they can move");
+        }
+        if knob.kind != KnobKind::Switch && !knob.values.iter().all(is_number) {
+            add(
+                "a value is no number",
+                "write a number, or kind = \"switch\"",
+            );
+        }
+        let others = &knobs[..place];
+        if others.iter().any(|other| other.name == knob.name) {
+            add("two have this name", "write one with the values of both");
+        }
+        let is_uneven =
+            |other: &Knob| other.bundle == knob.bundle && other.values.len() != knob.values.len();
+        if others.iter().any(is_uneven) {
+            add(
+                "another number of values than the rest of its bundle has",
+                "give each knob of the bundle a value for each try",
+            );
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knob(name: &str, list: &str, values: &[&str]) -> Knob {
+        Knob {
+            name: name.into(),
+            list: list.into(),
+            values: values.iter().map(ToString::to_string).collect(),
+            bundle: "b".into(),
+            moves: vec![Moved::Time],
+            ..Knob::default()
+        }
+    }
+
+    #[test]
+    fn settings_of_one_list_stand_in_one_variable() {
+        let [a, b] = ["glibc.malloc.top_pad", "glibc.malloc.arena_max"]
+            .map(|name| knob(name, "GLIBC_TUNABLES", &["1"]));
+        let jemalloc = ["narenas", "tcache"].map(|name| knob(name, "_RJEM_MALLOC_CONF", &["1"]));
+        let own = knob("TCMALLOC_RELEASE_RATE", "", &["1"]);
+        let [c, d] = &jemalloc;
+        let all = variables([(&a, "1"), (&b, "2"), (c, "3"), (d, "false"), (&own, "5")]);
+        let all: Vec<(&str, &str)> = all
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                (
+                    "GLIBC_TUNABLES",
+                    "glibc.malloc.top_pad=1:glibc.malloc.arena_max=2"
+                ),
+                ("TCMALLOC_RELEASE_RATE", "5"),
+                ("_RJEM_MALLOC_CONF", "narenas:3,tcache:false"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bundle_has_as_many_values_of_each_and_numbers_where_they_are_meant() {
+        let good = [knob("a", "", &["1", "2"]), knob("b", "", &["3", "4"])];
+        assert_eq!(knob_faults(&good), []);
+        let bad = [
+            knob("a", "", &["1", "x"]),
+            knob("a", "", &["3"]),
+            knob("c", "", &[]),
+        ];
+        let faults = knob_faults(&bad);
+        let told: Vec<&str> = faults.iter().map(|(_, what, _)| *what).collect();
+        let uneven = "another number of values than the rest of its bundle has";
+        assert_eq!(
+            told,
+            [
+                "a value is no number",
+                "two have this name",
+                uneven,
+                "nothing to try",
+                uneven
+            ]
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! `heapmark tune` on planted knobs, and on settings that do not arrive.
+
+use crate::support::{Place, repository};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// The knobs of `fakes/knobs.c`, with their bundles.
+const KNOBS: [(&str, &str); 3] = [
+    ("KNOBS_FASTER", "faster"),
+    ("KNOBS_SLOWER", "slower"),
+    ("KNOBS_INERT", "inert"),
+];
+
+const LOAD: &str = "#include <stdlib.h>\nint main(void) {\n    for (int i = 0; i < 20000; i++) { void *volatile p = malloc(16 + i % 100); \
+                    free(p); }\n    return 0;\n}\n";
+
+/// An allocator of the user's with these knobs, and a program that only allocates.
+fn plant(place: &Place) {
+    let library = place.fake("knobs");
+    let mut entry = format!(
+        "name = \"knobs\"\nfamily = \"knobs\"\nabout = \"planted knobs\"\ntier = \"user\"\nreads = [\"KNOBS_*\"]\n\
+         source = {{ kind = \"path\", files = [{library:?}] }}\n"
+    );
+    for (name, bundle) in KNOBS {
+        entry += &format!(
+            "\n[[knobs]]\nname = \"{name}\"\ndefault = \"0\"\nvalues = [\"1\"]\nbundle = \"{bundle}\"\nkind = \"count\"\nmoves = [\"time\"]\n\
+             read-back = false\n"
+        );
+    }
+    let folder = place.at("config/heapmark/allocators");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("knobs.toml"), entry).unwrap();
+    fs::write(place.at("load.c"), LOAD).unwrap();
+    let made = Command::new("cc")
+        .args(["-O1", "-fno-builtin", "load.c", "-o", "load"])
+        .current_dir(place.at("."))
+        .status();
+    assert!(made.unwrap().success());
+}
+
+/// The knobs of an entry, each with whether it says that it can be read back.
+fn knobs_of(allocator: &str) -> Vec<(String, bool)> {
+    let text = fs::read_to_string(repository().join(format!("allocators/{allocator}.toml")));
+    let entry: toml::Table = text.unwrap().parse().unwrap();
+    let knobs = entry["knobs"].as_array().unwrap().iter();
+    knobs
+        .map(|it| {
+            let name = it["name"].as_str().unwrap().to_owned();
+            (name, it["read-back"].as_bool().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn what_does_not_arrive_is_said_before_anything_is_timed() {
+    let place = Place::new();
+    plant(&place);
+    let line = [
+        "tune",
+        "-a",
+        "glibc,jemalloc-debian,gperftools",
+        "--budget",
+        "1s",
+        "-o",
+        "tuned",
+        "--also",
+        "MALLOC_CONF=background_thread:true,lg_tcache_max=12,narenas:2",
+        "--also",
+        "GLIBC_TUNABLES=glibc.malloc.top_pad=4096:glibc.malloc.arenamax=2",
+        "--also",
+        "_RJEM_MALLOC_CONF=narenas:1",
+        "--also",
+        "TCMALLOC_RELEASE=1",
+        "--also",
+        "MIMALLOC_PURGE_DELAI=0",
+        "--",
+        "./load",
+    ];
+    let end = place.run(&line);
+    // What is left takes longer than a second.
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    for told in [
+        "jemalloc-debian+also-1 did not arrive: MALLOC_CONF: \"lg_tcache_max=12,narenas:2\": Malformed conf string",
+        "glibc+also-2 did not arrive: GLIBC_TUNABLES, glibc.malloc.arenamax: \"2\": glibc has no tunable of this name",
+        "jemalloc-debian+also-3 did not arrive: _RJEM_MALLOC_CONF: \"narenas:1\": this jemalloc reads MALLOC_CONF",
+        "gperftools+also-4 did not arrive: TCMALLOC_RELEASE: \"1\"",
+        "glibc+also-5 did not arrive: MIMALLOC_PURGE_DELAI: \"0\": mimalloc reads it, and glibc serves here",
+        "settings take",
+    ] {
+        assert!(
+            end.stderr.contains(told),
+            "missing {told:?} in\n{}",
+            end.stderr
+        );
+    }
+    assert!(!place.at("tuned/runs/1").exists());
+    // None of our own is lost.
+    let ours = ["+thresholds", "+arenas", "+decay", "+release"];
+    let lost =
+        |line: &str| line.contains("did not arrive") && ours.iter().any(|own| line.contains(own));
+    assert!(!end.stderr.lines().any(lost), "{}", end.stderr);
+    let kept = fs::read(place.at("tuned/tune.json")).unwrap();
+    let told: Value = serde_json::from_slice(&kept).unwrap();
+    let sights = told["sights"].as_array().unwrap();
+    let knobs = knobs_of("glibc");
+    let read_back = |name: &str| knobs.iter().find(|(known, _)| known == name).map(|it| it.1);
+    let mut compared = 0;
+    for sight in sights
+        .iter()
+        .filter(|it| it[0].as_str().unwrap().starts_with("glibc+"))
+    {
+        // Of a list glibc leaves the first.
+        let first = &sight[1]["given"][0];
+        if let Some(read_back) = read_back(first["setting"].as_str().unwrap_or_default())
+            && !sight[0].as_str().unwrap().contains("also")
+        {
+            assert_eq!(first["is_read"], read_back, "{sight}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+    // The same command goes on there; another one does not.
+    assert_eq!(place.run(&line).code, Some(2));
+    assert_eq!(fs::read(place.at("tuned/tune.json")).unwrap(), kept);
+    let other = place.run(&["tune", "-o", "tuned", "--budget", "1s", "--", "./load"]);
+    assert_eq!(other.code, Some(2));
+    assert!(
+        other.stderr.contains("holds a tuning of other work"),
+        "{}",
+        other.stderr
+    );
+    let fails = place.run(&["tune", "-o", "fails", "--", "false"]);
+    assert_eq!(fails.code, Some(2));
+    assert!(
+        fails
+            .stderr
+            .contains("does not run under glibc: exit code 1"),
+        "{}",
+        fails.stderr
+    );
+}
+
+#[test]
+#[ignore = "make test-all"]
+fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
+    let place = Place::of_turns();
+    plant(&place);
+    let line = [
+        "tune", "-a", "knobs", "--budget", "15min", "-o", "tuned", "--format", "json", "--",
+        "./load",
+    ];
+    let end = place.run(&line);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    let confirmed = told["confirmed"].as_array().unwrap();
+    let best = &confirmed[0];
+    assert_eq!(
+        best["setting"]["environment"]["KNOBS_FASTER"], "1",
+        "{told:#}"
+    );
+    assert_eq!(best["confirmation"]["word"], "confirmed", "{told:#}");
+    let helps = |it: &&Value| it["confirmation"]["word"] == "confirmed";
+    let harms = |it: &Value| it["setting"]["environment"].get("KNOBS_SLOWER").is_some();
+    assert!(!confirmed.iter().filter(helps).any(harms), "{told:#}");
+    let ends: Vec<f64> = best["ratios"]["time"]["interval"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
+    assert!(ends[0] < 0.93 && ends[1] > 0.87, "{ends:?}");
+    // Its last round is a run like any other.
+    let run = told["run"].as_str().unwrap();
+    for command in [
+        &["show", run][..],
+        &["compare", run],
+        &["export", run, "--to", "csv"],
+    ] {
+        assert_eq!(place.run(command).code, Some(0), "{command:?}");
+    }
+    // Everything is stored: asking again starts nothing.
+    let again = place.run(&line);
+    assert_eq!(again.stdout, end.stdout);
+}

@@ -1,0 +1,368 @@
+//! `heapmark tune`: reads flags, searches, prints.
+
+use crate::copied;
+use crate::judged::{AtMost, Goal};
+use crate::report::{self, TuneReport};
+use crate::rounds::{Rounds, TunedCommand};
+use crate::search::{Tuned, Wanted, tune};
+use crate::setting::{Setting, knobs, settings};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use heapmark_core::build::command::{as_a_shell_starts, name_of, recognise_command};
+use heapmark_core::build::libc_version;
+use heapmark_core::catalog::Catalog;
+use heapmark_core::cmd::output::AnswerFormat;
+use heapmark_core::cmd::run::comparison::{budget, listed};
+use heapmark_core::cmd::run::resolve::{must_be_ready, named, resolve};
+use heapmark_core::cmd::{Exit, catalog, note, print, print_json, screen, usage};
+use heapmark_core::execute::{Interrupted, Subject};
+use heapmark_core::observe::machine;
+use heapmark_core::report::render;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Find the settings of allocators that help your program: raced, confirmed in new pairs, and what does nothing is said
+///
+/// Settings come from `heapmark list allocators` and their entries. The first allocator as it is, without settings, is what all are
+/// compared with.
+#[derive(clap::Args)]
+pub struct TuneArgs {
+    /// Allocators whose settings are tried: names from `heapmark list allocators`; the first one is what the program has now
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed, default_value = "glibc")]
+    allocators: Vec<String>,
+    /// What is to become less
+    #[arg(long = "for", value_name = "GOAL", default_value = "time")]
+    goal: Goal,
+    /// What else must hold, over the default: memory=0.8, time=1.02
+    #[arg(long, value_name = "GOAL=RATIO", value_parser = at_most)]
+    at_most: Option<AtMost>,
+    /// How long all of it may take: 90s, 15min
+    #[arg(long, value_name = "TIME", value_parser = budget, default_value = "15min")]
+    budget: Duration,
+    /// Confirm on this command, in quotes: the same program with another input [default: the command again]
+    #[arg(long, value_name = "CMD")]
+    held_out: Option<String>,
+    /// Also try this variable, as of a web page
+    #[arg(long, value_name = "VAR=VALUE", value_parser = variable)]
+    also: Vec<(String, String)>,
+    /// Judge by a number that the command prints, as of `heapmark try`
+    #[arg(long, value_name = "NAME:BETTER[:UNIT]=REGEX")]
+    value: Option<String>,
+    /// A command for sh before each process; it is not timed
+    #[arg(long, value_name = "CMD")]
+    prepare: Option<String>,
+    /// File for the command's stdin [default: nothing]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/dev/null",
+        hide_default_value = true
+    )]
+    stdin: PathBuf,
+    /// Directory of the tuning; the same command goes on there [default: heapmark-tune/NAME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// What is printed at the end
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: AnswerFormat,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Where tunings are stored unless `-o` says otherwise.
+const TUNINGS: &str = "heapmark-tune";
+
+/// `memory=0.8`.
+fn at_most(text: &str) -> Result<AtMost, String> {
+    let known = || {
+        let (goal, ratio) = text.trim().split_once([' ', '='])?;
+        let goal = Goal::from_str(goal, false).ok()?;
+        let ratio: f64 = ratio.trim().parse().ok()?;
+        (0.01..=100.0)
+            .contains(&ratio)
+            .then_some(AtMost { goal, ratio })
+    };
+    known().ok_or_else(|| "expected time, memory or idle, and a ratio: memory=0.8".into())
+}
+
+/// `VAR=VALUE`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && name != "LD_PRELOAD" => {
+            Ok((name.into(), value.into()))
+        }
+        Some(("LD_PRELOAD", _)) => Err("-a names allocators".into()),
+        _ => Err("expected VAR=VALUE".into()),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: TuneArgs) -> Result<Exit> {
+    let catalog = catalog()?;
+    let wanted = wanted(&args)?;
+    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let words: Vec<OsString> = args.command.iter().map(OsString::from).collect();
+    let command = as_a_shell_starts(words, &folder).map_err(usage)?;
+    let recognised = recognise_command(&command, &folder);
+    if let Some(why) = &recognised.unreachable {
+        refuse!(
+            "{}: {why}: no setting reaches it from outside",
+            recognised.program().display()
+        );
+    }
+    let held_out = args.held_out.as_ref().map(|line| {
+        let words = shlex::split(line).filter(|words| !words.is_empty());
+        words.with_context(|| {
+            format!("--held-out {line:?}: no command, or a quote that does not end")
+        })
+    });
+    let held_out = held_out.transpose().map_err(usage)?;
+    let (words, subjects) = allocators(&args.allocators, catalog)?;
+    let name = name_of(&command).to_string_lossy().into_owned();
+    let dir = args
+        .output
+        .clone()
+        .unwrap_or_else(|| Path::new(TUNINGS).join(&name));
+    let mut flags = Vec::new();
+    for (flag, value) in [("--value", &args.value), ("--prepare", &args.prepare)] {
+        flags.extend(
+            value
+                .iter()
+                .flat_map(|value| [flag.to_owned(), value.clone()]),
+        );
+    }
+    let work = TunedCommand {
+        command,
+        typed: args.command.clone(),
+        held_out,
+        stdin: folder.join(&args.stdin),
+        prepare: args.prepare.clone(),
+        flags,
+        baseline: words[&subjects[0].allocator.name].clone(),
+        words,
+    };
+    let defaults: Vec<Setting> = subjects
+        .iter()
+        .map(|subject| Setting::none(&subject.allocator.name))
+        .collect();
+    let all = entries(&args.also, &subjects, catalog);
+    let asked = asked(&args, &folder);
+    let mut rounds = Rounds::opened(&dir, asked, work, subjects.clone(), catalog)?;
+    let tuned = match tune(&defaults, all, &wanted, &mut rounds, &mut note) {
+        Err(error) if error.is::<Interrupted>() => {
+            say!(
+                "interrupted; what was measured is stored in {}: the same command goes on",
+                dir.display()
+            );
+            return Ok(Exit::Interrupted);
+        }
+        tuned => tuned?,
+    };
+    tell(&args, &tuned, &subjects, &rounds)?;
+    Ok(Exit::Done)
+}
+
+fn wanted(args: &TuneArgs) -> Result<Wanted> {
+    if let Some(limit) = args.at_most.filter(|limit| limit.goal == args.goal) {
+        refuse!(
+            "--at-most {}: that is what --for makes less",
+            limit.goal.word()
+        );
+    }
+    Ok(Wanted {
+        goal: args.goal,
+        at_most: args.at_most,
+        budget_s: args.budget.as_secs_f64(),
+    })
+}
+
+/// The allocators, built if need be, and the word of `-a` for each.
+fn allocators(
+    asked: &[String],
+    catalog: &Catalog,
+) -> Result<(BTreeMap<String, String>, Vec<Subject>)> {
+    let mut words = BTreeMap::new();
+    let mut chosen = Vec::new();
+    for word in asked {
+        for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
+            let name = allocator.name.clone();
+            if words.contains_key(&name) {
+                refuse!("-a: {name} is there twice");
+            }
+            // A library of the user's own, or one of several that a word means.
+            let own = match word.contains('=') || word.contains('/') {
+                true => word.clone(),
+                false => name.clone(),
+            };
+            words.insert(name, own);
+            chosen.push((allocator, true));
+        }
+    }
+    let subjects = resolve(chosen, catalog, false)?;
+    if let Some(subject) = subjects.iter().find(|subject| subject.refused.is_some()) {
+        refuse!(
+            "-a {}: it cannot be measured here: leave it out",
+            subject.allocator.name
+        );
+    }
+    let first = subjects.first().map(|it| it.allocator.name.clone());
+    must_be_ready(&first.unwrap_or_default(), &subjects)?;
+    Ok((words, subjects))
+}
+
+/// What is tried: the knobs of each allocator, and what was given by hand in the allocator that reads it.
+fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -> Vec<Setting> {
+    let mut all = Vec::new();
+    for subject in subjects {
+        let allocator = &subject.allocator;
+        all.extend(settings(
+            &allocator.name,
+            knobs(allocator, &catalog.allocators),
+        ));
+    }
+    for (number, (variable, value)) in also.iter().enumerate() {
+        let mut reading = subjects
+            .iter()
+            .filter(|it| reads(it, variable, catalog))
+            .peekable();
+        // Where nobody reads it, the first one tells.
+        let first = reading.peek().is_none().then(|| &subjects[0]);
+        for subject in first.into_iter().chain(reading) {
+            let name = &subject.allocator.name;
+            all.push(Setting::given(name, number + 1, variable, value));
+        }
+    }
+    all
+}
+
+/// Whether an allocator of this family is configured by such variables.
+fn reads(subject: &Subject, variable: &str, catalog: &Catalog) -> bool {
+    let own = heapmark_which::family_of(variable, &catalog.allocators);
+    let family = &subject.allocator.family;
+    own == family || own == "tcmalloc" && family == "gperftools"
+}
+
+/// What decides what is measured.
+fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
+    let mut asked = vec!["tune".to_owned(), "-a".into(), args.allocators.join(",")];
+    let goal = args.goal.to_possible_value();
+    asked.extend([
+        "--for".to_owned(),
+        goal.map(|it| it.get_name().to_owned()).unwrap_or_default(),
+    ]);
+    if let Some(limit) = args.at_most {
+        asked.extend([
+            "--at-most".to_owned(),
+            format!("{} {}", limit.goal.word(), limit.ratio),
+        ]);
+    }
+    for (variable, value) in &args.also {
+        asked.extend(["--also".to_owned(), format!("{variable}={value}")]);
+    }
+    let stdin = folder.join(&args.stdin).display().to_string();
+    for (flag, value) in [
+        ("--held-out", args.held_out.as_ref()),
+        ("--value", args.value.as_ref()),
+        ("--prepare", args.prepare.as_ref()),
+        ("--stdin", Some(&stdin)),
+    ] {
+        asked.extend(
+            value
+                .into_iter()
+                .flat_map(|value| [flag.to_owned(), value.clone()]),
+        );
+    }
+    asked.push("--".into());
+    asked.extend(args.command.iter().cloned());
+    asked
+}
+
+fn tell(args: &TuneArgs, tuned: &Tuned, subjects: &[Subject], rounds: &Rounds) -> Result<()> {
+    let command = shlex::try_join(args.command.iter().map(String::as_str))?;
+    let best = tuned.winners().next();
+    let copy = best.and_then(|best| {
+        let mut all = subjects.iter();
+        let subject = all.find(|it| it.allocator.name == best.setting.allocator)?;
+        Some(copied::lines(&best.setting, subject, &command))
+    });
+    let told = TuneReport {
+        command,
+        held_out: args.held_out.clone(),
+        goal: args.goal,
+        default: &subjects[0].allocator.name,
+        tuned,
+        copy: copy.unwrap_or_default(),
+        valid_for: valid_for(subjects),
+        run: rounds.last().map(|dir| dir.display().to_string()),
+    };
+    match args.format {
+        AnswerFormat::Json => print_json(&told),
+        AnswerFormat::Text => print(format!(
+            "\n{}\n",
+            render::terminal(&report::told(&told), screen())
+        )),
+    }
+}
+
+/// What defaults of allocators and their effects depend on.
+fn valid_for(subjects: &[Subject]) -> Vec<String> {
+    let facts = machine::describe();
+    let mut valid: Vec<String> = Vec::new();
+    for subject in subjects {
+        valid.push(match subject.allocator.family.as_str() {
+            "glibc" => format!("glibc {}", libc_version()),
+            _ if subject.allocator.sources == Default::default() => subject.allocator.name.clone(),
+            _ => subject.allocator.release(None),
+        });
+    }
+    valid.push(format!("{} usable CPUs", machine::usable_cpus()));
+    if let Some(pages) = facts.get("transparent_huge_pages") {
+        valid.push(format!("transparent huge pages {pages}"));
+    }
+    if let Some(kernel) = facts.get("kernel") {
+        valid.push(format!("Linux {kernel}"));
+    }
+    valid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judged::GOALS;
+
+    #[test]
+    fn a_limit_is_a_goal_and_a_ratio() {
+        for text in ["memory=0.8", "memory 0.8"] {
+            let limit = at_most(text).unwrap();
+            assert_eq!((limit.goal, limit.ratio), (Goal::Memory, 0.8));
+        }
+        for bad in ["memory", "speed 0.8", "memory 0", "memory x"] {
+            assert!(at_most(bad).is_err(), "{bad}");
+        }
+        assert_eq!(GOALS.len(), Goal::value_variants().len());
+    }
+
+    #[test]
+    fn a_variable_is_tried_in_the_allocator_that_reads_it() {
+        let catalog = catalog().unwrap();
+        let subject =
+            |name: &str| Subject::new(catalog.allocator(name).unwrap().clone(), Default::default());
+        let subjects = ["glibc", "jemalloc", "mimalloc3"].map(subject);
+        let tried = |variable: &str| -> Vec<String> {
+            let also = [(variable.to_owned(), "x".to_owned())];
+            let all = entries(&also, &subjects, catalog);
+            let own = all.into_iter().filter(|it| it.parts.is_empty());
+            own.map(|it| it.allocator).collect()
+        };
+        assert_eq!(tried("MALLOC_CONF"), ["jemalloc"]);
+        assert_eq!(tried("_RJEM_MALLOC_CONF"), ["jemalloc"]);
+        assert_eq!(tried("MIMALLOC_PURGE_DELAI"), ["mimalloc3"]);
+        assert_eq!(tried("GLIBC_TUNABLES"), ["glibc"]);
+        assert_eq!(tried("MALLOC_ARENA_MAX"), ["glibc"]);
+        // TuneReport by the first one.
+        assert_eq!(tried("TCMALLOC_RELEASE_RATE"), ["glibc"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! What a tuning prints: the answer, what was confirmed, what did nothing, what to copy.
+
+use crate::copied::CopiedLine;
+use crate::judged::{Confirmation, GOALS, Goal};
+use crate::search::{Confirmed, Entry, Fate, Together, Tuned};
+use crate::setting::Setting;
+use heapmark_core::analyse::Ratio;
+use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
+use heapmark_core::report::sheet::SheetOf;
+use heapmark_core::report::text::{cut, list};
+use heapmark_core::report::units;
+use serde::Serialize;
+
+/// Characters of what an allocator said that are shown.
+const LONGEST: usize = 150;
+/// Lines of what goes together.
+const MOST_TOGETHER: usize = 2;
+
+/// All that is said, for the renderers and for programs.
+#[derive(Serialize)]
+pub struct TuneReport<'a> {
+    /// The command, as it was typed.
+    pub command: String,
+    /// What was confirmed on, if that is another one.
+    pub held_out: Option<String>,
+    /// What was to become less.
+    pub goal: Goal,
+    /// The default: an allocator without settings.
+    pub default: &'a str,
+    /// What was found.
+    #[serde(flatten)]
+    pub tuned: &'a Tuned,
+    /// Lines to copy of the best one.
+    pub copy: Vec<CopiedLine>,
+    /// For which surroundings that holds.
+    pub valid_for: Vec<String>,
+    /// The run of the confirmation, or the last one of the search.
+    pub run: Option<String>,
+}
+
+/// The tables and their notes.
+pub fn told(told: &TuneReport) -> Vec<Block> {
+    let tuned = told.tuned;
+    let mut blocks = vec![Block::Text(Note::marked(conclusion(told), Mark::Strong))];
+    if !tuned.confirmed.is_empty() {
+        blocks.push(Block::Sheet(confirmed(tuned)));
+    }
+    blocks.push(Block::notes(notes(tuned, told.goal)));
+    if !told.copy.is_empty() {
+        let lines = told
+            .copy
+            .iter()
+            .map(|it| format!("{}: {}", it.place, it.line));
+        blocks.push(Block::notes(lines.collect::<Vec<String>>()));
+    }
+    let mut last = vec![format!("valid for {}", told.valid_for.join(", "))];
+    last.extend(
+        told.run
+            .iter()
+            .map(|run| format!("stored: heapmark show {run}")),
+    );
+    blocks.push(Block::notes(last));
+    blocks
+}
+
+/// The answer in a sentence.
+fn conclusion(told: &TuneReport) -> String {
+    let what = told.goal.word();
+    let over = |ratio: Option<&Ratio>| ratio.map(units::interval).unwrap_or_default();
+    let Some(best) = told.tuned.winners().next() else {
+        return format!(
+            "nothing found: no setting takes certainly less {what} than {} as it is",
+            told.default
+        );
+    };
+    let on = match &told.held_out {
+        Some(line) => format!(" on {line}"),
+        None => String::new(),
+    };
+    format!(
+        "{} ({}) takes {} of the {what} of {} as it is, confirmed{on}",
+        best.setting.name,
+        words(&best.setting),
+        over(best.ratios.get(&told.goal)),
+        told.default
+    )
+}
+
+fn words(setting: &Setting) -> String {
+    match setting.is_none() {
+        true => "as it is".into(),
+        false => setting.words(),
+    }
+}
+
+fn confirmed(tuned: &Tuned) -> Sheet {
+    let heading = "confirmed in new pairs, over the default [95 %]";
+    let mut table = SheetOf::new(heading, &tuned.confirmed);
+    table.add("setting", |row: &Confirmed| row.setting.name.as_str());
+    table.add("", |row| match &row.confirmation {
+        Some(Confirmation::Confirmed) => Cell {
+            mark: Mark::Faster,
+            ..Cell::from("confirmed")
+        },
+        Some(Confirmation::NotConfirmed(why)) => Cell {
+            mark: Mark::Unclear,
+            ..Cell::text(why.as_str())
+        },
+        None => Cell::default(),
+    });
+    table.add("search", |row| {
+        row.search.map(|ratio| Cell::ratio(ratio.ratio))
+    });
+    for (goal, title) in GOALS.into_iter().zip(["time", "peak", "at end"]) {
+        table.add(title, |row| row.ratios.get(&goal).copied());
+    }
+    table.sheet
+}
+
+fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    let decoys = tuned.decoys.iter().filter_map(|it| it.get(&goal));
+    let decoys: Vec<String> = decoys.map(units::interval).collect();
+    if !decoys.is_empty() {
+        notes.push(format!("two copies of the default: {}", decoys.join(", ")).into());
+    }
+    let names = |is_it: &dyn Fn(&&Entry) -> bool| {
+        let own = tuned.entries.iter().filter(is_it);
+        own.map(|entry| entry.setting.name.clone())
+            .collect::<Vec<String>>()
+    };
+    for entry in &tuned.entries {
+        let name = &entry.setting.name;
+        match &entry.fate {
+            Fate::NotArrived(why) => {
+                let words = format!("{name} did not arrive: {}", cut(why, LONGEST));
+                notes.push(Note::marked(words, Mark::Failed));
+            }
+            Fate::Failed(why) => {
+                notes.push(Note::marked(format!("{name}: {why}"), Mark::Failed));
+            }
+            _ => {}
+        }
+    }
+    let none = names(&|it| it.fate == Fate::NoEffect);
+    if !none.is_empty() {
+        notes.push(format!("no effect on any count: {}", list(none)).into());
+    }
+    let left = names(&|it| it.fate == Fate::Left);
+    if !left.is_empty() {
+        notes.push(format!("not better in the search: {}", list(left)).into());
+    }
+    notes.extend(tuned.together.iter().take(MOST_TOGETHER).map(together));
+    notes
+}
+
+/// `both 0.81 [0.80, 0.82]; a alone 0.90 [...], b alone 1.02 [...]`.
+fn together(it: &Together) -> Note {
+    let apart = it.apart.iter();
+    let apart = apart.map(|(name, ratio)| format!("{name} {}", units::interval(ratio)));
+    format!(
+        "together: {} {}; alone: {}",
+        it.both,
+        units::interval(&it.ratio),
+        apart.collect::<Vec<String>>().join(", ")
+    )
+    .into()
+}

@@ -1,0 +1,549 @@
+//! The search: what arrives, what does anything, what survives pairs that grow in number, what goes together, and what new pairs
+//! confirm. What starts processes stands behind [`Race`], so that a script can take its place.
+
+use crate::arrival::{Arrival, CountRanges, Counts, Sight, arrival};
+use crate::judged::{AtMost, Confirmation, Goal, Logs, estimate, judged, ratios};
+use crate::setting::Setting;
+use anyhow::Result;
+use heapmark_core::analyse::Ratio;
+use heapmark_stats::shift;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a search asks of the machine.
+pub trait Race {
+    /// One process under this setting without a clock.
+    fn sight(&mut self, setting: &Setting) -> Result<Sight>;
+    /// Pairs of each of these and the default, of which two copies run beside them.
+    fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round>;
+}
+
+/// Why pairs are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// To choose among settings.
+    Search,
+    /// To judge those that were chosen.
+    Confirm,
+}
+
+/// What a round has measured.
+#[derive(Default)]
+pub struct Round {
+    /// By name: its logs, or why it has none.
+    pub rows: BTreeMap<String, Result<Logs, String>>,
+    /// Those of the copies of the default.
+    pub decoys: Vec<Logs>,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// What is to become less.
+    pub goal: Goal,
+    /// What else must hold.
+    pub at_most: Option<AtMost>,
+    /// How long all of it may take, in seconds.
+    pub budget_s: f64,
+}
+
+/// What became of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "word", content = "why")]
+pub enum Fate {
+    /// It did not reach the allocator.
+    NotArrived(String),
+    /// All that it can change was counted, and is as without it.
+    NoEffect,
+    /// A process did not end as it should.
+    Failed(String),
+    /// Others were better, or the default.
+    Left,
+    /// It was among those that were confirmed or not.
+    Finalist,
+}
+
+/// A setting and what the search knows of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// What it sets.
+    pub setting: Setting,
+    /// Whether that reached the allocator; `None` if it was not looked at by itself.
+    pub arrival: Option<Arrival>,
+    /// What became of it.
+    pub fate: Fate,
+    /// What the search measured: chosen as the best of many, so too good on average.
+    pub search: BTreeMap<Goal, Ratio>,
+    #[serde(skip)]
+    logs: Logs,
+}
+
+impl Entry {
+    fn new(setting: Setting) -> Entry {
+        Entry {
+            setting,
+            arrival: None,
+            fate: Fate::Left,
+            search: BTreeMap::new(),
+            logs: Logs::new(),
+        }
+    }
+
+    fn add(&mut self, logs: Logs) {
+        for (goal, logs) in logs {
+            self.logs.entry(goal).or_default().extend(logs);
+        }
+        self.search = ratios(&self.logs);
+    }
+
+    /// The lowest and the highest that the logs leave likely.
+    fn ends(&self, goal: Goal) -> (f64, f64) {
+        let all = self.logs.get(&goal).map_or(&[][..], Vec::as_slice);
+        match shift(all).and_then(|shift| shift.interval) {
+            Some(interval) => (interval.low, interval.high),
+            None if all.is_empty() => (f64::NEG_INFINITY, f64::INFINITY),
+            None => all
+                .iter()
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
+                    (low.min(*log), high.max(*log))
+                }),
+        }
+    }
+
+    /// Whether it may still be what is wanted.
+    fn may_win(&self, wanted: &Wanted) -> bool {
+        let within = wanted
+            .at_most
+            .is_none_or(|limit| self.ends(limit.goal).0 <= limit.ratio.ln());
+        within && self.ends(wanted.goal).0 < 0.0
+    }
+}
+
+/// What two settings, or the knobs of one, are together and apart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Together {
+    /// The name of both.
+    pub both: String,
+    /// Both over the default.
+    pub ratio: Ratio,
+    /// Each by itself, in the same blocks.
+    pub apart: Vec<(String, Ratio)>,
+}
+
+/// A row of the confirmation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Confirmed {
+    /// What it sets.
+    pub setting: Setting,
+    /// What the search had said.
+    pub search: Option<Ratio>,
+    /// What the new pairs say, by goal.
+    pub ratios: BTreeMap<Goal, Ratio>,
+    /// Whether it helps; `None` of a row that stands for comparison.
+    pub confirmation: Option<Confirmation>,
+}
+
+/// All that is found.
+#[derive(Debug, Default, Serialize)]
+pub struct Tuned {
+    /// All settings, in the order in which they were named.
+    pub entries: Vec<Entry>,
+    /// What goes together.
+    pub together: Vec<Together>,
+    /// The finalists, and what stands beside them.
+    pub confirmed: Vec<Confirmed>,
+    /// Two copies of the default in the confirmation; of the search if nothing came so far.
+    pub decoys: Vec<BTreeMap<Goal, Ratio>>,
+}
+
+impl Tuned {
+    /// Those that help, the best first.
+    pub fn winners(&self) -> impl Iterator<Item = &Confirmed> {
+        let is_it = |it: &&Confirmed| it.confirmation == Some(Confirmation::Confirmed);
+        self.confirmed.iter().filter(is_it)
+    }
+}
+
+/// How many pairs each step takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lengths {
+    /// Of each survivor, in each round of the screening.
+    screening: [u32; 3],
+    /// Of combinations; 0 for none.
+    together: u32,
+    /// Of the confirmation.
+    confirmation: u32,
+}
+
+/// The richest first.
+const LENGTHS: [Lengths; 4] = [
+    lengths([4, 6, 10], 8, 24),
+    lengths([3, 3, 6], 6, 15),
+    lengths([3, 3, 3], 6, 10),
+    lengths([3, 0, 3], 0, 8),
+];
+
+const fn lengths(screening: [u32; 3], together: u32, confirmation: u32) -> Lengths {
+    Lengths {
+        screening,
+        together,
+        confirmation,
+    }
+}
+
+/// Survivors that are screened to the end.
+const LAST: usize = 4;
+/// Settings that are confirmed at most.
+const FINALISTS: usize = 3;
+/// Bundles that are combined.
+const COMBINED: usize = 3;
+/// Copies of the default beside each round.
+const DECOYS: usize = 2;
+/// A pair takes turns until both sides together have used so much CPU time.
+const SHORTEST_PAIR_S: f64 = 1.5;
+/// What a pair takes besides, and a row before its first pair, in processes.
+const BESIDE_S: f64 = 0.3;
+const CHECKS: f64 = 3.0;
+/// Processes of a default before it is known how much it varies.
+const SIGHTS: usize = 4;
+
+impl Lengths {
+    /// Seconds that all of it takes, if a process takes this much CPU time.
+    fn cost_s(&self, settings: usize, bundles: usize, process_s: f64) -> f64 {
+        let pair = (2.0 * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
+        let checks = CHECKS * (process_s + BESIDE_S);
+        let round = |rows: usize, blocks: u32| match blocks {
+            0 => 0.0,
+            blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + checks),
+        };
+        let second = settings.min(settings.div_ceil(2).max(bundles));
+        round(settings, self.screening[0])
+            + round(second, self.screening[1])
+            + round(second.min(LAST), self.screening[2])
+            + round(COMBINED + 1 + 4, self.together)
+            + round(FINALISTS + 1, self.confirmation)
+    }
+
+    /// The richest within a budget; otherwise how long the poorest takes.
+    fn within(budget_s: f64, settings: usize, bundles: usize, process_s: f64) -> Result<Self, f64> {
+        let cost = |it: &Lengths| it.cost_s(settings, bundles, process_s);
+        let found = LENGTHS.iter().find(|it| cost(it) <= budget_s);
+        found
+            .copied()
+            .ok_or_else(|| cost(&LENGTHS[LENGTHS.len() - 1]))
+    }
+}
+
+/// The search for settings: `defaults` are the allocators as they are, that of the program first.
+pub fn tune(
+    defaults: &[Setting],
+    settings: Vec<Setting>,
+    wanted: &Wanted,
+    race: &mut dyn Race,
+    told: &mut dyn FnMut(String),
+) -> Result<Tuned> {
+    let mut tuned = Tuned::default();
+    let process_s = look(defaults, settings, race, &mut tuned)?;
+    tuned.not_arrived().into_iter().for_each(&mut *told);
+    let field: Vec<usize> = (0..tuned.entries.len())
+        .filter(|place| tuned.entries[*place].fate == Fate::Left)
+        .collect();
+    if field.is_empty() {
+        return Ok(tuned);
+    }
+    let bundles = tuned.distinct_bundles(&field);
+    let lengths = Lengths::within(wanted.budget_s, field.len(), bundles, process_s);
+    let lengths = match lengths {
+        Ok(lengths) => lengths,
+        Err(least_s) => refuse!(
+            "--budget: {} settings take {:.0} min here at least: give more, or name fewer allocators with -a",
+            field.len(),
+            (least_s / 60.0).ceil()
+        ),
+    };
+    told(format!(
+        "{} settings are raced, for about {:.0} min",
+        field.len(),
+        (lengths.cost_s(field.len(), bundles, process_s) / 60.0).ceil()
+    ));
+    let mut decoys = vec![Logs::new(); DECOYS];
+    let mut field = screen(&mut tuned, field, &lengths, wanted, race, &mut decoys)?;
+    if lengths.together > 0 {
+        field.extend(combine(&mut tuned, &field, &lengths, wanted, race)?);
+    }
+    let best_decoy = decoys.iter().filter_map(|it| estimate(it, wanted.goal));
+    let best_decoy = best_decoy.fold(0.0, f64::min);
+    let value = |place: &usize| estimate(&tuned.entries[*place].logs, wanted.goal);
+    field.retain(|place| {
+        value(place).is_some_and(|value| value < best_decoy)
+            && tuned.entries[*place].may_win(wanted)
+    });
+    field.sort_by(|a, b| {
+        value(a)
+            .partial_cmp(&value(b))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    field.truncate(FINALISTS);
+    tuned.decoys = decoys.iter().map(ratios).collect();
+    if !field.is_empty() {
+        confirm(&mut tuned, &field, defaults, &lengths, wanted, race)?;
+    }
+    Ok(tuned)
+}
+
+/// One process of each setting: what does not arrive or does nothing leaves. Returns the CPU time of the default, in seconds.
+fn look(
+    defaults: &[Setting],
+    settings: Vec<Setting>,
+    race: &mut dyn Race,
+    tuned: &mut Tuned,
+) -> Result<f64> {
+    let mut of_default: BTreeMap<&str, Vec<Sight>> = BTreeMap::new();
+    for default in defaults {
+        let sights = (0..SIGHTS).map(|_| race.sight(default));
+        let sights = sights.collect::<Result<Vec<Sight>>>()?;
+        if let Some(failure) = sights.iter().find_map(|it| it.failure.as_ref()) {
+            refuse!("the command does not run under {}: {failure}", default.name);
+        }
+        of_default.insert(&default.allocator, sights);
+    }
+    for default in &defaults[1..] {
+        tuned.entries.push(Entry::new(default.clone()));
+    }
+    for setting in settings {
+        let without = &of_default[&*setting.allocator];
+        let counts: Vec<Counts> = without.iter().map(|it| it.counts).collect();
+        let ranges = CountRanges::of(&counts);
+        let sight = race.sight(&setting)?;
+        let arrived = arrival(&setting, &sight, &without[0]);
+        let mut entry = Entry::new(setting);
+        entry.fate = match (&arrived, sight.failure) {
+            (Arrival::NotArrived(why), _) => Fate::NotArrived(why.clone()),
+            (_, Some(failure)) => Fate::Failed(failure),
+            _ => Fate::Left,
+        };
+        entry.arrival = Some(arrived);
+        if let Some(ranges) = ranges.filter(|_| entry.setting.is_counted())
+            && entry.fate == Fate::Left
+            && ranges.have(&sight.counts)
+            // One process may be within them by chance.
+            && ranges.have(&race.sight(&entry.setting)?.counts)
+        {
+            entry.fate = Fate::NoEffect;
+        }
+        tuned.entries.push(entry);
+    }
+    let of_program = &of_default[&*defaults[0].allocator];
+    let cpu = of_program.iter().map(|it| it.counts.cpu_ns).max();
+    Ok(cpu.unwrap_or_default() as f64 / 1e9)
+}
+
+impl Tuned {
+    /// Settings that were given and did not arrive anywhere.
+    fn not_arrived(&self) -> Vec<String> {
+        let of = |entry: &Entry| match &entry.fate {
+            Fate::NotArrived(why) => Some(format!("{} did not arrive: {why}", entry.setting.name)),
+            _ => None,
+        };
+        self.entries.iter().filter_map(of).collect()
+    }
+
+    fn distinct_bundles(&self, field: &[usize]) -> usize {
+        let mut all: Vec<_> = field
+            .iter()
+            .map(|place| {
+                let setting = &self.entries[*place].setting;
+                (&setting.allocator, &setting.bundles)
+            })
+            .collect();
+        all.sort();
+        all.dedup();
+        all.len()
+    }
+
+    fn rows(&self, field: &[usize]) -> Vec<Setting> {
+        let setting = |place: &usize| self.entries[*place].setting.clone();
+        field.iter().map(setting).collect()
+    }
+
+    /// Adds what a round has measured.
+    fn take(&mut self, field: &[usize], round: &mut Round) {
+        for place in field {
+            let entry = &mut self.entries[*place];
+            match round.rows.remove(&entry.setting.name) {
+                Some(Ok(logs)) => entry.add(logs),
+                Some(Err(why)) => entry.fate = Fate::Failed(why),
+                None => entry.fate = Fate::Failed("it has no numbers".into()),
+            }
+        }
+    }
+}
+
+/// Rounds of pairs, in which the better half stays by the lower bound of its interval: what may still win. After the first round the
+/// best of each bundle stays, too.
+fn screen(
+    tuned: &mut Tuned,
+    mut field: Vec<usize>,
+    lengths: &Lengths,
+    wanted: &Wanted,
+    race: &mut dyn Race,
+    decoys: &mut [Logs],
+) -> Result<Vec<usize>> {
+    for (turn, blocks) in lengths.screening.into_iter().enumerate() {
+        if turn > 0 {
+            let half = match turn {
+                1 => field.len().div_ceil(2),
+                _ => LAST,
+            };
+            let mut bundles = Vec::new();
+            let mut place = 0;
+            field.retain(|entry| {
+                let setting = &tuned.entries[*entry].setting;
+                let bundle = (setting.allocator.clone(), setting.bundles.clone());
+                let is_first = !bundles.contains(&bundle);
+                bundles.push(bundle);
+                place += 1;
+                place <= half || turn == 1 && is_first
+            });
+        }
+        if blocks == 0 || field.is_empty() {
+            continue;
+        }
+        let mut round = race.round(Stage::Search, &tuned.rows(&field), blocks)?;
+        tuned.take(&field, &mut round);
+        for (all, new) in decoys.iter_mut().zip(round.decoys) {
+            for (goal, logs) in new {
+                all.entry(goal).or_default().extend(logs);
+            }
+        }
+        field.retain(|place| {
+            let entry = &tuned.entries[*place];
+            entry.fate == Fate::Left && entry.may_win(wanted)
+        });
+        let bound = |place: &usize| tuned.entries[*place].ends(wanted.goal).0;
+        field.sort_by(|a, b| bound(a).total_cmp(&bound(b)));
+    }
+    Ok(field)
+}
+
+/// The best bundles in pairs, and the knobs of the best one apart. Returns the places of pairs that are certainly better than both
+/// of them: otherwise what does nothing would ride along.
+fn combine(
+    tuned: &mut Tuned,
+    field: &[usize],
+    lengths: &Lengths,
+    wanted: &Wanted,
+    race: &mut dyn Race,
+) -> Result<Vec<usize>> {
+    let best = &field[..field.len().min(COMBINED)];
+    let singles = tuned.rows(best);
+    let mut pairs: Vec<(Setting, Vec<Setting>)> = Vec::new();
+    for (place, one) in singles.iter().enumerate() {
+        for other in &singles[place + 1..] {
+            if let Some(both) = one.with(other) {
+                pairs.push((both, vec![one.clone(), other.clone()]));
+            }
+        }
+    }
+    let combined = pairs.len();
+    if let Some(several) = singles.iter().find(|it| it.parts.len() > 1) {
+        pairs.push((several.clone(), several.alone()));
+    }
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows: Vec<Setting> = Vec::new();
+    for (both, apart) in &pairs {
+        for row in [both].into_iter().chain(apart) {
+            if rows.iter().all(|known| known.name != row.name) {
+                rows.push(row.clone());
+            }
+        }
+    }
+    let round = race.round(Stage::Search, &rows, lengths.together)?;
+    let logs = |name: &str| round.rows.get(name)?.as_ref().ok();
+    let ratio = |setting: &Setting| Ratio::from_logs(logs(&setting.name)?.get(&wanted.goal)?);
+    let mut better = Vec::new();
+    for (place, (both, apart)) in pairs.iter().enumerate() {
+        let Some(own) = ratio(both) else { continue };
+        let apart = apart
+            .iter()
+            .filter_map(|it| Some((it.name.clone(), ratio(it)?)));
+        let apart: Vec<(String, Ratio)> = apart.collect();
+        let certainly = |it: &(String, Ratio)| is_less(logs(&both.name), logs(&it.0), wanted.goal);
+        let is_best = place < combined && apart.iter().all(certainly);
+        if let Some(logs) = logs(&both.name).filter(|_| is_best) {
+            let mut entry = Entry::new(both.clone());
+            entry.add(logs.clone());
+            tuned.entries.push(entry);
+            better.push(tuned.entries.len() - 1);
+        }
+        tuned.together.push(Together {
+            both: both.name.clone(),
+            ratio: own,
+            apart,
+        });
+    }
+    Ok(better)
+}
+
+/// Whether the first is certainly less than the second, by blocks that both have.
+fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
+    let logs = |it: Option<&Logs>| it.and_then(|it| it.get(&goal).cloned()).unwrap_or_default();
+    let (one, other) = (logs(one), logs(other));
+    let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
+    let interval = shift(&differences).and_then(|shift| shift.interval);
+    one.len() == other.len() && interval.is_some_and(|it| it.high < 0.0)
+}
+
+/// New pairs of the finalists. An allocator that only settings bring in stands beside them as it is.
+fn confirm(
+    tuned: &mut Tuned,
+    field: &[usize],
+    defaults: &[Setting],
+    lengths: &Lengths,
+    wanted: &Wanted,
+    race: &mut dyn Race,
+) -> Result<()> {
+    let mut rows = tuned.rows(field);
+    let finalists = rows.len();
+    for default in &defaults[1..] {
+        let is_used = rows.iter().any(|row| row.allocator == default.allocator);
+        if is_used && rows.iter().all(|row| row.name != default.name) {
+            rows.push(default.clone());
+        }
+    }
+    let round = race.round(Stage::Confirm, &rows, lengths.confirmation)?;
+    let found = |row: &Setting| match round.rows.get(&row.name) {
+        Some(Ok(logs)) => Ok(logs.clone()),
+        Some(Err(why)) => Err(why.clone()),
+        None => Err("it has no numbers".to_owned()),
+    };
+    let logs: Vec<Result<Logs, String>> = rows.iter().map(found).collect();
+    let known: Vec<Logs> = logs[..finalists]
+        .iter()
+        .map(|it| it.clone().unwrap_or_default())
+        .collect();
+    let words = judged(&known, &round.decoys, wanted.goal, wanted.at_most);
+    for (place, (row, logs)) in rows.into_iter().zip(logs).enumerate() {
+        let entry = field.get(place).map(|place| &mut tuned.entries[*place]);
+        let mut confirmation = words.get(place).cloned();
+        if let Err(why) = &logs {
+            confirmation = confirmation.map(|_| Confirmation::NotConfirmed(why.clone()));
+        }
+        tuned.confirmed.push(Confirmed {
+            setting: row,
+            search: entry.and_then(|entry| {
+                entry.fate = Fate::Finalist;
+                entry.search.get(&wanted.goal).copied()
+            }),
+            ratios: ratios(&logs.unwrap_or_default()),
+            confirmation,
+        });
+    }
+    tuned.decoys = round.decoys.iter().map(ratios).collect();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! The search against a script: settings with known effects, in noise that a seed makes.
+
+use super::*;
+use crate::arrival::Became;
+use crate::setting::tests::planted;
+use heapmark_core::catalog::Moved;
+
+/// What the script knows of a setting.
+#[derive(Clone, Copy)]
+struct Truth {
+    /// Its bundle.
+    bundle: &'static str,
+    /// Time and peak over the default's.
+    time: f64,
+    memory: f64,
+    /// Page faults more than the default has.
+    faults: u64,
+    /// Whether it reaches the allocator.
+    arrives: bool,
+}
+
+const fn truth(bundle: &'static str, time: f64) -> Truth {
+    Truth {
+        bundle,
+        time,
+        memory: 1.0,
+        faults: 0,
+        arrives: true,
+    }
+}
+
+/// A machine that follows a script.
+struct Script {
+    truths: Vec<Truth>,
+    /// Of pairs: noise, in log units.
+    noise: f64,
+    seed: u64,
+    /// Time of two bundles together, if it is not the product of both.
+    pair: Option<(&'static str, &'static str, f64)>,
+    /// Stages of the rounds, and their rows.
+    rounds: Vec<(Stage, Vec<String>)>,
+    sights: usize,
+}
+
+fn script(truths: &[Truth], seed: u64) -> Script {
+    Script {
+        truths: truths.to_vec(),
+        noise: 0.01,
+        seed,
+        pair: None,
+        rounds: Vec::new(),
+        sights: 0,
+    }
+}
+
+impl Script {
+    /// Nearly normal.
+    fn noisy(&mut self) -> f64 {
+        let mut next = || {
+            self.seed = self
+                .seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (self.seed >> 33) as f64 / f64::from(1u32 << 31)
+        };
+        let sum: f64 = (0..12).map(|_| next()).sum();
+        self.noise * (sum - 6.0)
+    }
+
+    fn logs(&mut self, setting: &Setting, blocks: u32) -> Logs {
+        let own: Vec<Truth> = self
+            .truths
+            .iter()
+            .copied()
+            .filter(|it| setting.bundles.iter().any(|bundle| bundle == it.bundle))
+            .collect();
+        let mut time: f64 = own.iter().map(|it| it.time).product();
+        if let Some((one, other, both)) = self.pair
+            && [one, other]
+                .iter()
+                .all(|it| setting.bundles.iter().any(|own| own == it))
+        {
+            time = both;
+        }
+        let memory: f64 = own.iter().map(|it| it.memory).product();
+        let mut pairs = |ratio: f64| (0..blocks).map(|_| ratio.ln() + self.noisy()).collect();
+        Logs::from([(Goal::Time, pairs(time)), (Goal::Memory, pairs(memory))])
+    }
+
+    fn run(&mut self, wanted: &Wanted) -> Result<Tuned> {
+        let settings = self.truths.iter().map(|it| planted(it.bundle, moved(it)));
+        let settings: Vec<Setting> = settings.collect();
+        tune(&[Setting::none("own")], settings, wanted, self, &mut |_| {})
+    }
+}
+
+/// Those with faults to count change nothing else.
+fn moved(truth: &Truth) -> Moved {
+    match truth.bundle.starts_with("counted") {
+        true => Moved::Faults,
+        false => Moved::Time,
+    }
+}
+
+impl Race for Script {
+    fn sight(&mut self, setting: &Setting) -> Result<Sight> {
+        self.sights += 1;
+        let own = self
+            .truths
+            .iter()
+            .find(|it| setting.bundles.iter().any(|own| own == it.bundle));
+        let given = own.map(|it| Became {
+            variable: setting
+                .environment
+                .keys()
+                .next()
+                .cloned()
+                .unwrap_or_default(),
+            setting: String::new(),
+            value: "1".into(),
+            is_lost: !it.arrives,
+            is_read: it.arrives,
+            why: "by the script".into(),
+        });
+        Ok(Sight {
+            counts: Counts {
+                faults: 1000 + self.sights as u64 % 3 + own.map_or(0, |it| it.faults),
+                peak_bytes: 1 << 20,
+                cpu_ns: 100_000_000,
+            },
+            given: given.into_iter().collect(),
+            ..Sight::default()
+        })
+    }
+
+    fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
+        self.rounds
+            .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
+        let mut round = Round::default();
+        for row in rows {
+            let logs = self.logs(row, blocks);
+            round.rows.insert(row.name.clone(), Ok(logs));
+        }
+        let default = Setting::none("own");
+        round.decoys = (0..DECOYS).map(|_| self.logs(&default, blocks)).collect();
+        Ok(round)
+    }
+}
+
+const TIME: Wanted = Wanted {
+    goal: Goal::Time,
+    at_most: None,
+    budget_s: 1800.0,
+};
+
+fn fate<'t>(tuned: &'t Tuned, bundle: &str) -> &'t Fate {
+    let mut all = tuned.entries.iter();
+    let entry = all.find(|it| it.setting.bundles == [bundle]);
+    &entry.expect("it was named").fate
+}
+
+fn winners(tuned: &Tuned) -> Vec<String> {
+    tuned.winners().map(|it| it.setting.name.clone()).collect()
+}
+
+/// The planted space of the committed script.
+fn space() -> Vec<Truth> {
+    let mut lost = truth("lost", 0.5);
+    lost.arrives = false;
+    let mut moves = truth("counted-moves", 1.0);
+    moves.faults = 500;
+    vec![
+        truth("faster", 0.9),
+        truth("slower", 1.1),
+        truth("little", 1.02),
+        truth("inert", 1.0),
+        truth("counted", 1.0),
+        moves,
+        lost,
+    ]
+}
+
+#[test]
+fn each_kind_of_setting_is_told_and_the_good_one_is_confirmed() {
+    let mut script = script(&space(), 7);
+    let tuned = script.run(&TIME).unwrap();
+    assert_eq!(winners(&tuned), ["own+faster"]);
+    assert_eq!(fate(&tuned, "faster"), &Fate::Finalist);
+    assert_eq!(fate(&tuned, "slower"), &Fate::Left);
+    assert_eq!(fate(&tuned, "counted"), &Fate::NoEffect);
+    // Its faults differ: only pairs can tell.
+    assert_ne!(fate(&tuned, "counted-moves"), &Fate::NoEffect);
+    assert!(matches!(fate(&tuned, "lost"), Fate::NotArrived(_)));
+    // What did not arrive or does nothing was never raced.
+    let raced = |name: &str| {
+        script
+            .rounds
+            .iter()
+            .any(|(_, rows)| rows.iter().any(|it| it == name))
+    };
+    assert!(raced("own+inert") && !raced("own+counted") && !raced("own+lost"));
+    // The last round is the confirmation, and the only one.
+    let confirms = |(stage, _): &&(Stage, Vec<String>)| *stage == Stage::Confirm;
+    assert_eq!(script.rounds.iter().filter(confirms).count(), 1);
+    assert_eq!(script.rounds.last().unwrap().0, Stage::Confirm);
+    let best = tuned.winners().next().unwrap();
+    let (low, high) = best.ratios[&Goal::Time].interval.unwrap();
+    assert!(low < 0.9 && 0.9 < high, "{low} {high}");
+    assert!(best.search.is_some());
+}
+
+#[test]
+fn where_no_setting_does_anything_nothing_is_found() {
+    let space = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|bundle| truth(bundle, 1.0));
+    let found = (0..100).filter(|seed| {
+        let tuned = script(&space, 1000 + seed).run(&TIME).unwrap();
+        tuned.winners().count() > 0
+    });
+    assert!(found.count() <= 5);
+}
+
+/// The search's own figure is that of the best of many, and so too good; the confirmation's is not.
+#[test]
+fn what_is_confirmed_has_no_bias_of_choice() {
+    let space = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|bundle| truth(bundle, 0.97));
+    let (mut search, mut confirmed, mut width, mut n) = (0.0, 0.0, 0.0, 0.0);
+    for seed in 0..100 {
+        let mut script = script(&space, 5000 + seed);
+        script.noise = 0.03;
+        // Several together would be better than each.
+        let wanted = Wanted {
+            budget_s: 200.0,
+            ..TIME
+        };
+        let tuned = script.run(&wanted).unwrap();
+        let first = &tuned.confirmed[0];
+        assert_eq!(first.setting.bundles.len(), 1);
+        let ratio = first.ratios[&Goal::Time];
+        search += first.search.unwrap().ratio.ln() - 0.97_f64.ln();
+        confirmed += ratio.ratio.ln() - 0.97_f64.ln();
+        let (low, high) = ratio.interval.unwrap();
+        width += (high / low).ln() / 2.0;
+        n += 1.0;
+    }
+    let [search, confirmed, width] = [search, confirmed, width].map(|sum| sum / n);
+    assert!(confirmed.abs() <= width / 4.0, "{confirmed} {width}");
+    assert!(
+        search < -2.0 * confirmed.abs() && search < -0.005,
+        "{search} {confirmed}"
+    );
+}
+
+#[test]
+fn a_pair_that_is_better_than_both_is_found_and_a_harmful_one_is_not() {
+    let mut script = script(&[truth("one", 0.97), truth("other", 0.98)], 3);
+    script.pair = Some(("one", "other", 0.80));
+    let tuned = script.run(&TIME).unwrap();
+    assert_eq!(winners(&tuned)[0], "own+one+other");
+    assert_eq!(tuned.together.len(), 1);
+    assert!(tuned.together[0].ratio.ratio < 0.85);
+    script.rounds.clear();
+    script.pair = Some(("one", "other", 1.2));
+    let tuned = script.run(&TIME).unwrap();
+    assert!(winners(&tuned).iter().all(|name| name != "own+one+other"));
+}
+
+#[test]
+fn a_limit_on_memory_keeps_what_takes_more_out() {
+    let mut hungry = truth("hungry", 0.8);
+    hungry.memory = 1.5;
+    let mut script = script(&[hungry, truth("modest", 0.9)], 5);
+    assert_eq!(winners(&script.run(&TIME).unwrap())[0], "own+hungry+modest");
+    let wanted = Wanted {
+        at_most: Some(AtMost {
+            goal: Goal::Memory,
+            ratio: 1.05,
+        }),
+        ..TIME
+    };
+    assert_eq!(winners(&script.run(&wanted).unwrap()), ["own+modest"]);
+}
+
+#[test]
+fn a_short_budget_is_kept_or_refused() {
+    let (settings, process_s) = (20, 1.0);
+    let cost = |it: &Lengths| it.cost_s(settings, 8, process_s);
+    let all: Vec<f64> = LENGTHS.iter().map(cost).collect();
+    assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    let within = |budget_s| Lengths::within(budget_s, settings, 8, process_s);
+    assert_eq!(within(all[0]).unwrap(), LENGTHS[0]);
+    assert_eq!(within(all[2]).unwrap(), LENGTHS[2]);
+    assert_eq!(within(all[3] - 1.0), Err(all[3]));
+    let wanted = Wanted {
+        budget_s: 1.0,
+        ..TIME
+    };
+    let mut script = script(&space(), 1);
+    let error = script.run(&wanted).unwrap_err().to_string();
+    assert!(
+        error.starts_with("--budget: 5 settings take 3 min"),
+        "{error}"
+    );
+    assert!(script.rounds.is_empty());
+}

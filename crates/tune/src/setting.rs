@@ -1,0 +1,295 @@
+//! What enters the race: bundles of knobs with their values, from the allocators' entries.
+
+use heapmark_core::catalog::{Allocator, Knob, Moved, knob, settings};
+use heapmark_core::cmd::try_command::SettingRow;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Settings of one allocator that are set together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Setting {
+    /// Its name in tables: `glibc+thresholds-1`; that of the allocator if nothing is set.
+    pub name: String,
+    /// The allocator's.
+    pub allocator: String,
+    /// What is set together; several if settings are combined.
+    pub bundles: Vec<String>,
+    /// What it sets.
+    pub environment: BTreeMap<String, String>,
+    /// The knobs and their values; none of a setting that was given as a variable.
+    pub parts: Vec<(Knob, String)>,
+}
+
+impl Setting {
+    /// The allocator as it is.
+    pub fn none(allocator: &str) -> Setting {
+        Setting {
+            name: allocator.into(),
+            allocator: allocator.into(),
+            ..Setting::default()
+        }
+    }
+
+    /// A variable that the user names, in an allocator.
+    pub fn given(allocator: &str, number: usize, variable: &str, value: &str) -> Setting {
+        Setting {
+            name: format!("{allocator}+also-{number}"),
+            allocator: allocator.into(),
+            bundles: vec![format!("also-{number}")],
+            environment: BTreeMap::from([(variable.into(), value.into())]),
+            parts: Vec::new(),
+        }
+    }
+
+    fn of_parts(
+        name: String,
+        allocator: &str,
+        bundles: Vec<String>,
+        parts: Vec<(Knob, String)>,
+    ) -> Setting {
+        let pairs = parts.iter().map(|(knob, value)| (knob, value.as_str()));
+        Setting {
+            name,
+            allocator: allocator.into(),
+            bundles,
+            environment: knob::variables(pairs),
+            parts,
+        }
+    }
+
+    /// Both together; `None` if they are of two allocators, or set the same.
+    pub fn with(&self, other: &Setting) -> Option<Setting> {
+        let is_shared = self.bundles.iter().any(|own| other.bundles.contains(own));
+        if self.allocator != other.allocator || is_shared || self.is_none() || other.is_none() {
+            return None;
+        }
+        let name = format!("{}+{}", self.name, other.bundles.join("+"));
+        let bundles = [&self.bundles[..], &other.bundles].concat();
+        let parts = [&self.parts[..], &other.parts].concat();
+        let mut both = Setting::of_parts(name, &self.allocator, bundles, parts);
+        for given in [self, other].into_iter().filter(|it| it.parts.is_empty()) {
+            for (variable, value) in &given.environment {
+                let known = both.environment.remove(variable);
+                let value = match known {
+                    Some(known) if settings::joined(variable, &known, value) == *value => {
+                        return None;
+                    }
+                    Some(known) => settings::joined(variable, &known, value),
+                    None => value.clone(),
+                };
+                both.environment.insert(variable.clone(), value);
+            }
+        }
+        Some(both)
+    }
+
+    /// Each of its knobs alone, if it has several.
+    pub fn alone(&self) -> Vec<Setting> {
+        let one = |(knob, value): &(Knob, String)| {
+            let name = format!("{}:{}", self.name, short(&knob.name));
+            let parts = vec![(knob.clone(), value.clone())];
+            Setting::of_parts(name, &self.allocator, self.bundles.clone(), parts)
+        };
+        match self.parts.len() {
+            0 | 1 => Vec::new(),
+            _ => self.parts.iter().map(one).collect(),
+        }
+    }
+
+    /// Whether it sets nothing.
+    pub fn is_none(&self) -> bool {
+        self.environment.is_empty()
+    }
+
+    /// Whether all that it can change is counted.
+    pub fn is_counted(&self) -> bool {
+        let mut moves = self.parts.iter().flat_map(|(knob, _)| &knob.moves);
+        !self.parts.is_empty() && moves.all(|moved| *moved != Moved::Time)
+    }
+
+    /// `mmap_threshold=33554432 trim_threshold=67108864`.
+    pub fn words(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for (knob, value) in &self.parts {
+            words.push(format!("{}={value}", short(&knob.name)));
+        }
+        if self.parts.is_empty() {
+            words.extend(
+                self.environment
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}")),
+            );
+        }
+        words.join(" ")
+    }
+
+    /// The row of a run.
+    pub fn row(&self) -> SettingRow {
+        SettingRow {
+            name: self.name.clone(),
+            allocator: self.allocator.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+}
+
+/// `top_pad` of `glibc.malloc.top_pad`.
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// The knobs of an allocator: its own, or those of the first entry of its family that has some.
+pub fn knobs<'k>(allocator: &'k Allocator, known: &'k [Allocator]) -> &'k [Knob] {
+    if !allocator.knobs.is_empty() {
+        return &allocator.knobs;
+    }
+    let of_family = |it: &&Allocator| it.family == allocator.family && !it.knobs.is_empty();
+    known.iter().find(of_family).map_or(&[], |it| &it.knobs)
+}
+
+/// All that is worth a try: of each bundle a setting for each place in the lists of its values.
+pub fn settings(allocator: &str, knobs: &[Knob]) -> Vec<Setting> {
+    let mut bundles: Vec<&str> = Vec::new();
+    for knob in knobs {
+        if !bundles.contains(&&*knob.bundle) {
+            bundles.push(&knob.bundle);
+        }
+    }
+    let of_bundle = |bundle: &str| {
+        let own: Vec<&Knob> = knobs.iter().filter(|it| it.bundle == bundle).collect();
+        let tries = own[0].values.len();
+        let setting = |place: usize| {
+            let number = match tries {
+                1 => String::new(),
+                _ => format!("-{}", place + 1),
+            };
+            let parts = own
+                .iter()
+                .map(|knob| ((*knob).clone(), knob.values[place].clone()));
+            Setting::of_parts(
+                format!("{allocator}+{bundle}{number}"),
+                allocator,
+                vec![bundle.to_owned()],
+                parts.collect(),
+            )
+        };
+        (0..tries).map(setting).collect::<Vec<Setting>>()
+    };
+    bundles.into_iter().flat_map(of_bundle).collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use heapmark_core::cmd::catalog;
+    use heapmark_which::settings::{Judged, gperftools, jemalloc, mimalloc, version};
+
+    /// A setting of one knob that is in a bundle of its own.
+    pub fn planted(bundle: &str, moves: Moved) -> Setting {
+        let knob = Knob {
+            name: format!("KNOB_{}", bundle.to_uppercase()),
+            bundle: bundle.into(),
+            values: vec!["1".into()],
+            moves: vec![moves],
+            ..Knob::default()
+        };
+        settings("own", &[knob]).remove(0)
+    }
+
+    #[test]
+    fn a_bundle_is_set_together_and_its_knobs_also_alone() {
+        let knobs = &catalog().unwrap().allocator("glibc").unwrap().knobs;
+        let all = settings("glibc", knobs);
+        let thresholds = &all[0];
+        assert_eq!(thresholds.name, "glibc+thresholds-1");
+        assert_eq!(
+            thresholds.environment["GLIBC_TUNABLES"],
+            "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864"
+        );
+        assert!(thresholds.is_counted());
+        let alone: Vec<String> = thresholds.alone().iter().map(Setting::words).collect();
+        assert_eq!(
+            alone,
+            ["mmap_threshold=33554432", "trim_threshold=67108864"]
+        );
+        // Two of one bundle exclude each other; two bundles are joined.
+        assert!(thresholds.with(&all[1]).is_none());
+        let arenas = all.iter().find(|it| it.name == "glibc+arenas-2").unwrap();
+        let both = thresholds.with(arenas).unwrap();
+        assert_eq!(both.name, "glibc+thresholds-1+arenas");
+        assert!(both.environment["GLIBC_TUNABLES"].ends_with(":glibc.malloc.arena_max=2"));
+        assert!(!both.is_counted());
+        let given = Setting::given("glibc", 1, "GLIBC_TUNABLES", "glibc.malloc.perturb=1");
+        let joined = arenas.with(&given).unwrap();
+        assert_eq!(
+            joined.environment["GLIBC_TUNABLES"],
+            "glibc.malloc.arena_max=2:glibc.malloc.perturb=1"
+        );
+    }
+
+    /// What the family's own parser makes of a setting, a part each; nothing if it has no parser here.
+    fn judged(family: &str, knob: &Knob, value: &str) -> Vec<Judged> {
+        let all = match family {
+            "glibc" | "tcmalloc" => {
+                let text = format!("{}={value}", knob.name);
+                heapmark_which::settings::glibc::tunables(&text, Some(version("2.39")))
+            }
+            "jemalloc" => {
+                let built = jemalloc::Built {
+                    version: Some(version("5.3.1")),
+                    has_prof: false,
+                };
+                jemalloc::parse(&format!("{}:{value}", knob.name), built)
+            }
+            "mimalloc" => {
+                let option = mimalloc::option(&knob.name).unwrap();
+                vec![mimalloc::variable(&knob.name, value, &[option])]
+            }
+            "gperftools" => vec![gperftools::variable(&knob.name, value, |_| true)],
+            _ => panic!("{family} has knobs, and no parser"),
+        };
+        all.into_iter().map(|it| it.judged).collect()
+    }
+
+    #[test]
+    fn the_familys_own_parser_takes_each_value_of_each_knob() {
+        let with_knobs: Vec<_> = catalog()
+            .unwrap()
+            .allocators
+            .iter()
+            .filter(|it| !it.knobs.is_empty())
+            .collect();
+        let names: Vec<&str> = with_knobs.iter().map(|it| &*it.name).collect();
+        for name in [
+            "glibc",
+            "jemalloc",
+            "mimalloc2",
+            "mimalloc3",
+            "gperftools",
+            "tcmalloc",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        for allocator in with_knobs {
+            for knob in &allocator.knobs {
+                for value in &knob.values {
+                    let all = judged(&allocator.family, knob, value);
+                    // That of TCMalloc is glibc's, and none of its malloc.
+                    let is_of_malloc = knob.name != "glibc.pthread.rseq";
+                    assert_eq!(all.len(), usize::from(is_of_malloc), "{}", knob.name);
+                    let is_taken = |it: &Judged| matches!(it, Judged::Accepted(_));
+                    assert!(all.iter().all(is_taken), "{}={value}: {all:?}", knob.name);
+                }
+            }
+        }
+        // The check can fail.
+        let typo = Knob {
+            name: "glibc.malloc.arenas".into(),
+            ..Knob::default()
+        };
+        assert!(matches!(
+            judged("glibc", &typo, "1")[..],
+            [Judged::Ignored(_)]
+        ));
+    }
+}

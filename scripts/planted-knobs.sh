@@ -1,0 +1,73 @@
+#!/bin/sh
+# Does `heapmark tune` find what was planted, and nothing where nothing was? RUNS tunings of an allocator with knobs of +10 %, -10 %,
+# +2 %, one that does nothing, a pair that helps only together and one that harms alone; then RUNS of one whose knobs do nothing. Fails
+# if more than one of ten says otherwise, or if the confirmed ratios are biased by more than a quarter of their half-width.
+# Usage: scripts/planted-knobs.sh [RUNS [BUDGET]]; HEAPMARK names the binary. A tuning takes some four minutes.
+set -eu
+runs=${1:-10} budget=${2:-6min}
+heapmark=$(realpath "${HEAPMARK:-target/release/heapmark}")
+fakes=$(realpath crates/heapmark/tests/fakes)
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+cc -O1 -shared -fPIC -fno-builtin "$fakes/knobs.c" "$fakes/own.c" -o libknobs.so
+cat >load.c <<'C'
+#include <stdlib.h>
+int main(void) {
+    for (int i = 0; i < 20000; i++) { void *volatile p = malloc(16 + i % 100); free(p); }
+    return 0;
+}
+C
+cc -O1 -fno-builtin load.c -o load
+export XDG_CONFIG_HOME="$place/config"
+mkdir -p config/heapmark/allocators
+# An entry NAME, then a knob and its bundle for each further pair of words.
+entry() {
+    name=$1
+    shift
+    printf 'name = "%s"\nfamily = "%s"\nabout = "planted"\ntier = "user"\nreads = ["KNOBS_*"]\n' "$name" "$name"
+    printf 'source = { kind = "path", files = ["%s/libknobs.so"] }\n' "$place"
+    while [ $# -gt 0 ]; do
+        printf '\n[[knobs]]\nname = "KNOBS_%s"\ndefault = "0"\nvalues = ["1"]\nbundle = "%s"\n' "$1" "$2"
+        printf 'kind = "count"\nmoves = ["time"]\nread-back = false\n'
+        shift 2
+    done
+}
+entry knobs FASTER faster SLOWER slower LITTLE little INERT inert NEEDS pair NEEDED pair HARMFUL harmful \
+    >config/heapmark/allocators/knobs.toml
+entry idle INERT a NONE b NOTHING c NOUGHT d NIL e ZERO f >config/heapmark/allocators/idle.toml
+for allocator in knobs idle; do
+    for run in $(seq "$runs"); do
+        "$heapmark" --quiet tune -a $allocator --budget "$budget" --format json -o "$allocator-$run" -- ./load >"$allocator-$run.json" || true
+    done
+done
+python3 - "$runs" <<'PYTHON'
+import json, math, sys
+
+runs = int(sys.argv[1])
+truth = {"faster": 0.90, "pair": 0.92}
+right, biases, widths = {"knobs": 0, "idle": 0}, [], []
+for allocator in right:
+    for run in range(1, runs + 1):
+        try:
+            told = json.load(open(f"{allocator}-{run}.json"))
+        except ValueError:
+            print(allocator, run, "no answer")
+            continue
+        helps = {}
+        for it in told["confirmed"]:
+            if (it["confirmation"] or {}).get("word") == "confirmed":
+                helps["+".join(it["setting"]["bundles"])] = it["ratios"]["time"]
+        bundles = set("+".join(helps).split("+")) - {""}
+        is_right = bundles == set(truth) if allocator == "knobs" else not helps
+        right[allocator] += is_right
+        print(allocator, run, "right" if is_right else "WRONG", {name: round(it["ratio"], 4) for name, it in helps.items()})
+        for name in set(helps) & set(truth):
+            low, high = helps[name]["interval"]
+            biases.append(math.log(helps[name]["ratio"] / truth[name]))
+            widths.append(math.log(high / low) / 2)
+bias, width = (sum(all) / max(len(all), 1) for all in (biases, widths))
+print(f"{right['knobs']} of {runs} found what helps and nothing else; {right['idle']} of {runs} found nothing where nothing was")
+print(f"bias of the confirmed ratios {bias:+.4f}, half-width {width:.4f}")
+sys.exit(min(right.values()) * 10 < runs * 9 or abs(bias) > width / 4)
+PYTHON
