@@ -12,6 +12,7 @@
 mod report;
 
 mod aged;
+pub mod answered;
 pub mod api;
 pub mod bench;
 mod check;
@@ -84,6 +85,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     if word == c"pairs" {
         // SAFETY: passed on unchanged.
         return unsafe { pairs::main(argv) };
+    }
+    if word == answered::WORD {
+        return answered::ask();
     }
     if word == kernels::start::WORD {
         return kernels::start::process((2..argc).map(argument));
