@@ -25,7 +25,7 @@ TOKEN = re.compile(
 DEFINED = re.compile(r"\b(struct|enum|union|trait|type|fn|const|static|mod|macro_rules!)\s+(?:mut\s+)?(\w+)")
 TYPES = ("struct", "enum", "union", "trait", "type")
 # The crates of the host: the core, features above it, and the command line above all.
-HOST = ("core", "check", "capture", "pool", "claims", "heapmark")
+HOST = ("catalog", "core", "check", "capture", "pool", "history", "which", "claims", "heapmark")
 
 
 def tokens(text):

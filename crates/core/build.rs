@@ -1,6 +1,5 @@
-//! Builds the files that heapmark carries (`build/carried.rs`). Makes cargo notice new files in the
-//! folders that the binary embeds: `include_dir!` alone notices only changes to known files. Also
-//! computes the fingerprints of sources whose results are kept in the cache.
+//! Builds the files that heapmark carries (`build/carried.rs`), and computes the fingerprints of sources
+//! whose results are kept in the cache.
 
 use std::borrow::BorrowMut;
 use std::ffi::OsStr;
@@ -21,22 +20,6 @@ use fingerprint::{COMPILED_TRACES, LIBRARIES, START, fingerprint, hash};
 const ALIGNED: &str = "llvm-args=-align-all-nofallthru-blocks=5";
 
 fn main() {
-    for folder in [
-        "allocators",
-        "programs",
-        "real-programs",
-        "workloads",
-        "suites",
-        "claims",
-        "traces",
-        "checks",
-    ] {
-        let path = format!("../../{folder}");
-        // Cargo treats a path that does not exist as one that always changes.
-        if Path::new(&path).exists() {
-            println!("cargo::rerun-if-changed={path}");
-        }
-    }
     for (name, paths) in [
         ("LIBRARY", &LIBRARIES[..]),
         ("COMPILED_TRACE", &COMPILED_TRACES[..]),

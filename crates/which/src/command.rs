@@ -3,7 +3,8 @@
 use crate::held::HeldMemory;
 use crate::look::ProcessView;
 use crate::process::{Ended, Process};
-use crate::{report, started};
+use crate::report;
+use crate::started::{self, Started};
 use anyhow::Result;
 use heapmark_core::catalog::time::{SECONDS, between};
 use heapmark_core::catalog::{Catalog, did_you_mean};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Look at a running process: which allocator serves it, which settings reached it, what it holds
 #[derive(clap::Args)]
 #[command(
-    after_help = "Reads /proc only: nothing is stopped, attached to or written to. Your own processes, or as root all. What is \
+    after_help = "Reads /proc only: nothing is stopped, attached to or written to. Your own processes, or all as root (in a container, with CAP_SYS_PTRACE). What is \
                   not read in the process itself is said to be not known."
 )]
 pub struct WhichArgs {
@@ -61,6 +62,8 @@ struct Answer<'a> {
     /// Whether the allocator that was expected serves all of them; null if none was.
     as_expected: Option<bool>,
     processes: &'a [ProcessView],
+    /// Those of a command that may not be looked at, a line each.
+    closed: &'a [String],
 }
 
 /// Runs the command.
@@ -78,7 +81,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
         return watch(pid, every, args.format);
     }
     let known = &catalog.allocators;
-    let looks = match (&args.pids[..], &args.command[..]) {
+    let Started { looks, closed } = match (&args.pids[..], &args.command[..]) {
         ([], []) => {
             refuse!("name a process, or a command: heapmark which PID, heapmark which -- COMMAND")
         }
@@ -87,7 +90,10 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
         }
         (pids, _) => {
             let looks = pids.iter().map(|pid| ProcessView::at(*pid, known));
-            looks.collect::<Result<Vec<ProcessView>>>()?
+            let closed = Vec::new();
+            looks
+                .collect::<Result<Vec<ProcessView>>>()
+                .map(|looks| Started { looks, closed })?
         }
     };
     let unexpected: Vec<&ProcessView> = expected
@@ -96,16 +102,24 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
         .collect();
     match args.format {
         AnswerFormat::Json => print_json(&Answer {
-            as_expected: expected.as_ref().map(|_| unexpected.is_empty()),
+            as_expected: expected
+                .as_ref()
+                .map(|_| unexpected.is_empty() && closed.is_empty()),
             processes: &looks,
+            closed: &closed,
         })?,
         AnswerFormat::Text => print(render::terminal(&report::looks(&looks), screen()) + "\n")?,
+    }
+    for line in &closed {
+        say!("heapmark: {line}");
     }
     for look in &unexpected {
         let expected = args.expect.as_deref().unwrap_or_default();
         say!("expected {expected}: {}", report::headline(look));
     }
-    Ok(Exit::Condition.when(!unexpected.is_empty()))
+    // What serves a process that nobody looked at is not known.
+    let is_unknown = expected.is_some() && !closed.is_empty();
+    Ok(Exit::Condition.when(is_unknown || !unexpected.is_empty()))
 }
 
 /// The names by which an expected allocator may be found.

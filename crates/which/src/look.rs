@@ -95,7 +95,7 @@ impl ProcessView {
             memory,
             notes: found.notes,
         };
-        process.is_still_there()?;
+        process.is_the_same_program()?;
         Ok(look)
     }
 

@@ -1,6 +1,6 @@
 //! One running process: what `/proc` says of it. Whatever it is that keeps it from being looked at is one line.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use heapmark_core::cmd::Usage;
 use heapmark_core::execute::tree::{field, program};
 use heapmark_core::observe::preflight::listed_cpus;
@@ -31,6 +31,8 @@ pub struct Process {
     pub is_secure: bool,
     /// When it was started, in the kernel's ticks: a number may come back.
     started: String,
+    /// Where the kernel has put what: another program, and the same once more, has other addresses.
+    vector: Vec<u8>,
 }
 
 /// The process has ended while it was looked at.
@@ -55,6 +57,11 @@ const AT_SECURE: u64 = 23;
 impl Process {
     /// Opens one by its number.
     pub fn of(pid: i32) -> Result<Process> {
+        Process::unless_closed(pid)?.map_err(|closed| Usage(closed).into())
+    }
+
+    /// The same, or the line that says why one that is there may not be looked at.
+    pub fn unless_closed(pid: i32) -> Result<Result<Process, String>> {
         let gone = || Usage(format!("there is no process {pid}"));
         let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
             Err(error) if is_gone(&error) => return Err(gone().into()),
@@ -87,31 +94,32 @@ impl Process {
             cpus_allowed: listed(&word("Cpus_allowed_list:")),
             environment: Vec::new(),
             is_secure: false,
+            vector: Vec::new(),
             started: behind_name(&stat, STARTED).to_owned(),
-            name,
+            name: name.clone(),
         };
         let owner = word("Uid:");
         let owner = owner.split_whitespace().next().unwrap_or("?");
-        // The first file that only those may read who may look at the process.
-        let environment = match process.read("environ") {
-            Err(error) if is_refused(&error) => {
+        // The one that fewest may read: the others are open to CAP_PERFMON, too.
+        process.program = match program(pid) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let own = rustix::process::getuid().as_raw().to_string();
                 let why = match owner == own {
                     true => "may not be looked at: its program has privileges, or it forbids to be traced".into(),
-                    false => format!("belongs to user {owner}: only that user and root may look at it"),
+                    false => format!("belongs to user {owner}: only that user and root (with CAP_SYS_PTRACE) may look at it"),
                 };
-                return Err(Usage(format!("{pid} ({}) {why}", process.name)).into());
+                return Ok(Err(format!("{pid} ({name}) {why}")));
             }
-            read => read?,
+            read => read.map_err(|error| process.error(error))?,
         };
-        process.environment = variables(&environment);
+        process.environment = variables(&process.read("environ")?);
         let command = process.read("cmdline")?;
         let words = command.split(|byte| *byte == 0);
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
         process.command = words.filter(|word| !word.is_empty()).collect();
-        process.program = program(pid).map_err(|error| process.error(error))?;
-        process.is_secure = is_secure(&process.read("auxv")?);
-        Ok(process)
+        process.vector = process.read("auxv")?;
+        process.is_secure = is_secure(&process.vector);
+        Ok(Ok(process))
     }
 
     /// One of its files.
@@ -148,6 +156,19 @@ impl Process {
             return Err(self.ended());
         }
         Ok(())
+    }
+
+    /// Fails if it has ended, or executed a program, since it was opened: what was read is of two programs then.
+    pub fn is_the_same_program(&self) -> Result<()> {
+        self.is_still_there()?;
+        match self.read("auxv")? {
+            now if now == self.vector => Ok(()),
+            now if now.is_empty() => Err(self.ended()),
+            _ => bail!(
+                "{} executed another program while heapmark looked at it: look again",
+                self.title()
+            ),
+        }
     }
 
     fn ended(&self) -> anyhow::Error {

@@ -31,12 +31,16 @@ struct StartedProcess {
     look: Option<ProcessView>,
 }
 
+/// What the command started.
+pub struct Started {
+    /// What was seen, in the order of their start.
+    pub looks: Vec<ProcessView>,
+    /// Those that nobody here may look at, a line each.
+    pub closed: Vec<String>,
+}
+
 /// Starts a command and looks at its processes until this time is over or all have ended. Then ends them.
-pub fn looks(
-    command: &[OsString],
-    after: Duration,
-    known: &[Allocator],
-) -> Result<Vec<ProcessView>> {
+pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Result<Started> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let words = as_a_shell_starts(command.to_vec(), &folder).map_err(usage)?;
     let stderr = io::stderr().as_fd().try_clone_to_owned();
@@ -50,14 +54,22 @@ pub fn looks(
         .spawn()
         .with_context(|| format!("cannot start {}", words[0].display()))?;
     let mut seen: BTreeMap<(i32, PathBuf), StartedProcess> = BTreeMap::new();
+    let mut closed: BTreeMap<i32, String> = BTreeMap::new();
     let own = std::process::id() as i32;
     let began = Instant::now();
     let end = loop {
         let is_over = began.elapsed() >= after;
         for pid in descendants(own) {
-            let Ok(process) = Process::of(pid) else {
-                continue;
+            let process = match Process::unless_closed(pid) {
+                Ok(Ok(process)) => process,
+                Ok(Err(line)) => {
+                    closed.insert(pid, line);
+                    continue;
+                }
+                // It has ended.
+                Err(_) => continue,
             };
+            closed.remove(&pid);
             let known_so_far = seen.entry((pid, process.program.clone()));
             let it = known_so_far.or_insert_with(|| StartedProcess {
                 since: Instant::now(),
@@ -85,12 +97,13 @@ pub fn looks(
     let mut seen: Vec<StartedProcess> = seen.into_values().collect();
     seen.sort_by_key(|it| it.since);
     let looks: Vec<ProcessView> = seen.into_iter().filter_map(|it| it.look).collect();
-    if looks.is_empty() {
+    let closed: Vec<String> = closed.into_values().collect();
+    if looks.is_empty() && closed.is_empty() {
         let how = end.map_or("it was ended".into(), |end| end.to_string());
         bail!(
             "{} ended before heapmark could look at it ({how}): which needs a process that lives some tens of milliseconds",
             words[0].display()
         );
     }
-    Ok(looks)
+    Ok(Started { looks, closed })
 }

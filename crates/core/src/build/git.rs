@@ -154,51 +154,42 @@ fn folder_for<'a>(entry: &'a Allocator, files: &[TreeEntry]) -> Option<&'a str> 
         .then_some(folder)
 }
 
-impl Commit {
-    /// The hash as people write it.
-    pub fn short(&self) -> &str {
-        &self.hash[..self.hash.len().min(10)]
-    }
-
-    /// Its version in the form that recipes expect of a crate: the text after `+` is that of `git
-    /// describe --long`.
-    pub fn version(&self) -> String {
-        let described = Repository::open(&self.repository)
-            .and_then(|repository| repository.description(&self.hash))
-            .unwrap_or_else(|| format!("0.0.0-0-g{}", self.hash));
-        format!("git+{described}")
-    }
-
-    /// Writes its files into a folder.
-    pub fn unpack(&self, into: &Path) -> Result<()> {
-        fs::create_dir_all(into).with_path("creating", into)?;
-        Repository::open(&self.repository)
-            .with_context(|| format!("{} is no git repository", self.repository.display()))?
-            .write(&self.hash, into)
-    }
+/// The version of a commit in the form that recipes expect of a crate: the text after `+` is that of
+/// `git describe --long`.
+pub fn version(commit: &Commit) -> String {
+    let described = Repository::open(&commit.repository)
+        .and_then(|repository| repository.description(&commit.hash))
+        .unwrap_or_else(|| format!("0.0.0-0-g{}", commit.hash));
+    format!("git+{described}")
 }
 
-impl OwnBuild {
-    /// Runs the command, and returns the library that it made.
-    pub fn run(&self, folder: &Path, steps: &Steps) -> Result<PathBuf> {
-        let mut command = Command::new("sh");
-        command.args(["-c", &self.command]).current_dir(folder);
-        steps.run(&format!("`{}`", self.command), &mut command)?;
-        let library = folder.join(&self.library);
-        let found = library.canonicalize().map_err(|_| {
-            anyhow!(
-                "`{}` has made no {}, the `library` of {OWN_BUILD}",
-                self.command,
-                self.library
-            )
-        })?;
-        let within = folder.canonicalize().with_path("finding", folder)?;
-        if !found.starts_with(within) {
-            bail!(
-                "{}, the `library` of {OWN_BUILD}, is not in the repository's folder",
-                self.library
-            );
-        }
-        Ok(found)
+/// Writes the files of a commit into a folder.
+pub fn unpack(commit: &Commit, into: &Path) -> Result<()> {
+    fs::create_dir_all(into).with_path("creating", into)?;
+    Repository::open(&commit.repository)
+        .with_context(|| format!("{} is no git repository", commit.repository.display()))?
+        .write(&commit.hash, into)
+}
+
+/// Runs a repository's own command, and returns the library that it made.
+pub fn run(own: &OwnBuild, folder: &Path, steps: &Steps) -> Result<PathBuf> {
+    let mut command = Command::new("sh");
+    command.args(["-c", &own.command]).current_dir(folder);
+    steps.run(&format!("`{}`", own.command), &mut command)?;
+    let library = folder.join(&own.library);
+    let found = library.canonicalize().map_err(|_| {
+        anyhow!(
+            "`{}` has made no {}, the `library` of {OWN_BUILD}",
+            own.command,
+            own.library
+        )
+    })?;
+    let within = folder.canonicalize().with_path("finding", folder)?;
+    if !found.starts_with(within) {
+        bail!(
+            "{}, the `library` of {OWN_BUILD}, is not in the repository's folder",
+            own.library
+        );
     }
+    Ok(found)
 }

@@ -9,7 +9,7 @@ use super::link::{self, language};
 use super::recipe::{BUILT, BuiltFrom, hashed, of_crate, recipe_hash};
 use super::step::{Slots, Steps};
 use super::toolchain::{self, Toolchain};
-use super::{Library, cargo_sources, entry_faults};
+use super::{Library, cargo_sources, entry_faults, git};
 use crate::catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Recipe, Source};
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
@@ -139,13 +139,13 @@ impl<'a> Work<'a> {
                 self.by_recipe(&bench(recipe, &sources), &pin.version, bar)?
             }
             Sources::Commit(commit, recipe, folder) => {
-                commit.unpack(&into.join(folder))?;
-                self.by_recipe(&bench(recipe, &into), &commit.version(), bar)?
+                git::unpack(commit, &into.join(folder))?;
+                self.by_recipe(&bench(recipe, &into), &git::version(commit), bar)?
             }
             Sources::Own(commit, own) => {
-                commit.unpack(&into)?;
+                git::unpack(commit, &into)?;
                 bar.set_message("running its command");
-                own.run(&into, &steps)?
+                git::run(own, &into, &steps)?
             }
         };
         let inspection = inspect(&built)?;

@@ -1,9 +1,9 @@
 //! Checks of an entry that need no other file.
 
 use super::embedded::{extra, ours};
-use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
-use crate::catalog::faults::{Fault, suggestion};
-use crate::catalog::malloc_api;
+use crate::allocator::{Allocator, Purge, Source, Tier};
+use crate::faults::{Fault, suggestion};
+use crate::malloc_api;
 use std::path::Path;
 
 /// Whether `name` is valid on the command line, in a file name and in a cell's name.

@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn every_trace_of_the_pack_is_of_a_real_program() {
-        let programs = crate::catalog::real_program::load().unwrap();
+        let programs = crate::real_program::load().unwrap();
         for name in names() {
             let program = programs.iter().find(|program| program.name == name);
             assert!(program.is_some_and(|it| it.pack_size.is_some()), "{name}");

@@ -1,7 +1,7 @@
 //! The checks of a workload, each fault with its key and its remedy.
 
 use super::{Better, Iterations, Preset, Rounds, Workload};
-use crate::catalog::faults::{Fault, suggestion};
+use crate::faults::{Fault, suggestion};
 use heapmark_guest::kernels;
 
 /// Takes a fault: its key, the fault, its remedy.
@@ -19,7 +19,7 @@ impl Workload {
         };
         self.check_rows(&mut add);
         self.check_kernel(&mut add);
-        if let Some(Err(why)) = self.series.as_deref().map(crate::catalog::time::interval) {
+        if let Some(Err(why)) = self.series.as_deref().map(crate::time::interval) {
             add("series", &why, "mend the value");
         }
         self.check_figures(&mut add);
@@ -46,7 +46,7 @@ impl Workload {
                     &format!("`{name}` cannot name a row"),
                     "use letters, digits, spaces and `-_.+:()#`, each name once",
                 );
-            } else if crate::catalog::allocators::is_name(name) {
+            } else if crate::allocators::is_name(name) {
                 add(
                     "rows.name",
                     &format!("`{name}` could be an allocator's name"),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::catalog::faults;
+use crate::faults;
 
 fn problems(text: &str) -> String {
     let mut faults = Vec::new();
@@ -7,7 +7,7 @@ fn problems(text: &str) -> String {
     faults::Faults(faults).to_string()
 }
 
-const CHURN: &str = include_str!("../../../../../workloads/llheap/churn.toml");
+const CHURN: &str = include_str!("../../../../workloads/llheap/churn.toml");
 
 #[test]
 fn variants_take_what_they_do_not_change_from_their_workload() {
@@ -86,7 +86,7 @@ fn what_is_wrong_is_said_with_its_place() {
     );
 }
 
-const SAME_THREAD: &str = include_str!("../../../../../workloads/micromalloc/same-thread.toml");
+const SAME_THREAD: &str = include_str!("../../../../workloads/micromalloc/same-thread.toml");
 
 #[test]
 fn a_preset_that_swaps_the_first_round_for_later_ones_is_refused() {
@@ -133,7 +133,7 @@ fn a_variant_that_reuses_memory_does_so_in_every_preset() {
     }
 }
 
-const SHIFT: &str = include_str!("../../../../../workloads/memory-shapes/shift.toml");
+const SHIFT: &str = include_str!("../../../../workloads/memory-shapes/shift.toml");
 
 #[test]
 fn a_figure_is_read_once_with_its_place_and_a_faulty_one_is_refused() {

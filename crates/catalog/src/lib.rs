@@ -1,10 +1,11 @@
 //! Everything that can be measured, as data: reads and validates `allocators/`, `programs/`,
-//! `workloads/`, `suites/` and `claims/`, embedded in the binary with the user's folders on top.
+//! `workloads/` and `suites/`, embedded in the binary with the user's folders on top.
 //! Starts no process and measures nothing.
 
 pub mod allocator;
 pub mod allocators;
 pub mod faults;
+pub mod file;
 pub mod folder;
 pub mod formula;
 mod joined;

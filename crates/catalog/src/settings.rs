@@ -95,7 +95,7 @@ pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::allocators::load_with;
+    use crate::allocators::load_with;
 
     fn split(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let settings = Settings::of(&load_with(None).unwrap());

@@ -141,8 +141,8 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::allocator::Purge;
-    use crate::catalog::malloc_api;
+    use crate::allocator::Purge;
+    use crate::malloc_api;
 
     /// A user's folder with these entries.
     fn load_beside(files: &[(&str, &str)]) -> Result<Vec<Allocator>, Faults> {

@@ -235,6 +235,13 @@ pub struct Commit {
     pub build: CommitBuild,
 }
 
+impl Commit {
+    /// The hash as people write it.
+    pub fn short(&self) -> &str {
+        &self.hash[..self.hash.len().min(10)]
+    }
+}
+
 /// What makes a library of a commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -6,9 +6,9 @@ use include_dir::{Dir, include_dir};
 pub static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
 /// Our own entry with this name.
-pub fn ours(name: &str) -> Option<crate::catalog::allocator::Allocator> {
+pub fn ours(name: &str) -> Option<crate::allocator::Allocator> {
     let file = format!("{name}.toml");
-    crate::catalog::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
+    crate::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
 }
 
 /// The text of one of our small source files, `allocators/extra/<name>`.

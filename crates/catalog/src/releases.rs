@@ -328,13 +328,13 @@ fn bound(text: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
+    use crate::Catalog;
 
     /// What a user's file says beside ours; its faults as text.
     fn with_file(text: &str) -> (Vec<Release>, String) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("scudo.toml"), text).unwrap();
-        let all = crate::catalog::allocators::load().unwrap();
+        let all = crate::allocators::load().unwrap();
         let mut faults = Vec::new();
         let releases = load_with(&all, Some(folder.path()), &mut faults);
         (releases, joined(&faults, "\n"))

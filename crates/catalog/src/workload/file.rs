@@ -1,7 +1,7 @@
 //! The file of a workload and of its variants.
 
 use super::{Calibrated, Iterations, Rounds, Variant, Workload, plain};
-use crate::catalog::faults::{self, Fault};
+use crate::faults::{self, Fault};
 
 /// Reads one file into its workload and variants.
 pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Workload> {
