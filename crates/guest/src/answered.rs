@@ -2,11 +2,7 @@
 //! opening of a file for reading, wait for it. It holds for this process and all that it starts, and cannot be taken
 //! off. Of heapmark's side: `execute/cpus_seen`.
 
-use crate::cpus::Cpus;
-use crate::launch::OutputFile;
-use crate::memory;
-use core::ffi::{CStr, c_int};
-use core::fmt::Write;
+use core::ffi::c_int;
 
 /// An instruction of the filter: its code, where it goes on if so and if not, its operand.
 const fn step(code: u32, yes: u8, no: u8, operand: u32) -> libc::sock_filter {
@@ -61,43 +57,47 @@ const FILTER: [libc::sock_filter; 13] = [
 
 /// From here on heapmark answers; it gets what it listens to through this socket. Returns whether that worked.
 pub fn by(socket: c_int) -> bool {
-    // SAFETY: plain system calls on locals of this function and on a constant, which the kernel copies.
-    unsafe {
-        let listener = match listen() {
-            // Who may not filter what gets more privileges must give these up, for itself and all that it executes.
-            -1 if *libc::__errno_location() == libc::EACCES => {
-                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-                listen()
-            }
-            listener => listener,
-        };
-        listener >= 0 && send(socket, listener)
+    let listener = listen(&FILTER);
+    listener >= 0 && send(socket, listener)
+}
+
+/// Sets a filter that notifies a listener; returns the descriptor of that, which a program that is executed does not
+/// inherit, or -1 with errno set.
+pub fn listen(filter: &[libc::sock_filter]) -> c_int {
+    match set(filter) {
+        // Who may not filter what gets more privileges must give these up, for itself and all that it executes.
+        // SAFETY: reads this thread's errno.
+        -1 if unsafe { *libc::__errno_location() } == libc::EACCES => {
+            // SAFETY: a plain system call.
+            unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+            set(filter)
+        }
+        listener => listener,
     }
 }
 
-/// Sets the filter; returns the descriptor of its listener, which a program that is executed does not inherit.
-unsafe fn listen() -> c_int {
+fn set(filter: &[libc::sock_filter]) -> c_int {
     let program = libc::sock_fprog {
-        len: FILTER.len() as u16,
-        filter: FILTER.as_ptr().cast_mut(),
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
     };
-    let set = |flags: libc::c_ulong| {
+    let with = |flags: libc::c_ulong| {
         let (number, mode) = (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER);
-        // SAFETY: the kernel reads the local and the constant.
+        // SAFETY: the kernel copies the local and the filter.
         unsafe { libc::syscall(number, mode, flags, &raw const program) as c_int }
     };
     // A signal that comes while a call waits would make it begin again, without end where a program gets many; Linux
     // before 5.19 does not know better.
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    match set(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+    match with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
         // SAFETY: reads this thread's errno.
-        -1 if unsafe { *libc::__errno_location() } == libc::EINVAL => set(listener),
+        -1 if unsafe { *libc::__errno_location() } == libc::EINVAL => with(listener),
         listener => listener,
     }
 }
 
 /// Sends a byte, and the descriptor with it.
-unsafe fn send(socket: c_int, descriptor: c_int) -> bool {
+fn send(socket: c_int, descriptor: c_int) -> bool {
     /// Room for the kernel's head and one descriptor, aligned as the head.
     const ROOM: usize = 4;
     let mut room = [0_u64; ROOM];
@@ -122,15 +122,4 @@ unsafe fn send(socket: c_int, descriptor: c_int) -> bool {
             .write_unaligned(descriptor);
         libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) == 1
     }
-}
-
-/// The word that selects this program: it prints how many CPUs it may use, and the list of those that are online.
-pub const WORD: &CStr = c"cpus";
-
-/// Asks in the ways that heapmark answers; returns the exit code.
-pub fn ask() -> c_int {
-    let mut room = [0; 256];
-    let online = memory::read_file(c"/sys/devices/system/cpu/online", &mut room).unwrap_or("");
-    let count = Cpus::usable().count();
-    c_int::from(write!(OutputFile(1), "{count} {online}").is_err())
 }

@@ -46,7 +46,7 @@ pub fn knows_cpus_seen(plan: &Plan) -> Result<()> {
     ensure!(
         heard.trim_end() == format!("{count} {}", files::list(count)),
         "--cpus-seen: a program that was told {count} has seen {heard:?}: most likely this machine allows no process to write \
-         into another one's memory (kernel.yama.ptrace_scope)"
+         into another one's memory (kernel.yama.ptrace_scope), or is older than Linux 5.14"
     );
     Ok(())
 }
@@ -61,7 +61,7 @@ fn asked(count: u32) -> Result<String> {
     let mut launch = Launch::new(&guest, &[], &rules, [])?;
     let said = stream_file("heapmark-cpus")?;
     let stdout = said.try_clone().context("cannot hand on a memory file")?;
-    let word = heapmark_guest::answered::WORD.to_string_lossy();
+    let word = heapmark_guest::cpus::WORD.to_string_lossy();
     launch.command.arg(&guest).args([&word, "-"]);
     launch.command.stdin(Stdio::null()).stdout(stdout);
     let end = launch.run(SHORT, &AtomicBool::new(false), None)?;

@@ -76,7 +76,7 @@ fn arenas_are_as_many_as_the_cpus_that_a_command_is_told_of_ask_for() {
             .collect()
     );
 
-    let variants = ["--variant", "one=./static"];
+    let variants = ["--variant", "one=./static", "--variant", "two=./arenas"];
     let (_, seen) = of(&variants, &[]);
     let heaps: BTreeSet<(u32, u32)> = seen.iter().map(|it| (it[0], it[2])).collect();
     assert_eq!(heaps, [(8 * cpus - 1, cpus), (threads, told)].into());
@@ -96,25 +96,16 @@ fn fewer_cpus_than_there_are_and_a_second_listener_are_refused_in_a_line() {
         );
         assert!(!place.at("heapmark-results").exists());
     }
+    let told = 64.max(own).to_string();
     let inner = format!(
-        "{} try --cpus-seen 1024 -a glibc true",
+        "{} try --cpus-seen {told} -a glibc true",
         env!("CARGO_BIN_EXE_heapmark")
     );
     let within = format!("{inner} 2> inner; echo $? >> inner");
-    let outer = [
-        "--cpus-seen",
-        "1024",
-        "-a",
-        "glibc",
-        "--blocks",
-        "1",
-        "--no-aa-copy",
-        "--",
-        "sh",
-        "-c",
-        &within,
-    ];
-    let end = place.run(&[&["try", "-o", "outer"][..], &outer].concat());
+    let cell = format!("outer-cpus-{told}@1/b00/glibc");
+    let flags = ["--name", "outer", "--cell", &cell, "--cpus-seen", &told];
+    let words = ["-a", "glibc", "--no-aa-copy", "--", "sh", "-c", &within];
+    let end = place.run(&[&["try"][..], &flags, &words].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let said = fs::read_to_string(place.at("inner")).unwrap();
     let line = "--cpus-seen: the kernel does not let heapmark answer for a program";
