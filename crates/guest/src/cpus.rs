@@ -1,8 +1,11 @@
 //! The CPUs that this process may use, and pinning of threads to them.
 
+use crate::launch::OutputFile;
 use crate::memory::{self, HarnessTable};
 use crate::scheduled;
 use crate::text::c_str_in;
+use core::ffi::{CStr, c_int};
+use core::fmt::Write;
 
 /// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
 pub struct Cpus(HarnessTable<Cpu>);
@@ -69,6 +72,17 @@ impl Cpus {
             libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
         }
     }
+}
+
+/// The word that selects this program: it prints how many CPUs it may use, and the list of those that are online.
+pub const WORD: &CStr = c"cpus";
+
+/// Asks in the ways that heapmark answers (`answered`); returns the exit code.
+pub fn ask() -> c_int {
+    let mut room = [0; 256];
+    let online = memory::read_file(c"/sys/devices/system/cpu/online", &mut room).unwrap_or("");
+    let count = Cpus::usable().count();
+    c_int::from(write!(OutputFile(1), "{count} {online}").is_err())
 }
 
 /// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.

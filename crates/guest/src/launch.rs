@@ -1,17 +1,18 @@
-//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] NAME=VALUE... -- COMMAND
-//! ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted for it to
+//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] [answered SOCKET] NAME=VALUE... --
+//! COMMAND ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted for it to
 //! a file. The peak resident set that `wait4` reports includes the process before `exec`; a child of heapmark itself
 //! would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without, the
 //! program has no others. With `held` this process first stops itself, so that a tracer can attach. The rule for
 //! transparent huge pages is `never` or `advised`. With `turns` this process and all below it run on that CPU alone,
 //! where the kernel lets them run for so long before another one's turn (0: as it likes). The rule and a limit hold
 //! for the command and all that it starts, not for this process: `data` and `as` bytes, or the control `group` behind
-//! a descriptor of its `cgroup.procs`.
+//! a descriptor of its `cgroup.procs`. With `answered` heapmark answers the command's questions for CPUs (`answered.rs`).
 //!
 //! It stands between heapmark and the measured program: a library that kills its parent kills this
 //! process, and with it its own. Processes that the program leaves behind end with it, in any group
 //! or session; and all of them end when heapmark ends, in any way.
 
+use crate::answered;
 use crate::clock::now_ns;
 use crate::report;
 pub use crate::scheduled::set_slice;
@@ -67,6 +68,13 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         };
         limit = Some(of(number));
     }
+    let mut socket = None;
+    if let Some(place) = option(c"answered", 1) {
+        let Some(number) = number(argument(place + 1)) else {
+            return report::usage();
+        };
+        socket = Some(number);
+    }
     // SAFETY: the environment's strings are consecutive before the separator, the command's after
     // it, up to the null that ends `argv`; this process may change the array.
     let (environment, command) = unsafe {
@@ -78,6 +86,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC);
         if let Some(Limit::Group(members)) = limit {
             libc::fcntl(members as c_int, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+        if let Some(socket) = socket {
+            libc::fcntl(socket, libc::F_SETFD, libc::FD_CLOEXEC);
         }
     }
     if held {
@@ -98,6 +109,10 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
             libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
             let is_ruled = huge_pages.is_none_or(|rule| forbid_huge_pages(rule == c"advised"));
             if !takes_turns || !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
+                report_errno(file);
+            }
+            // Nothing of ours is to wait for an answer.
+            if socket.is_some_and(|socket| !answered::by(socket)) {
                 report_errno(file);
             }
             execute(parent, command, environment, inherits, file);

@@ -12,13 +12,14 @@
 mod report;
 
 mod aged;
+mod answered;
 pub mod api;
 pub mod bench;
 mod check;
 mod clock;
 pub mod corners;
 pub mod counted;
-mod cpus;
+pub mod cpus;
 mod elf;
 mod exercise;
 mod heap_points;
@@ -84,6 +85,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     if word == c"pairs" {
         // SAFETY: passed on unchanged.
         return unsafe { pairs::main(argv) };
+    }
+    if word == cpus::WORD {
+        return cpus::ask();
     }
     if word == kernels::start::WORD {
         return kernels::start::process((2..argc).map(argument));

@@ -72,7 +72,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
     let expected = args
         .expect
         .as_deref()
-        .map(|word| names(word, catalog))
+        .map(|word| family(word, catalog))
         .transpose()?;
     if let Some(every) = args.watch {
         let [pid] = args.pids[..] else {
@@ -98,7 +98,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
     };
     let unexpected: Vec<&ProcessView> = expected
         .iter()
-        .flat_map(|names| looks.iter().filter(|look| !look.is_served_by(names)))
+        .flat_map(|family| looks.iter().filter(|look| !look.is_served_by(family)))
         .collect();
     match args.format {
         AnswerFormat::Json => print_json(&Answer {
@@ -122,32 +122,24 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
     Ok(Exit::Condition.when(is_unknown || !unexpected.is_empty()))
 }
 
-/// The names by which an expected allocator may be found.
-fn names(word: &str, catalog: &Catalog) -> Result<Vec<String>> {
+/// The family of an expected allocator.
+fn family(word: &str, catalog: &Catalog) -> Result<String> {
     /// Those that are no allocators of the catalogue.
     const OTHERS: [&str; 2] = ["musl", "go"];
-    let found = match word {
-        "musl" => vec!["musl".to_owned()],
-        "go" => vec![heapmark_core::build::command::GO.to_owned()],
-        // That of gperftools is the older one, and goes by the same name.
-        "tcmalloc" => vec!["tcmalloc".to_owned(), "gperftools".to_owned()],
-        _ => {
-            let is_it = |it: &&heapmark_core::catalog::Allocator| {
-                it.family == word || it.name == word || it.aliases.iter().any(|alias| alias == word)
-            };
-            let of_catalogue = catalog.allocators.iter().find(is_it);
-            of_catalogue
-                .map(|it| it.family.clone())
-                .into_iter()
-                .collect()
-        }
-    };
-    if found.is_empty() {
-        let families = catalog.allocators.iter().map(|it| it.family.as_str());
-        let hint = did_you_mean(word, families.chain(OTHERS));
-        refuse!("--expect: no allocator `{word}`{hint}: see `heapmark list allocators`");
+    match word {
+        "go" => return Ok(heapmark_core::build::command::GO.to_owned()),
+        "musl" => return Ok(word.to_owned()),
+        _ => {}
     }
-    Ok(found)
+    let is_it = |it: &&heapmark_core::catalog::Allocator| {
+        it.family == word || it.name == word || it.aliases.iter().any(|alias| alias == word)
+    };
+    if let Some(it) = catalog.allocators.iter().find(is_it) {
+        return Ok(it.family.clone());
+    }
+    let families = catalog.allocators.iter().map(|it| it.family.as_str());
+    let hint = did_you_mean(word, families.chain(OTHERS));
+    refuse!("--expect: no allocator `{word}`{hint}: see `heapmark list allocators`");
 }
 
 fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {

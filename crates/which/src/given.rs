@@ -3,7 +3,7 @@
 
 use crate::objects::MappedObjects;
 use crate::process::Process;
-use crate::serving::Serving;
+use crate::serving::{GPERFTOOLS, Serving};
 use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
 use heapmark_core::catalog::{Allocator, Settings};
@@ -156,10 +156,6 @@ struct Taken {
 impl EnvironmentReader<'_> {
     fn variable(&self, name: &str, value: &str, known: &[Allocator]) -> Vec<Given> {
         let family = family_of(name, known);
-        let of_family = |it: &&Serving| {
-            let allocator = it.allocator.as_deref();
-            allocator == Some(family) || family == TCMALLOC && allocator == Some(GPERFTOOLS)
-        };
         let one = |state, why: String| {
             vec![Given {
                 place: name.into(),
@@ -169,7 +165,7 @@ impl EnvironmentReader<'_> {
                 why,
             }]
         };
-        let Some(serving) = self.servings.iter().find(of_family) else {
+        let Some(serving) = self.servings.iter().find(|it| it.is_of(family)) else {
             let serves = self.servings.first().and_then(|it| it.allocator.as_deref());
             return match serves {
                 Some(serves) => one(
@@ -368,16 +364,13 @@ impl Taken {
     }
 }
 
-const TCMALLOC: &str = "tcmalloc";
-const GPERFTOOLS: &str = "gperftools";
-
 /// The family of allocators that reads a variable.
 pub fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
     if name.ends_with(CONF) {
         return "jemalloc";
     }
     if name.starts_with("TCMALLOC_") {
-        return TCMALLOC;
+        return "tcmalloc";
     }
     let reads = |it: &&Allocator| {
         let mut patterns = it.reads.iter();

@@ -99,15 +99,10 @@ impl ProcessView {
         Ok(look)
     }
 
-    /// Whether this allocator serves the program's own calls, or all that name it.
-    pub fn is_served_by(&self, names: &[String]) -> bool {
+    /// Whether an allocator of this family serves the program's own calls, or all that name it.
+    pub fn is_served_by(&self, family: &str) -> bool {
         let own = |it: &&Serving| matches!(it.serves, Whom::All | Whom::Program | Whom::Callers);
-        let allocators = self
-            .malloc
-            .iter()
-            .filter(own)
-            .filter_map(|it| it.allocator.as_ref());
-        allocators.into_iter().any(|it| names.contains(it))
+        self.malloc.iter().filter(own).any(|it| it.is_of(family))
     }
 
     /// Whether the process executes another program than before, or is another one: all but numbers that change.

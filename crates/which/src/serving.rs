@@ -36,6 +36,17 @@ pub struct Serving {
     pub evidence: String,
 }
 
+/// The tcmalloc of gperftools, which is the older one.
+pub const GPERFTOOLS: &str = "gperftools";
+
+impl Serving {
+    /// Whether it is of this family: both allocators that are called tcmalloc are, of that.
+    pub fn is_of(&self, family: &str) -> bool {
+        let is = |name: &str| self.allocator.as_deref() == Some(name);
+        is(family) || family == "tcmalloc" && is(GPERFTOOLS)
+    }
+}
+
 /// Whose calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

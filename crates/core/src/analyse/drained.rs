@@ -1,7 +1,10 @@
 //! What a server holds after its load, and what that is: a leak, freed memory that is kept, huge pages, arenas of threads, files.
 
 use super::group::CaseGroups;
-use crate::execute::user_command::drain::{AREA, BEFORE, HALF, figure, moments};
+use crate::execute::user_command::drain::{
+    AREA, BEFORE, HALF, LITTLE_BYTES, MOST_THREADS, figure, moments,
+};
+use crate::execute::user_command::{MOMENT, PROBES, grown_under};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +22,34 @@ pub struct Drained {
     pub above_live_byte_s: Option<f64>,
     /// What has grown most.
     pub growth: GrowthKind,
+    /// How freed memory came to stay, if glibc keeps it and its probes ran.
+    pub shape: Option<GrowthShape>,
+}
+
+/// How glibc came to keep freed memory: by the setting under which it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GrowthShape {
+    /// The way of growing.
+    pub way: GrowthWay,
+    /// By how much it grew without the setting and with it, in bytes; of survivors, with the one that left the least.
+    pub grown_bytes: [f64; 2],
+    /// The most threads at a time during the load.
+    pub most_threads: f64,
+}
+
+/// Ways of growing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrowthWay {
+    /// Threads that are still there have arenas of their own.
+    Arenas,
+    /// So had threads, of which most have ended.
+    Turnover,
+    /// Large blocks went into the heap, since such ones had been freed before.
+    Drift,
+    /// No probe ended it: blocks that live on among freed ones, or what the program maps itself.
+    Survivors,
 }
 
 /// One look.
@@ -66,9 +97,7 @@ pub enum GrowthKind {
     Unknown,
 }
 
-/// A growth below this is not worth a word.
-const LITTLE_BYTES: f64 = (4 << 20) as f64;
-/// The same as a share of what was there before.
+/// A growth below this share of what was there before is not worth a word, as one below [`LITTLE_BYTES`].
 const LITTLE: f64 = 0.1;
 /// What makes most of a growth.
 const MOST: f64 = 0.5;
@@ -121,13 +150,40 @@ fn of_row(
         .map(|(name, time)| at(&name, time.as_secs_f64()))
         .collect();
     let after = after.filter(|all| !all.is_empty())?;
+    let growth = growth(&before, &after, live(HALF));
     let above_live_byte_s = own.get(AREA).zip(live_area(&after));
     Some(Drained {
-        growth: growth(&before, &after, live(HALF)),
+        growth,
+        shape: shape(own, growth, after.last()?.threads),
         above_live_byte_s: above_live_byte_s.map(|(all, live)| (all - live).max(0.0)),
         row,
         before,
         after,
+    })
+}
+
+/// By the figures of the row's own check; `threads` live on.
+fn shape(own: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> Option<GrowthShape> {
+    if !matches!(growth, GrowthKind::Kept | GrowthKind::Threads) {
+        return None;
+    }
+    let at = |moment: &str| own.get(&figure(moment, "rss_bytes")).copied();
+    let plain = at(MOMENT)? - at(BEFORE)?;
+    let under = |(way, _): (&str, _)| own.get(&grown_under(way)).copied();
+    let [arenas, drift] = PROBES.map(under);
+    let (arenas, drift) = (arenas?, drift?);
+    let most_threads = own.get(MOST_THREADS).copied().unwrap_or(threads);
+    let ends = |grown: f64| grown <= plain * MOST;
+    let (way, grown) = match () {
+        () if ends(arenas) && threads <= most_threads * MOST => (GrowthWay::Turnover, arenas),
+        () if ends(arenas) => (GrowthWay::Arenas, arenas),
+        () if ends(drift) => (GrowthWay::Drift, drift),
+        () => (GrowthWay::Survivors, arenas.min(drift)),
+    };
+    Some(GrowthShape {
+        way,
+        grown_bytes: [plain, grown],
+        most_threads,
     })
 }
 
@@ -232,6 +288,30 @@ mod tests {
         ] {
             assert_eq!(of(first_live, half, last), expected);
         }
+    }
+
+    #[test]
+    fn how_freed_memory_came_to_stay_follows_from_what_ends_it() {
+        let of = |arenas: f64, drift: f64, threads: f64, growth| {
+            let figures = [
+                (figure(BEFORE, "rss_bytes"), 10.0),
+                (figure(MOMENT, "rss_bytes"), 110.0),
+                (grown_under("arenas"), arenas),
+                (grown_under("drift"), drift),
+                (MOST_THREADS.into(), 9.0),
+            ];
+            shape(&figures.into(), growth, threads).map(|it| (it.way, it.grown_bytes[1]))
+        };
+        let kept = GrowthKind::Kept;
+        assert_eq!(of(20.0, 99.0, 9.0, kept), Some((GrowthWay::Arenas, 20.0)));
+        assert_eq!(of(20.0, 99.0, 1.0, kept), Some((GrowthWay::Turnover, 20.0)));
+        assert_eq!(of(99.0, 20.0, 1.0, kept), Some((GrowthWay::Drift, 20.0)));
+        assert_eq!(
+            of(99.0, 90.0, 1.0, kept),
+            Some((GrowthWay::Survivors, 90.0))
+        );
+        assert_eq!(of(20.0, 20.0, 9.0, GrowthKind::Leak), None);
+        assert_eq!(shape(&BTreeMap::new(), kept, 1.0), None);
     }
 
     #[test]

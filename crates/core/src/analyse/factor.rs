@@ -1,4 +1,4 @@
-//! Each allocator under a factor, an aged heap or huge pages, compared with itself without, block by
+//! Each allocator under a factor (an aged heap, huge pages, other CPUs seen), compared with itself without, block by
 //! block.
 
 use super::group::{CaseGroups, Group};

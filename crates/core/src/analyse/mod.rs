@@ -52,7 +52,7 @@ pub use candidate::LeftOut;
 pub use clock::Clock;
 pub use command_facts::{CommandFacts, ReachedMemory};
 pub use conclusion::{Conclusion, Ranking, Withheld};
-pub use drained::{DrainMoment, Drained, GrowthKind};
+pub use drained::{DrainMoment, Drained, GrowthKind, GrowthShape, GrowthWay};
 pub use factor::FactorRatio;
 pub use failure::{Failed, Failure};
 pub use footprint::Sampling;

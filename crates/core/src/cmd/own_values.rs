@@ -7,7 +7,7 @@ use crate::plan::{OwnValue, ReadValue, ValueFrom};
 use anyhow::{Result, anyhow, bail};
 
 /// Flags that judge by something else, or that stop what a clock inside the command goes on with.
-const ELSEWHERE: [&str; 4] = ["check_output", "turns", "age", "limit"];
+const ELSEWHERE: [&str; 5] = ["check_output", "turns", "age", "cpus_seen", "limit"];
 
 /// Numbers that the command reports.
 #[derive(clap::Args)]

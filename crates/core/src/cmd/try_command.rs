@@ -15,7 +15,7 @@ use crate::catalog::time::{SECONDS, between};
 use crate::catalog::{Allocator, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Case, Client, LimitKind, Mode, Ready, UserCommand};
+use crate::plan::{Case, Client, CpusSeen, Factor, HugePages, LimitKind, Mode, Ready, UserCommand};
 use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow, bail};
@@ -74,6 +74,9 @@ pub struct TryArgs {
     /// slow-down near it
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["precision", "max_blocks", "budget", "age", "turns"], help_heading = "What is measured")]
     limit: Option<LimitKind>,
+    /// Run each row beside itself told of N CPUs without a quota, by which arenas are sized: as on a host of a container
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CpusSeen::MOST)), conflicts_with_all = ["age", "turns", "limit"], help_heading = "What is measured", hide_short_help = true)]
+    cpus_seen: Option<u32>,
     /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready, `{variant}` for the command
     /// of a --variant
     #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "turns", help_heading = "Servers")]
@@ -184,6 +187,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let cases = vec![command.case(&name, caution)];
     let mode = args.limit.map(Mode::Limit).unwrap_or_default();
     select::refuse_factor(&cases, flags, mode)?;
+    refuse_cpus_seen(args)?;
 
     if as_built {
         if flags.baseline.is_some() {
@@ -261,7 +265,10 @@ fn selected(
 ) -> Result<Selection> {
     let flags = &args.comparison;
     let aa_copy = controls::aa_copy(flags, mode, &cases, &subjects, &baseline)?;
-    let cases = select::with_factor(cases, flags);
+    let cases = match args.cpus_seen {
+        Some(count) => select::beside(cases, Factor::CpusSeen(count), |_| true),
+        None => select::with_factor(cases, flags),
+    };
     let length = run_length::of_try(flags, mode);
     let plan = select::plan(
         flags,
@@ -368,6 +375,18 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         }),
         ..UserCommand::default()
     })
+}
+
+/// Refuses a second factor.
+fn refuse_cpus_seen(args: &TryArgs) -> Result<()> {
+    let rule = args.comparison.thp.unwrap_or(HugePages::Never);
+    if args.cpus_seen.is_some() && rule != HugePages::Never {
+        refuse!(
+            "--cpus-seen and --thp {}: each compares an allocator with itself, so one at a time",
+            rule.word()
+        );
+    }
+    Ok(())
 }
 
 fn drain(text: &str) -> Result<Duration, String> {

@@ -2,6 +2,7 @@
 //! launcher, never heapmark itself: an allocator that ends its parent process costs only its own
 //! cell, and processes that leave the tree are found.
 
+use super::cpus_seen::Answerer;
 use super::exit::End;
 use super::memory_file::{inherited_file, stream_file, text};
 use super::memory_limit::{Limited, MemoryLimit};
@@ -9,7 +10,7 @@ use super::oom_kills::OomKills;
 use super::tree::{held_descendants, threads};
 use super::turns::{Over, Side};
 use crate::build::spawn_launcher;
-use crate::plan::{HugePages, Plan};
+use crate::plan::{CpusSeen, HugePages, Plan};
 use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::{account, forbid_huge_pages};
 use heapmark_wire::Launched;
@@ -62,6 +63,8 @@ pub struct Launch {
     pub stderr: File,
     limited: Option<Limited>,
     side: Option<Side>,
+    /// Answers it to the end.
+    _answerer: Option<Answerer>,
 }
 
 /// What holds for a program and all that it starts.
@@ -69,6 +72,8 @@ pub struct Launch {
 pub struct Rules<'a> {
     /// Huge pages of the whole process.
     pub huge_pages: HugePages,
+    /// What it is told when it asks for CPUs.
+    pub cpus_seen: Option<CpusSeen>,
     /// Of the memory of the process.
     pub limit: Option<&'a MemoryLimit>,
     /// Its place in a duet.
@@ -84,6 +89,7 @@ impl Launch {
         variables: impl IntoIterator<Item = String>,
     ) -> Result<Launch> {
         let limited = rules.limit.map(MemoryLimit::set).transpose()?;
+        let answerer = rules.cpus_seen.map(Answerer::new).transpose()?;
         let account = inherited_file("heapmark-account")?;
         let stderr = stream_file("heapmark-stderr")?;
         let mut command = Command::new(launcher);
@@ -94,6 +100,7 @@ impl Launch {
             .args(permit(rules.huge_pages))
             .args(rules.side.iter().flat_map(|side| side.words()))
             .args(limited.iter().flat_map(|limited| &limited.words))
+            .args(answerer.iter().flat_map(Answerer::words))
             .args(variables)
             .arg("--")
             .env_clear()
@@ -104,6 +111,7 @@ impl Launch {
             stderr,
             limited,
             side: rules.side.cloned(),
+            _answerer: answerer,
         })
     }
 

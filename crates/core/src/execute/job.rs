@@ -5,7 +5,7 @@ use super::turns::Side;
 use super::{MemoryLimit, Subject};
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
 use crate::catalog::{Source, joined};
-use crate::plan::{Case, Cell, HugePages, Litter, Mode, Target};
+use crate::plan::{Case, Cell, CpusSeen, HugePages, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -47,6 +47,8 @@ pub struct Job {
     pub counts_sizes: bool,
     /// Which of its memory may be in transparent huge pages.
     pub huge_pages: HugePages,
+    /// What it is told when it asks for CPUs, if it is a command that is listened to.
+    pub cpus_seen: Option<CpusSeen>,
     /// The limit on its memory, in a run that looks for the smallest one.
     pub limit: Option<MemoryLimit>,
     /// Its place in a duet.
@@ -86,6 +88,7 @@ impl Job {
     pub(super) fn rules(&self) -> Rules<'_> {
         Rules {
             huge_pages: self.huge_pages,
+            cpus_seen: self.cpus_seen,
             limit: self.limit.as_ref(),
             side: self.side.as_ref(),
         }

@@ -4,6 +4,7 @@
 mod bindings;
 pub mod callgrind;
 pub mod child;
+mod cpus_seen;
 mod early_end;
 #[doc(hidden)]
 pub mod exec_tracer;
@@ -81,6 +82,7 @@ use std::time::Duration;
 /// Refuses a plan that asks for something that this kernel does not know.
 pub fn knows(plan: &Plan) -> Result<()> {
     child::knows_huge_pages(plan)?;
+    cpus_seen::knows_cpus_seen(plan)?;
     turns::knows_turns(plan)
 }
 

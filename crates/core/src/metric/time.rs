@@ -156,6 +156,14 @@ pub const METRICS: &[Metric] = &[
          in the rows of the cases that may have them",
         Value::Row,
     ),
+    described(
+        "cpus_seen_ratio",
+        "with other CPUs seen / as they are",
+        Times,
+        "time of a command that is told of more CPUs over that of the same allocator's which is told the truth, in the same block; only \
+         with --cpus-seen, in the rows of the cases that are told",
+        Value::Row,
+    ),
 ];
 
 /// Minor page faults of an operation; `None` without operations.

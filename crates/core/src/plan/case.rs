@@ -118,7 +118,7 @@ impl Case {
     pub fn age(&self) -> Option<u8> {
         match self.factor? {
             Factor::Age(age) => Some(age),
-            Factor::HugePages(_) => None,
+            Factor::HugePages(_) | Factor::CpusSeen(_) => None,
         }
     }
 

@@ -12,6 +12,8 @@ pub enum Factor {
     Age(u8),
     /// Its memory may be in huge pages by this rule; that of the first is in none.
     HugePages(HugePages),
+    /// It is told that there are so many CPUs; the first hears the truth.
+    CpusSeen(u32),
 }
 
 impl Factor {
@@ -20,6 +22,7 @@ impl Factor {
         match self {
             Factor::Age(_) => "-aged".into(),
             Factor::HugePages(which) => format!("-thp-{}", which.word()),
+            Factor::CpusSeen(count) => format!("-cpus-{count}"),
         }
     }
 
@@ -28,6 +31,7 @@ impl Factor {
         match self {
             Factor::Age(_) => "aged_ratio",
             Factor::HugePages(_) => "huge_pages_ratio",
+            Factor::CpusSeen(_) => "cpus_seen_ratio",
         }
     }
 }

@@ -4,6 +4,7 @@
 mod case;
 mod cell;
 mod counter;
+mod cpus_seen;
 mod distribution;
 mod factor;
 mod huge_pages;
@@ -22,6 +23,7 @@ mod user_command;
 pub use case::{Case, Override, case_name, cases, row_name};
 pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
+pub use cpus_seen::CpusSeen;
 pub use factor::Factor;
 pub use huge_pages::HugePages;
 pub use limit::{Limit, LimitKind};
@@ -293,6 +295,25 @@ impl Plan {
         match case.factor {
             Some(Factor::HugePages(which)) => which,
             _ => self.huge_pages,
+        }
+    }
+
+    /// What a case's commands are told when they ask for CPUs; `None`: they are not listened to. Beside a case that hears
+    /// something else, its other half is as slow to hear the truth.
+    pub fn cpus_seen_of(&self, case: &Case) -> Option<CpusSeen> {
+        let tells = |factor: Option<Factor>| match factor {
+            Some(Factor::CpusSeen(count)) => Some(CpusSeen::Count(count)),
+            _ => None,
+        };
+        let any = self.cases.iter().any(|case| tells(case.factor).is_some());
+        any.then(|| tells(case.factor).unwrap_or(CpusSeen::Machine))
+    }
+
+    /// The case whose work this one does: that without its factor, unless the work may follow from that.
+    pub fn works_like(&self, case: usize) -> usize {
+        match self.cases[case].factor {
+            Some(Factor::CpusSeen(_)) => case,
+            _ => self.plain(case),
         }
     }
 

@@ -1,23 +1,23 @@
 //! What servers hold after their load (`try --drain`): a row each, and in words what has grown.
 
 use super::document::{Cell, Sheet};
+use super::factor;
 use super::sheet::SheetOf;
 use super::text::count;
 use super::units;
-use crate::analyse::{Analysis, DrainMoment, Drained, GrowthKind};
+use crate::analyse::{Analysis, DrainMoment, Drained, GrowthKind, GrowthShape, GrowthWay, Table};
 use crate::metric::Unit;
 
 /// The tables of a run: none if no server was watched.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    let commands = analysis
-        .cases
-        .iter()
-        .filter_map(|case| case.command.as_ref());
-    let all: Vec<&Drained> = commands.flat_map(|it| &it.drained).collect();
-    let Some(first) = all.first() else {
-        return Vec::new();
-    };
-    let mut table = SheetOf::new("after the load", all.iter().copied());
+    analysis.cases.iter().filter_map(of_case).collect()
+}
+
+fn of_case(case: &Table) -> Option<Sheet> {
+    let all = &case.command.as_ref()?.drained;
+    let first = all.first()?;
+    let heading = format!("after the load{}", factor::words(case));
+    let mut table = SheetOf::new(heading, all);
     table.add("row", |it: &Drained| Cell::text(it.row.as_str()));
     table.add("live, end", |it| {
         at_end(it).and_then(|it| it.live_bytes).map(size)
@@ -39,13 +39,13 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     });
     table.add("what stays", |it| it.growth.word());
     let mut sheet = table.sheet;
-    sheet.remark(all.iter().map(|it| sentence(it)));
+    sheet.remark(all.iter().map(sentence));
     sheet.remark([
         "before: just before the load. at end, +1 s: after the client has ended, in the check. live: blocks of malloc as glibc counts \
          them, in a process of its own. above live: RSS beyond that, summed over the time after the load."
             .to_owned(),
     ]);
-    vec![sheet]
+    Some(sheet)
 }
 
 const MIB: f64 = (1 << 20) as f64;
@@ -98,13 +98,13 @@ fn sentence(it: &Drained) -> String {
              allocator keeps, or what the program maps itself"
         ),
         GrowthKind::HugePages => format!(
-            "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp never,machine shows whether they \
+            "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp machine shows whether they \
              are why",
             mib(end.huge_bytes - it.before.huge_bytes)
         ),
         GrowthKind::Threads => format!(
             "threads keep: of {grown} that stay {after}, {} are in the arenas that threads have used ({} live now), with {now} of \
-             blocks live: MALLOC_ARENA_MAX bounds them",
+             blocks live",
             mib(end.arena_bytes - it.before.arena_bytes),
             count(end.threads, "thread")
         ),
@@ -116,5 +116,35 @@ fn sentence(it: &Drained) -> String {
             "not known: {grown} stay {after}, and what of that is live is not known or explains no half"
         ),
     };
-    format!("{}: {words}", it.row)
+    let why = it.shape.as_ref().map(|shape| by_probes(shape, end.threads));
+    format!("{}: {words}{}", it.row, why.unwrap_or_default())
+}
+
+/// How freed memory came to stay, and what to measure.
+fn by_probes(shape: &GrowthShape, threads: f64) -> String {
+    let [_, grown] = shape.grown_bytes.map(|bytes| units::bytes(bytes.max(0.0)));
+    let measure = |setting: &str| {
+        format!(
+            "; what that costs: --server '{{variant}}' --variant plain=CMD --variant set=CMD --variant-env set={setting}"
+        )
+    };
+    let most = count(shape.most_threads, "thread");
+    match shape.way {
+        GrowthWay::Arenas => format!(
+            ". Arenas: {grown} under MALLOC_ARENA_MAX=1{}",
+            measure("MALLOC_ARENA_MAX=2")
+        ),
+        GrowthWay::Turnover => format!(
+            ". Thread turnover: {most} at a time, {threads} now, and {grown} under MALLOC_ARENA_MAX=1{}",
+            measure("MALLOC_ARENA_MAX=2")
+        ),
+        GrowthWay::Drift => format!(
+            ". Size drift: glibc takes large blocks from the heap once such were freed; {grown} under MALLOC_MMAP_THRESHOLD_=131072{}",
+            measure("MALLOC_MMAP_THRESHOLD_=131072")
+        ),
+        GrowthWay::Survivors => format!(
+            ". Survivors: neither one arena nor a fixed MALLOC_MMAP_THRESHOLD_ ends it ({grown} at least): blocks live on among freed \
+             ones, or the program maps it; -a jemalloc,mimalloc3 shows whether another allocator packs them closer"
+        ),
+    }
 }

@@ -1,4 +1,4 @@
-//! The words about factors: aged heaps, and huge pages.
+//! The words about factors: aged heaps, huge pages, other CPUs seen.
 
 use super::document::Cell;
 use super::sheet::SheetOf;
@@ -40,6 +40,15 @@ fn words_of(factor: Factor) -> FactorWords {
                     HugePages::Advised => ", if a program asks for them,",
                     _ => " as this machine is set",
                 }
+            ),
+        },
+        Factor::CpusSeen(count) => FactorWords {
+            case: format!("{count} CPUs seen"),
+            columns: [format!("{count} seen / own"), "with them".into()],
+            legend: format!(
+                "{count} seen / own: time where the command is told of {count} CPUs and no quota, over that of the same allocator where it \
+                 hears the truth, in the same block; above 1 is slower. Both are asked of heapmark at each opening of a file for reading. \
+                 What is said of allocators over all cases is said of this machine's CPUs."
             ),
         },
     }

@@ -1,4 +1,4 @@
-//! What is different under a factor: the rule for huge pages, and what ages the heaps of a run, which
+//! What is different under a factor: the rule for huge pages, what is said of CPUs, and what ages the heaps of a run, which
 //! is as much as its workload has live, of the sizes that it requests. The baseline's check with a
 //! fresh heap counts both.
 
@@ -15,6 +15,7 @@ impl Session {
         let plan = &self.selection.plan;
         let job = Job {
             huge_pages: plan.huge_pages_of(self.case(cell)),
+            cpus_seen: plan.cpus_seen_of(self.case(cell)),
             ..job
         };
         let Some(stay) = plan.age() else {

@@ -58,8 +58,7 @@ impl Processes {
             limit: None,
             ..job.clone()
         };
-        // A case with a factor does the work of the one without.
-        let case = self.selection.plan.plain(cell.case);
+        let case = self.selection.plan.works_like(cell.case);
         let known = |row: &Subject| {
             let key = (case, row.allocator.name.clone());
             held(&self.references).get(&key).cloned()

@@ -3,6 +3,7 @@
 //! and lets the call continue. That costs some microseconds per call, so nothing is timed
 //! meanwhile.
 
+use crate::answered;
 use crate::report;
 use crate::threads;
 use core::ffi::c_void;
@@ -65,24 +66,10 @@ fn filter() -> Result<i32, i32> {
         );
     }
     program[LET_GO] = jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW);
-    let program = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_mut_ptr(),
-    };
-    // SAFETY: the program outlives the call, which copies it.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        let file = libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
-            &raw const program,
-        );
-        if file < 0 {
-            Err(*libc::__errno_location())
-        } else {
-            Ok(file as i32)
-        }
+    match answered::listen(&program) {
+        // SAFETY: reads this thread's errno.
+        -1 => Err(unsafe { *libc::__errno_location() }),
+        file => Ok(file),
     }
 }
 

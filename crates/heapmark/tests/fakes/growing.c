@@ -28,27 +28,42 @@ static void hoard(void) {
 
 static pthread_barrier_t both;
 
-/* The same in the arena of a thread that lives on. */
-static void *work(void *nothing) {
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* The same in the arena of a thread, one after the other; then it lives on, or not. */
+static void *work(void *lives_on) {
     char *volatile first = taken(BLOCK);
+    pthread_mutex_lock(&turn);
     char **all = malloc(BLOCKS * sizeof *all);
     for (int i = 0; i < BLOCKS; i++) all[i] = taken(BLOCK);
     taken(BLOCK);
     for (int i = 0; i < BLOCKS; i++) free(all[i]);
     free(all);
+    pthread_mutex_unlock(&turn);
     first[0] = 2;
     pthread_barrier_wait(&both);
-    for (;;) pause();
-    return nothing;
+    /* Long enough to be seen. */
+    if (!lives_on) usleep(300000);
+    while (lives_on) pause();
+    return NULL;
 }
 
-static void threads(void) {
+static void threads(int live_on) {
     pthread_barrier_init(&both, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, work, NULL)) abort();
+        if (pthread_create(&thread, NULL, work, live_on ? &both : NULL)) abort();
     }
     pthread_barrier_wait(&both);
+}
+
+/* Large blocks below one that stays, after a larger one was freed. */
+static void drift(void) {
+    char *all[20];
+    free(taken(8 << 20));
+    for (int i = 0; i < 20; i++) all[i] = taken(3 << 20);
+    taken(BLOCK);
+    for (int i = 0; i < 20; i++) free(all[i]);
 }
 
 /* A byte in each huge page. */
@@ -86,7 +101,9 @@ int main(int count, char **words) {
                 if (!strcmp(way, "leak")) taken(1 << 20);
                 if (!strcmp(way, "hoard")) hoard();
             }
-            if (asked == 1 && !strcmp(way, "threads")) threads();
+            if (asked == 1 && !strcmp(way, "threads")) threads(1);
+            if (asked == 1 && !strcmp(way, "turnover")) threads(0);
+            if (asked == 1 && !strcmp(way, "drift")) drift();
             if (asked == 1 && !strcmp(way, "huge")) huge();
             if (asked == 1 && !strcmp(way, "files")) file();
             memset(bytes, 'x', (size_t)sent);

@@ -96,6 +96,7 @@ fn each_factor_has_a_metric_of_its_own() {
     for (factor, key) in [
         (Factor::Age(50), "aged_ratio"),
         (Factor::HugePages(HugePages::Machine), "huge_pages_ratio"),
+        (Factor::CpusSeen(64), "cpus_seen_ratio"),
     ] {
         let mut lab = FakeRun::new(&["glibc", "a"], &["churn"], 12);
         let under = lab.run.plan.cases[0].under(factor);

@@ -107,6 +107,7 @@ pub fn evidence(data: &[u8]) -> Vec<Evidence> {
         JEMALLOC => jemalloc_version(data),
         GLIBC => numbers_behind(data, b"stable release version "),
         GPERFTOOLS => numbers_behind(data, b"gperftools "),
+        MUSL => musl_version(data),
         _ => None,
     };
     let named = found.into_iter().map(|(allocator, sign)| Evidence {
@@ -177,6 +178,17 @@ fn jemalloc_version(data: &[u8]) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
+/// `1.2.3`, a string of its own in the file of musl's dynamic linker, which is its C library, too; a static program has none.
+fn musl_version(data: &[u8]) -> Option<String> {
+    memmem::find(data, b"musl libc (")?;
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+    let is_version = |text: &&str| text.split('.').count() == 3 && text.split('.').all(is_number);
+    let mut texts = data
+        .split(|byte| *byte == 0)
+        .filter_map(|text| std::str::from_utf8(text).ok());
+    texts.find(is_version).map(str::to_owned)
+}
+
 /// `go1.22.1`.
 fn go_version(data: &[u8]) -> Option<String> {
     Some(format!("go{}", numbers_behind(data, b"go")?))
@@ -216,6 +228,9 @@ mod tests {
             Some("go1.22.1")
         );
         assert_eq!(go_version(b"gopher go1"), None);
+        let musl = b"musl libc (x86_64)\nVersion %s\0127.0.0.1\01.2.3\0";
+        assert_eq!(musl_version(musl).as_deref(), Some("1.2.3"));
+        assert_eq!(musl_version(b"\01.2.3\0"), None);
     }
 
     #[test]

@@ -174,6 +174,7 @@ pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Resu
     if args.strict && is_refused(&look) {
         return Ok(Exit::Warned);
     }
+    knows(&selection.plan).map_err(usage)?;
     let guest = Guest::find()?;
     let stop = stop_on_signals();
     if let Some(id) = &args.cell {
@@ -237,6 +238,7 @@ pub fn nested(
     subjects: Vec<Subject>,
     output: Option<PathBuf>,
 ) -> Result<(Run, bool)> {
+    knows(&plan).map_err(usage)?;
     let selection = Selection::of_parts(name, plan, subjects);
     let guest = Guest::find()?;
     let root = Root::find().map_err(usage)?;
@@ -299,7 +301,6 @@ fn measure(
 ) -> Result<Ended> {
     let selection = Arc::new(selection);
     let plan = &selection.plan;
-    knows(plan).map_err(usage)?;
     let mut progress = TerminalProgress::new(plan.checks().len() + plan.cells().len());
     let processes = Processes::new(guest, selection.clone(), stop);
     let ended = Session::new(selection, processes, Some(stored.store), stored.known)

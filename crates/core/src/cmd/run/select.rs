@@ -435,6 +435,11 @@ pub fn with_factor(cases: Vec<Case>, flags: &Comparison) -> Vec<Case> {
     if !cases.iter().all(is_under) {
         say(only_fresh(&cases));
     }
+    beside(cases, factor, is_under)
+}
+
+/// The cases, each followed by the same under a factor if it can be.
+pub fn beside(cases: Vec<Case>, factor: Factor, is_under: impl Fn(&Case) -> bool) -> Vec<Case> {
     let both = |case: Case| {
         let more = is_under(&case).then(|| case.under(factor));
         [case].into_iter().chain(more)

@@ -62,10 +62,11 @@ impl CommandRunner<'_> {
         }
         // A variant as it is built is not reached by any allocator, and need not be.
         match self.subject.allocator.source {
-            Source::AsCalled => self.counted_after_load(measurement, plain),
-            _ if !is_first => Ok(()),
-            _ => self.searched(measurement, plain),
+            Source::AsCalled => self.counted_after_load(measurement, plain)?,
+            _ if !is_first => {}
+            _ => self.searched(measurement, plain)?,
         }
+        self.shaped(measurement, plain)
     }
 
     /// Runs one process that is traced through each system call, and notes how it asks for memory beside what its file shows.
@@ -299,7 +300,7 @@ impl CommandRunner<'_> {
         variables
     }
 
-    fn prepare(&self) -> Result<()> {
+    pub(super) fn prepare(&self) -> Result<()> {
         if let Some(outcome) = self.prepared()? {
             bail!("{outcome}");
         }

@@ -5,6 +5,7 @@ use super::process::Ran;
 use super::{CommandRunner, EarlyEnd, Reference, malloc_probe};
 use crate::execute::Outcome;
 use crate::execute::child::may_go_on;
+use crate::plan::CpusSeen;
 use anyhow::{Context, Result};
 use heapmark_wire::Phase;
 use std::process::{Command, Stdio};
@@ -24,6 +25,15 @@ impl CommandRunner<'_> {
         }
         if let Some(why) = malloc_probe::unproven(self.subject, &ran.witnessed) {
             return Ok(Some(Outcome::NotLoaded { why }));
+        }
+        if let Some(CpusSeen::Count(count)) = self.job.cpus_seen
+            && let Some(other) = ran.scheduled.iter().find(|it| it.cpus() != count)
+        {
+            let why = format!(
+                "a process of it has seen {} CPUs, not {count}",
+                other.cpus()
+            );
+            return Ok(Some(Outcome::Unsupported { why }));
         }
         let is_unproven = ran.witnessed.is_empty() && self.silent().is_none();
         let phase = if is_unproven { Phase::Load } else { Phase::Run };

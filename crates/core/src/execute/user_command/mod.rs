@@ -17,6 +17,7 @@ mod process;
 mod reached;
 mod scheduling;
 mod server;
+mod shape_probes;
 mod tools;
 mod trees;
 mod written_files;
@@ -47,6 +48,7 @@ pub use reached::{
     ANONYMOUS, BEYOND, CALLS, END_LIVE, END_OF, END_UNKNOWN, MIXED, OTHER_SIZES, REACHED,
 };
 pub use server::drain;
+pub use shape_probes::{MOMENT, PROBES, grown_under};
 pub use tools::{TOOLS, Tool, named as tool_named};
 
 /// Note: the exit code that every process ends with, if not 0.

@@ -27,6 +27,11 @@ impl Scheduling {
 }
 
 impl Scheduling {
+    /// How many CPUs it may use, as it was told.
+    pub fn cpus(&self) -> u32 {
+        self.cpus.iter().map(|word| word.count_ones()).sum()
+    }
+
     /// The same without the one CPU that its duet gave it, among those that heapmark may use: what is left is its own doing.
     pub fn outside_of_duet(mut self, cpu: usize, allowed: &[usize]) -> Scheduling {
         let only = |cpus: &[usize], words: usize| {
@@ -59,7 +64,7 @@ impl fmt::Display for Scheduling {
             0 => write!(f, " at nice {}", self.nice)?,
             priority => write!(f, " at priority {priority}")?,
         }
-        let cpus: u32 = self.cpus.iter().map(|word| word.count_ones()).sum();
+        let cpus = self.cpus();
         let noun = if cpus == 1 { "CPU" } else { "CPUs" };
         write!(f, " on {cpus} {noun}")
     }

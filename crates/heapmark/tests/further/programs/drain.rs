@@ -69,17 +69,33 @@ fn a_leak_is_told_by_what_is_live_to_the_end_of_the_load() {
 #[test]
 #[ignore = "make test-all"]
 fn each_planted_growth_is_named_three_times_of_three() {
-    for (way, words) in [
-        ("leak", "leak: live memory grew"),
-        ("hoard", "kept: "),
-        ("threads", "threads keep: "),
-        ("huge", "huge pages: "),
-        ("files", "files: "),
-        ("nothing", "next to nothing of its load stays"),
+    for (way, words, shape) in [
+        ("leak", "leak: live memory grew", ""),
+        ("hoard", "kept: ", ". Survivors: "),
+        ("drift", "kept: ", ". Size drift: "),
+        ("threads", "threads keep: ", ". Arenas: "),
+        ("turnover", "threads keep: ", ". Thread turnover: "),
+        ("huge", "huge pages: ", ""),
+        ("files", "files: ", ""),
+        ("nothing", "next to nothing of its load stays", ""),
     ] {
         for _ in 0..3 {
             let (said, _) = drained(&Place::new(), way, &[]);
-            assert!(said.contains(&format!("glibc: {words}")), "{way}: {said}");
+            let of_glibc = said.split("glibc: ").nth(1).unwrap_or_default();
+            let is_named = of_glibc.starts_with(words) && of_glibc.contains(shape);
+            assert!(is_named, "{way}: {said}");
+            let shapes = [
+                ". Survivors",
+                ". Size drift",
+                ". Arenas",
+                ". Thread turnover",
+            ];
+            let others = shapes.iter().filter(|it| of_glibc.contains(**it));
+            assert_eq!(
+                others.count(),
+                usize::from(!shape.is_empty()),
+                "{way}: {said}"
+            );
         }
     }
 }

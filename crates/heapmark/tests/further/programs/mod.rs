@@ -1,6 +1,7 @@
 //! Whole programs: those in other languages, those that only print, and the user's own (`heapmark try`).
 
 mod binary_trees;
+mod cpus_seen;
 mod drain;
 mod out_of_reach;
 mod pmdk;

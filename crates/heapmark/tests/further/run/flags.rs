@@ -89,6 +89,7 @@ const LATENCY: &[Flag] = &[("--latency 7", "single calls, 1 of 7")];
 const COUNTER: &[Flag] = &[("--counter kernel", "events, counted by")];
 const RETAINED: &[Flag] = &[("--retained", "memory for what is live")];
 const PACKING: &[Flag] = &[("--packing", "packed_bytes=32")];
+const CPUS_SEEN: &[Flag] = &[("--cpus-seen 64", "-cpus-64@1")];
 const LIMIT: &[Flag] = &[("--limit data", "the smallest limit that does")];
 
 /// In those of traces.
@@ -255,6 +256,9 @@ fn plans() -> Vec<Line> {
             add("try", &[all, CHECKED, EXITS, PREPARED, ALONE], cat);
             add("try", &[all, VALUES, EXITS, PREPARED, ALONE], cat);
             add("try", &[all, VALUES, serves, PREPARED, ALONE], &[]);
+            let told: &[Flag] = &[all, CPUS_SEEN, PREPARED, ALONE].concat();
+            add("try", &[told, CHECKED, EXITS], cat);
+            add("try", &[told, serves], &[]);
         }
         for (way, words) in &ends {
             add(
@@ -284,6 +288,7 @@ fn plans_of_builds() -> Vec<Line> {
             [&all(blocks), CHECKED, TURNS].concat(),
             [&all(blocks), CHECKED, PREPARED, ALONE].concat(),
             [&all(blocks), VALUES, PREPARED, ALONE].concat(),
+            [&all(blocks), CPUS_SEEN, PREPARED, ALONE].concat(),
         ]
     };
     let line = |flags| Line {

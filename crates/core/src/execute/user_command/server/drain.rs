@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 const MOMENTS_S: [u64; 4] = [0, 1, 10, 60];
 /// Time between two looks at what is resident or live.
 const PACE: Duration = Duration::from_millis(100);
+/// Growth below this is not worth a word.
+pub const LITTLE_BYTES: f64 = (4 << 20) as f64;
+/// Figure: the most threads while the client ran.
+pub const MOST_THREADS: &str = "drain_most_threads";
 /// What the moment before the load is called in figures.
 pub const BEFORE: &str = "before";
 /// What the middle of the load is called there.
@@ -52,6 +56,8 @@ pub struct Drain {
     figures: Vec<(String, f64)>,
     /// What was live while the client ran, by the time since it was started.
     live: Vec<(Duration, u64)>,
+    /// The most threads that were seen meanwhile.
+    most_threads: u64,
     started: Instant,
     next: Instant,
     /// The last look at what is resident.
@@ -68,6 +74,7 @@ impl Drain {
             passed: 0,
             figures: Vec::new(),
             live: Vec::new(),
+            most_threads: 0,
             started: Instant::now(),
             next: Instant::now(),
             last: None,
@@ -90,8 +97,9 @@ impl Drain {
         is_due
     }
 
-    /// What is live during the load.
-    pub fn loaded(&mut self, live: Option<u64>) {
+    /// What is live during the load, and how many threads there are.
+    pub fn loaded(&mut self, tree: &[i32], live: Option<u64>) {
+        self.most_threads = self.most_threads.max(all_threads(tree));
         let at = self.started.elapsed();
         self.live.extend(live.map(|bytes| (at, bytes)));
     }
@@ -118,7 +126,7 @@ impl Drain {
 
     fn moment(&mut self, name: &str, tree: &[i32], live: Option<u64>) {
         let held = ResidentByKind::of_all(tree);
-        let threads = tree.iter().map(|pid| threads(*pid)).sum::<u64>();
+        let threads = all_threads(tree);
         let values = [
             held.rss_bytes,
             held.pss_bytes,
@@ -146,9 +154,15 @@ impl Drain {
                 .extend(middle.map(|(_, bytes)| (name, *bytes as f64)));
         } else if self.passed > 0 {
             self.figures.push((AREA.into(), self.area_byte_s));
+            self.figures
+                .push((MOST_THREADS.into(), self.most_threads as f64));
         }
         self.figures
     }
+}
+
+fn all_threads(tree: &[i32]) -> u64 {
+    tree.iter().map(|pid| threads(*pid)).sum()
 }
 
 fn threads(pid: i32) -> u64 {

@@ -236,14 +236,17 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Notes what is live while the client runs, if that is counted and asked for.
+    /// Notes the threads while the client runs, and what is live if that is counted.
     fn watch_load(&mut self, launcher: i32) -> Result<()> {
-        let is_due = self.reach.is_some() && self.drain.as_mut().is_some_and(Drain::is_due);
-        if is_due {
-            let live_bytes = self.used_until_now(launcher)?.live_bytes;
-            self.drain
-                .iter_mut()
-                .for_each(|drain| drain.loaded(live_bytes));
+        if let Some(drain) = &mut self.drain
+            && drain.is_due()
+        {
+            let tree = descendants(launcher);
+            let live_bytes = self
+                .reach
+                .map(|reach| reach.live_bytes(&tree))
+                .transpose()?;
+            drain.loaded(&tree, live_bytes.flatten());
         }
         Ok(())
     }

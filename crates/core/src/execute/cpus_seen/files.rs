@@ -1,0 +1,222 @@
+//! Files that say how many CPUs there are, as a machine with more of them would have them. Those that it has in fact
+//! stand for the others, in turn.
+
+use crate::file::{Draft, WithPath};
+use anyhow::Result;
+use std::fs::{self, File, read_to_string};
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// Where Linux lists CPUs.
+const LISTED: &str = "/sys/devices/system/cpu";
+/// Files there that have a list of them.
+const LISTS: [&str; 3] = ["online", "possible", "present"];
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup/";
+
+/// The files for so many CPUs.
+pub struct CpuFiles {
+    count: u32,
+    /// Stands for `LISTED`; lies in the folder of temporary files.
+    listed: Draft,
+}
+
+impl CpuFiles {
+    pub fn new(count: u32) -> Result<CpuFiles> {
+        let within = std::env::temp_dir();
+        let listed = Draft::folder(&within).with_path("creating a folder in", &within)?;
+        let files = CpuFiles { count, listed };
+        files.fill().with_path("filling", files.listed.path())?;
+        Ok(files)
+    }
+
+    fn fill(&self) -> std::io::Result<()> {
+        let here = |name: &str| self.listed.path().join(name);
+        for entry in fs::read_dir(LISTED)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if number(&name).is_none() && !LISTS.contains(&&*name) {
+                symlink(Path::new(LISTED).join(&*name), here(&name))?;
+            }
+        }
+        for name in LISTS {
+            fs::write(here(name), list(self.count) + "\n")?;
+        }
+        let own = possible();
+        for cpu in 0..self.count {
+            let stands_for = Path::new(LISTED).join(format!("cpu{}", cpu % own));
+            symlink(stands_for, here(&format!("cpu{cpu}")))?;
+        }
+        Ok(())
+    }
+
+    /// What a process opens for this path, if it is not that; the calling thread has this number.
+    pub fn open(&self, path: &Path, thread: u32) -> Option<File> {
+        if let Ok(below) = path.strip_prefix(LISTED) {
+            return File::open(self.listed.path().join(below)).ok();
+        }
+        let text = || self.text(path, thread);
+        // Only absolute paths that begin like this are worth the work.
+        let may_be = path.starts_with("/proc") || path.starts_with(GROUPS);
+        let text = may_be.then(text).flatten()?;
+        unnamed(&text).ok()
+    }
+
+    fn text(&self, path: &Path, thread: u32) -> Option<String> {
+        // This would be ours.
+        if path.starts_with("/proc/thread-self") {
+            return None;
+        }
+        let own = path.strip_prefix("/proc/self").ok();
+        let seen = own.map_or_else(
+            // As the process sees it, whatever is mounted there.
+            || PathBuf::from(format!("/proc/{thread}/root{}", path.display())),
+            |rest| Path::new("/proc").join(thread.to_string()).join(rest),
+        );
+        let name = path.file_name()?.to_str()?;
+        let is_of_group = path.starts_with(GROUPS);
+        let of = |change: fn(&str, u32) -> String| {
+            let text = read_to_string(&seen).ok()?;
+            Some(change(&text, self.count))
+        };
+        match name {
+            "stat" if path == Path::new("/proc/stat") => of(stat),
+            "cpuinfo" if path == Path::new("/proc/cpuinfo") => of(cpuinfo),
+            "status" if path.starts_with("/proc") => of(status),
+            "cpu.max" if is_of_group => of(|_, _| "max 100000\n".into()),
+            "cpu.cfs_quota_us" if is_of_group => of(|_, _| "-1\n".into()),
+            _ if is_of_group && name.starts_with("cpuset.") && name.contains("cpus") => {
+                of(|_, count| list(count) + "\n")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `0-63`
+pub fn list(count: u32) -> String {
+    match count {
+        1 => "0".into(),
+        _ => format!("0-{}", count - 1),
+    }
+}
+
+/// CPUs that this machine can have.
+pub fn possible() -> u32 {
+    let text = read_to_string(format!("{LISTED}/possible")).unwrap_or_default();
+    let last = text.trim_end().rsplit(['-', ',']).next();
+    last.and_then(|last| last.parse().ok()).unwrap_or(0) + 1
+}
+
+/// Of `cpu7`.
+fn number(name: &str) -> Option<u32> {
+    name.strip_prefix("cpu")?.parse().ok()
+}
+
+/// A file in memory with this text, which can only be read.
+fn unnamed(text: &str) -> Result<File> {
+    use crate::execute::memory_file::stream_file;
+    use std::os::fd::AsRawFd;
+    let mut file = stream_file("heapmark-cpus")?;
+    file.write_all(text.as_bytes())?;
+    Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
+}
+
+/// `/proc/stat`, with a line for each CPU.
+fn stat(text: &str, count: u32) -> String {
+    let is_of_one = |line: &&str| {
+        line.split(' ')
+            .next()
+            .is_some_and(|name| number(name).is_some())
+    };
+    let own: Vec<&str> = text.lines().filter(is_of_one).collect();
+    let all = (0..count).filter_map(|cpu| {
+        let line = own.get(cpu as usize % own.len().max(1))?;
+        Some(format!("cpu{cpu} {}\n", line.split_once(' ')?.1))
+    });
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default().to_owned();
+    let others = lines.filter(|line| !is_of_one(line)).map(str::to_owned);
+    [first].into_iter().chain(all).chain(others).collect()
+}
+
+/// `/proc/cpuinfo`, with a part for each CPU.
+fn cpuinfo(text: &str, count: u32) -> String {
+    const NAME: &str = "processor";
+    let parts: Vec<&str> = text.split_inclusive("\n\n").collect();
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        parts.into_iter().partition(|part| part.starts_with(NAME));
+    let all = (0..count).filter_map(|cpu| {
+        let part = own.get(cpu as usize % own.len().max(1))?;
+        Some(format!("{NAME}\t: {cpu}\n{}", part.split_once('\n')?.1))
+    });
+    all.chain(others.into_iter().map(str::to_owned)).collect()
+}
+
+/// `/proc/PID/status`, which has the CPUs as a mask and as a list.
+fn status(text: &str, count: u32) -> String {
+    let line = |line: &str| match line.split_once(':') {
+        Some(("Cpus_allowed", _)) => format!("Cpus_allowed:\t{}\n", mask(count)),
+        Some(("Cpus_allowed_list", _)) => format!("Cpus_allowed_list:\t{}\n", list(count)),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+/// Words of 32 bits, the highest first.
+fn mask(count: u32) -> String {
+    let word = |word: u32| format!("{:08x}", u32::MAX >> (32 - (count - 32 * word).min(32)));
+    let words: Vec<String> = (0..count.div_ceil(32)).rev().map(word).collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_that_are_there_stand_for_those_that_are_not() {
+        let text = "cpu  9 9\ncpu0 4 1\ncpu1 5 2\nintr 7 cpu\nctxt 3\n";
+        let wanted = "cpu  9 9\ncpu0 4 1\ncpu1 5 2\ncpu2 4 1\nintr 7 cpu\nctxt 3\n";
+        assert_eq!(stat(text, 3), wanted);
+        let text = "processor\t: 0\nmodel\t: a\n\nprocessor\t: 1\nmodel\t: b\n\nHardware: c\n";
+        let wanted = "processor\t: 0\nmodel\t: a\n\nprocessor\t: 1\nmodel\t: b\n\nprocessor\t: 2\nmodel\t: a\n\nHardware: c\n";
+        assert_eq!(cpuinfo(text, 3), wanted);
+        let text = "Name:\tx\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
+        let wanted = "Name:\tx\nCpus_allowed:\t0000003f,ffffffff\nCpus_allowed_list:\t0-37\n";
+        assert_eq!(status(text, 38), wanted);
+        assert_eq!(
+            (mask(64), list(1)),
+            ("ffffffff,ffffffff".into(), "0".into())
+        );
+    }
+
+    #[test]
+    fn a_quota_is_told_only_if_there_is_one_and_other_files_are_left_alone() {
+        let files = CpuFiles::new(64).unwrap();
+        let own = std::process::id();
+        let open = |path: &str| {
+            let file = files.open(Path::new(path), own);
+            file.map(|file| std::io::read_to_string(file).unwrap())
+        };
+        assert_eq!(open("/sys/devices/system/cpu/online").unwrap(), "0-63\n");
+        assert!(
+            open("/proc/self/status")
+                .unwrap()
+                .contains("_list:\t0-63\n")
+        );
+        assert!(open("/proc/cpuinfo").unwrap().contains("processor\t: 63\n"));
+        for path in [
+            "/proc/self/maps",
+            "/etc/passwd",
+            "/sys/fs/cgroup/none/cpu.max",
+        ] {
+            assert_eq!(open(path), None, "{path}");
+        }
+        let listed = fs::read_dir(files.listed.path()).unwrap();
+        let names = listed.map(|it| it.unwrap().file_name());
+        let cpus = names.filter(|name| number(&name.to_string_lossy()).is_some());
+        assert_eq!(cpus.count(), 64);
+    }
+}
