@@ -228,9 +228,9 @@ mod tests {
             Some("go1.22.1")
         );
         assert_eq!(go_version(b"gopher go1"), None);
-        let musl = b"musl libc (x86_64)\nVersion %s\0127.0.0.1\01.2.3\0";
+        let musl = b"musl libc (x86_64)\nVersion %s\x00127.0.0.1\x001.2.3\0";
         assert_eq!(musl_version(musl).as_deref(), Some("1.2.3"));
-        assert_eq!(musl_version(b"\01.2.3\0"), None);
+        assert_eq!(musl_version(b"\x001.2.3\0"), None);
     }
 
     #[test]
