@@ -217,8 +217,8 @@ fn allocator(word: &str) -> Result<Subject> {
     // No row will have the name, so any name will do.
     let (_, chosen) =
         resolve::choose(&[word.to_owned()], &[], word, true, catalog).map_err(usage)?;
+    resolve::must_take_programs(&chosen)?;
     let mut resolved = resolve::resolve(chosen, catalog, false)?;
-    resolve::must_take_programs(&resolved)?;
     let subject = resolved
         .pop()
         .with_context(|| format!("-a {word}: it is not ready"))

@@ -131,8 +131,8 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         stop: &stop,
     };
     let mut subjects = Vec::new();
+    resolve::must_take_programs(&allocators)?;
     let resolved = resolve::resolve(allocators, catalog, false)?;
-    resolve::must_take_programs(&resolved)?;
     for subject in resolved {
         let info = select::info(&runner.guest, &subject, &Plan::default())?;
         subjects.push((subject, info));

@@ -442,7 +442,7 @@ mod tests {
         let Err(error) = found(&MappedObjects::of(&process, &maps), &[], &[]) else {
             panic!("it was found");
         };
-        let words = format!("sleep ({}) ended while heapmark looked at it", child.id());
+        let words = format!("{} ended while heapmark looked at it", process.title());
         assert_eq!(format!("{error:#}"), words);
     }
 }

@@ -238,8 +238,8 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     if as_called.is_some() && chosen.iter().any(|(one, _)| one.name == AS_CALLED) {
         refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
     }
+    resolve::must_take_programs(&chosen)?;
     let mut subjects = resolve::resolve(chosen, catalog, flags.dry_run)?;
-    resolve::must_take_programs(&subjects)?;
     if linked.is_some() {
         resolve::put_libc_first(&mut subjects)?;
     }

@@ -4,7 +4,7 @@ use super::child::Rules;
 use super::turns::Side;
 use super::{MemoryLimit, Subject};
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
-use crate::catalog::{Source, joined};
+use crate::catalog::{Allocator, Source, joined};
 use crate::plan::{Case, Cell, CpusSeen, HugePages, Litter, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -224,6 +224,17 @@ impl Job {
     }
 }
 
+/// Why nothing but the guest can run under an allocator, if that is so.
+pub fn only_guest(allocator: &Allocator) -> Option<String> {
+    let is_libc = matches!(allocator.source, Source::Deb { .. });
+    is_libc.then(|| {
+        format!(
+            "{} is a whole C library, under which kernels and replays of traces run: a program's children would be under the system's own",
+            allocator.name
+        )
+    })
+}
+
 impl Subject {
     /// What stands before the guest's path if another C library's dynamic linker starts it. The file's own
     /// folder comes first: that of the baseline's copy has nothing else.
@@ -236,16 +247,6 @@ impl Subject {
         let folders: Vec<String> = folders.collect();
         let folders = folders.join(":");
         vec![loader.into(), "--library-path".into(), folders.into()]
-    }
-
-    /// Why nothing but the guest can run under it, if that is so.
-    pub fn only_guest(&self) -> Option<String> {
-        let is_libc = matches!(self.allocator.source, Source::Deb { .. });
-        is_libc.then(|| {
-            format!(
-            "{} is a whole C library, under which kernels and replays of traces run: a program's children would be under the system's own",
-            self.allocator.name
-        )})
     }
 
     /// The complete environment of a measured process. Nothing is inherited, so no variable of the

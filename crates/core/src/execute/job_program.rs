@@ -11,7 +11,7 @@ use super::memory_file::{memory_file, stream_file, text};
 use super::program::Program;
 use super::report::Report;
 use super::stdout_program::Printed;
-use super::{Attempt, Guest, Job, Outcome, Subject, prove};
+use super::{Attempt, Guest, Job, Outcome, Subject, only_guest, prove};
 use crate::catalog::program::{Prints, Serves};
 use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
@@ -40,7 +40,7 @@ impl Program {
                 .refused
                 .clone()
                 .or_else(excepted)
-                .or_else(|| subject.only_guest())
+                .or_else(|| only_guest(&subject.allocator))
                 .map(|why| Outcome::Unsupported { why }),
         };
         if let Some(outcome) = obstacle {

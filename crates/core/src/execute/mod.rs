@@ -54,7 +54,7 @@ pub use exit::{last_useful_line, signal_name};
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
 pub use held::held;
-pub use job::Job;
+pub use job::{Job, only_guest};
 pub use latency::Latency;
 pub use measurement::{
     Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage, per_operation,

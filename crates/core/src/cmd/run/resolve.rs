@@ -4,7 +4,7 @@ use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog, Source, Tier};
 use crate::cmd::build::{build_all, is_unbuilt, jobs};
 use crate::cmd::{note, unexpected, usage};
-use crate::execute::{Guest, Outcome, Subject};
+use crate::execute::{Guest, Outcome, Subject, only_guest};
 use anyhow::{Context, Result, bail};
 use fast_glob::glob_match;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ pub fn find_library(name: &str) -> Result<PathBuf> {
 }
 
 /// Refuses what nothing but the guest can run under: programs would not be, or not to their end.
-pub fn must_take_programs(subjects: &[Subject]) -> Result<()> {
-    match subjects.iter().find_map(Subject::only_guest) {
+pub fn must_take_programs(chosen: &Chosen) -> Result<()> {
+    match chosen.iter().find_map(|(one, _)| only_guest(one)) {
         Some(why) => refuse!("-a: {why}"),
         None => Ok(()),
     }

@@ -67,6 +67,9 @@ impl Selection {
         let own = take_own(&mut words, linked_alike(&linked), catalog)?;
         let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, catalog)?;
         chosen.extend(own.map(|own| (own, true)));
+        if scratch.is_some() {
+            must_take_programs(&chosen)?;
+        }
         // What takes long comes when nothing of the flags can be refused any more.
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (beside, mut compiled_traces) =
@@ -77,9 +80,6 @@ impl Selection {
         let mut subjects = resolve(chosen, catalog, flags.dry_run)?;
         for subject in &mut subjects {
             subject.allocator.wrapper |= args.allow_forwarding;
-        }
-        if scratch.is_some() {
-            must_take_programs(&subjects)?;
         }
         if linked.iter().any(Option::is_some) {
             put_libc_first(&mut subjects)?;

@@ -220,6 +220,24 @@ fn a_history_names_the_pair_grows_and_goes_on() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
+fn a_whole_c_library_is_refused_for_programs_before_it_is_fetched() {
+    let home = Home::new();
+    for line in [
+        ["try", "-a", "glibc@2.36", "true"],
+        ["check", "-a", "glibc@2.36", "--only=calloc-zero"],
+        ["record", "-a", "glibc@2.36", "true"],
+    ] {
+        let end = home.heapmark(&line);
+        let why = "glibc@2.36 is a whole C library, under which kernels and replays of traces run";
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
+        assert!(end.stderr.contains(why), "{}", end.stderr);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+#[ignore = "make test-all: Debian's archive replaces the pinned packages with each of its updates"]
 fn another_glibc_serves_under_its_own_dynamic_linker() {
     let place = Place::new();
     let names = ["glibc@2.36", "glibc@2.41"];
@@ -301,24 +319,6 @@ fn another_glibc_serves_under_its_own_dynamic_linker() {
         "more than malloc differs",
     ] {
         assert!(end.stdout.contains(told), "{told}: {}", end.stdout);
-    }
-    for line in [
-        ["try", "-a", names[0], "true"],
-        ["check", "-a", names[0], "--only=calloc-zero"],
-    ] {
-        let end = place.run(&line);
-        assert_eq!(
-            (end.code, end.stderr.lines().count()),
-            (Some(2), 1),
-            "{}",
-            end.stderr
-        );
-        assert!(
-            end.stderr
-                .contains("under which kernels and replays of traces run"),
-            "{}",
-            end.stderr
-        );
     }
     // A row that has the package of another release.
     let home = Home::with_the_shared_cache();
