@@ -84,8 +84,9 @@ pub struct TryArgs {
     /// Command that drives the server and is timed; no allocator is preloaded into it
     #[arg(long, value_name = "CMD", requires = "server", conflicts_with_all = ["command", "turns"], help_heading = "Servers")]
     client: Option<String>,
-    /// Port on this machine, or path of a Unix socket, that answers when the server is ready
-    #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
+    /// Port on this machine, or path of a Unix socket, that answers when the server is ready; `started`, of a command that
+    /// answers nowhere: the client begins at once
+    #[arg(long, value_name = "PORT|PATH|started", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
     /// Watch the memory of each row's server for this long after the client: what stays, and why
     #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
@@ -314,7 +315,7 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     let split = |flag: &str, line: &str| -> Result<Vec<String>> {
         let line = match &ready {
             Ready::Port(port) => line.replace("{port}", &port.to_string()),
-            Ready::Socket(_) => line.to_owned(),
+            Ready::Socket(_) | Ready::Started => line.to_owned(),
         };
         let words = shlex::split(&line).filter(|words| !words.is_empty());
         words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
@@ -394,12 +395,16 @@ fn drain(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, least, most)
 }
 
-/// `6379`, or a path, which has a slash.
+/// `6379`, or a path, which has a slash, or `started`.
 fn ready(text: &str) -> Result<Ready, String> {
     match text.parse() {
         Ok(port @ 1..) => Ok(Ready::Port(port)),
         _ if text.contains('/') => Ok(Ready::Socket(text.into())),
-        _ => Err("expected a port from 1 to 65535, or the path of a Unix socket (./socket)".into()),
+        _ if text == "started" => Ok(Ready::Started),
+        _ => Err(
+            "expected a port from 1 to 65535, the path of a Unix socket (./socket), or started"
+                .into(),
+        ),
     }
 }
 

@@ -120,7 +120,7 @@ pub struct Client {
     pub drain_ns: Option<u64>,
 }
 
-/// Where a server answers, on this machine.
+/// Where a server answers, on this machine, or that it answers nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
@@ -128,6 +128,8 @@ pub enum Ready {
     Port(u16),
     /// A Unix socket, by an absolute path.
     Socket(PathBuf),
+    /// Nowhere: its client begins as soon as it has been started.
+    Started,
 }
 
 impl Default for Ready {
@@ -141,6 +143,7 @@ impl std::fmt::Display for Ready {
         match self {
             Ready::Port(port) => write!(f, "port {port}"),
             Ready::Socket(path) => write!(f, "socket {}", path.display()),
+            Ready::Started => f.write_str("its start"),
         }
     }
 }
@@ -149,7 +152,7 @@ impl Ready {
     /// With an absolute path.
     pub fn below(self, folder: &Path) -> Ready {
         match self {
-            Ready::Port(_) => self,
+            Ready::Port(_) | Ready::Started => self,
             Ready::Socket(path) => Ready::Socket(folder.join(path)),
         }
     }

@@ -66,6 +66,39 @@ fn a_leak_is_told_by_what_is_live_to_the_end_of_the_load() {
     assert!(text.contains("\"growth\":\"leak\""), "{text}");
 }
 
+/// Keeps more and more for one and a half seconds, and waits.
+const WORKER: &str = "import time\nkept = []\nfor i in range(30):\n    kept.append(bytearray(b'x') * (1 << 20))\n    \
+    time.sleep(0.05)\ntime.sleep(60)\n";
+
+#[test]
+fn a_command_that_answers_nowhere_is_watched_from_its_start() {
+    let place = Place::new();
+    fs::write(place.at("worker.py"), WORKER).unwrap();
+    let worker = "--server|python3 worker.py|--client|sleep 2|--ready|started|--drain|1s";
+    let flags: Vec<&str> = ["-a", "glibc,glibc-notcache"]
+        .into_iter()
+        .chain(worker.split('|'))
+        .collect();
+    let (end, records) = run(&place, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let words = "glibc: leak: live memory grew from";
+    assert!(end.stdout.contains(words), "{}", end.stdout);
+    let figures = &record(&records, "check", "glibc")["measurement"]["figures"];
+    let live = |moment: &str| {
+        figures[format!("drain_{moment}_live_bytes")]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(
+        live("1000") - live("before") >= 20.0 * f64::from(1 << 20),
+        "{figures}"
+    );
+    // One that is not there is no server that is late.
+    let none = worker.replace("python3 worker.py", "./none");
+    let flags = none.split('|').collect::<Vec<_>>();
+    place.run(&[&["try"], &flags[..]].concat()).is_one_line(2);
+}
+
 #[test]
 #[ignore = "make test-all"]
 fn each_planted_growth_is_named_three_times_of_three() {

@@ -155,7 +155,7 @@ const SERVES: &[Flag] = &[
 const SERVE_VARIANTS: &[Flag] = &[
     ("--server {variant}", "one: cat; two: COLOUR=red tac;"),
     ("--client true", "driven by true"),
-    ("--ready 7", "at port 7"),
+    ("--ready started", "at its start"),
     ("--drain 60s", "watched for 60s after its load"),
 ];
 

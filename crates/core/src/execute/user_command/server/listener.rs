@@ -11,7 +11,7 @@ use std::path::Path;
 /// The state of a listening socket in the kernel's tables.
 const LISTENS: &str = "0A";
 
-/// Whether a process below this one listens there. `None` if that is unknown: the server runs
+/// Whether a process below this one listens there, if anything does. `None` if that is unknown: the server runs
 /// as another user, a network rule forwards the port, or the server names its socket otherwise.
 pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
     let text = |table: &str| read_to_string(table).unwrap_or_default();
@@ -23,6 +23,7 @@ pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
         Ready::Socket(path) => unix_listeners(&text("/proc/net/unix"), path)
             .map(String::from)
             .collect(),
+        Ready::Started => return Some(true),
     };
     let wanted: BTreeSet<String> = inodes.iter().map(|it| format!("socket:[{it}]")).collect();
     if wanted.is_empty() {

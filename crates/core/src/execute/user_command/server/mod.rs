@@ -14,7 +14,7 @@ use super::reached::ReachFile;
 use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
-use crate::execute::tree::{descendants, held_descendants};
+use crate::execute::tree::{descendants, held_descendants, program};
 use crate::plan::Ready;
 use anyhow::{Context, Result, bail};
 use client::ClientProcess;
@@ -23,6 +23,7 @@ use heapmark_wire::{Launched, Phase};
 use listener::is_below;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
@@ -146,10 +147,12 @@ impl<'a> Drive<'a> {
             // The server has ended, so its launcher ends soon. What answers now could not be
             // measured to its end.
             ServerStep::Waits | ServerStep::Runs(_) | ServerStep::Rests(_) if server_has_ended => {}
-            ServerStep::Waits if answers(&self.ready) => self.answered(launcher)?,
+            ServerStep::Waits if self.is_ready(launcher) => self.answered(launcher)?,
             ServerStep::Waits if self.began.elapsed() > PATIENCE => {
-                let ready = &self.ready;
-                let what = format!("the server did not answer on {ready} within {patience_s} s");
+                let what = match &self.ready {
+                    Ready::Started => format!("the server did not begin within {patience_s} s"),
+                    ready => format!("the server did not answer on {ready} within {patience_s} s"),
+                };
                 return Err(Outcome::Error { what });
             }
             ServerStep::Runs(before) if self.driver.has_ended()? => {
@@ -209,11 +212,19 @@ impl<'a> Drive<'a> {
         };
         let why = || server.and_then(words).unwrap_or_else(|| STAY.into());
         let step = match self.step {
+            ServerStep::Waits if self.ready == Ready::Started => "its client began".into(),
             ServerStep::Waits => format!("it answered on {}", self.ready),
             ServerStep::Runs(_) => "its client".into(),
             ServerStep::Rests(_) | ServerStep::Ends(_) => return self.driver.went_wrong(),
         };
         Some(format!("the server ended before {step}{}", why()))
+    }
+
+    fn is_ready(&self, launcher: i32) -> bool {
+        match self.ready {
+            Ready::Started => has_executed(launcher),
+            _ => answers(&self.ready),
+        }
     }
 
     /// Called when a process answers. Notes what the server has used, then starts the
@@ -223,7 +234,9 @@ impl<'a> Drive<'a> {
         if is_below(launcher, ready) != Some(false) {
             let before = self.used_until_now(launcher)?;
             if let Some(drain) = &mut self.drain {
-                drain.before(&descendants(launcher), before.live_bytes);
+                // One that has just begun may not have told yet that nothing is live.
+                let none = (*ready == Ready::Started).then_some(0);
+                drain.before(&descendants(launcher), before.live_bytes.or(none));
             }
             self.driver.start()?;
             self.step = ServerStep::Runs(before);
@@ -286,6 +299,17 @@ impl<'a> Drive<'a> {
     }
 }
 
+/// Whether a launcher has become another program in a child of it.
+fn has_executed(launcher: i32) -> bool {
+    let own = program(launcher).ok();
+    let is_another = |pid: &i32| match program(*pid) {
+        Ok(file) => Some(file) != own,
+        // It has other rights by now.
+        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    };
+    descendants(launcher).iter().any(is_another)
+}
+
 /// Whether a process on this machine accepts connections there.
 fn answers(ready: &Ready) -> bool {
     let connects = |place| TcpStream::connect_timeout(&place, ANSWER).is_ok();
@@ -295,5 +319,6 @@ fn answers(ready: &Ready) -> bool {
                 || connects(SocketAddr::from((Ipv6Addr::LOCALHOST, *port)))
         }
         Ready::Socket(path) => UnixStream::connect(path).is_ok(),
+        Ready::Started => false,
     }
 }
