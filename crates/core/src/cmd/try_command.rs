@@ -86,7 +86,7 @@ pub struct TryArgs {
     client: Option<String>,
     /// Port on this machine, or path of a Unix socket, that answers when the server is ready; `started`, of a command that
     /// answers nowhere: the client begins at once
-    #[arg(long, value_name = "PORT|PATH|started", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
+    #[arg(long, value_name = "PORT|PATH", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = ready, help_heading = "Servers")]
     ready: Option<Ready>,
     /// Watch the memory of each row's server for this long after the client: what stays, and why
     #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
@@ -402,7 +402,7 @@ fn ready(text: &str) -> Result<Ready, String> {
         _ if text.contains('/') => Ok(Ready::Socket(text.into())),
         _ if text == "started" => Ok(Ready::Started),
         _ => Err(
-            "expected a port from 1 to 65535, the path of a Unix socket (./socket), or started"
+            "expected a port from 1 to 65535, `started`, or the path of a Unix socket (./socket)"
                 .into(),
         ),
     }
