@@ -3,10 +3,10 @@
 
 use super::cache::{CachePlace, short_hash};
 use super::carried::GUEST;
+use super::downloaded::{self, file_in};
 use super::inspect::inspect_any;
 use super::state::State;
 use super::step::{Slots, Steps};
-use super::wheel::{CHECKSUMS, checksums, file_in};
 use super::{Library, in_path};
 use crate::catalog::allocator::{Allocator, ReleasePin, Source};
 use crate::file::WithPath;
@@ -117,10 +117,8 @@ impl<'a> Deb<'a> {
 
     /// The library, if the cache has it unchanged.
     fn cached(&self) -> Option<Library> {
-        let folder = self.place.folder();
-        let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
-        let found = checksums(&folder, &FILES).ok()?;
-        (wanted == found).then(|| self.library(&folder).ok())?
+        self.library(&downloaded::unchanged(&self.place, &FILES)?)
+            .ok()
     }
 
     fn library(&self, folder: &Path) -> Result<Library> {
@@ -142,15 +140,13 @@ impl<'a> Deb<'a> {
     /// Downloads the package and takes the library out of it, unless the cache has it; also returns whether
     /// it had.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
-        match self.state()? {
-            State::Absent { why, line } => bail!("{why}; {line}"),
-            State::Refused { why } => bail!(why),
-            _ => {}
-        }
-        self.place.build(
-            || Ok(self.cached()),
-            || {},
-            |workshop| self.take_out(workshop, &Steps::new(&self.place.log(), slots)?),
+        let take_out = |workshop: &Path, steps: &Steps| self.take_out(workshop, steps);
+        downloaded::fetched(
+            &self.place,
+            self.state()?,
+            slots,
+            || self.cached(),
+            take_out,
         )
     }
 
@@ -186,9 +182,7 @@ impl<'a> Deb<'a> {
             // Most are links to a file whose name has the version.
             fs::copy(&found, &kept).with_path("copying the library to", &kept)?;
         }
-        let sums = finished.join(CHECKSUMS);
-        fs::write(&sums, checksums(&finished, &FILES)?).with_path("writing", &sums)?;
-        self.place.keep_folder(&finished)?;
+        downloaded::keep(&self.place, &finished, &FILES)?;
         self.library(&self.place.folder())
     }
 }

@@ -11,6 +11,7 @@ mod compiled_trace;
 mod configure;
 mod copy;
 mod deb;
+mod downloaded;
 pub mod entry_faults;
 mod files;
 #[cfg(test)]

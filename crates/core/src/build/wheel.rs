@@ -2,7 +2,8 @@
 //! that a lock file pins, once; the libraries are taken out of it. Installs nothing, and runs none
 //! of the package's code.
 
-use super::cache::{CachePlace, hash_of_file, short_hash};
+use super::cache::{CachePlace, short_hash};
+use super::downloaded::{self, file_in};
 use super::inspect::inspect_any;
 use super::state::State;
 use super::step::{Slots, Steps};
@@ -12,13 +13,11 @@ use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use std::env::consts::ARCH;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 const LOCK: &str = include_str!("../../../sources/requirements.txt");
-/// The file beside the libraries that has their checksums, in the format of `sha256sum -c`.
-pub(super) const CHECKSUMS: &str = "SHA256SUMS";
 /// Its own `--version` takes ten times as long.
 const FIND_PIP: &str = "import importlib.util as u; exit(u.find_spec('pip') is None)";
 const NO_PIP: &str = "pip for python3 is not there";
@@ -122,10 +121,8 @@ impl<'a> Wheel<'a> {
 
     /// The libraries, if the cache has them unchanged.
     fn cached(&self) -> Option<Library> {
-        let folder = self.place.folder();
-        let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
-        let found = checksums(&folder, self.files).ok()?;
-        (wanted == found).then(|| self.library(&folder).ok())?
+        self.library(&downloaded::unchanged(&self.place, self.files)?)
+            .ok()
     }
 
     fn library(&self, folder: &Path) -> Result<Library> {
@@ -145,16 +142,8 @@ impl<'a> Wheel<'a> {
     /// Downloads the wheel and takes the libraries out of it, unless the cache has them; also
     /// returns whether it had.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
-        match self.state() {
-            State::Absent { why, line } => bail!("{why}; {line}"),
-            State::Refused { why } => bail!(why),
-            _ => {}
-        }
-        self.place.build(
-            || Ok(self.cached()),
-            || {},
-            |workshop| self.take_out(workshop, &Steps::new(&self.place.log(), slots)?),
-        )
+        let take_out = |workshop: &Path, steps: &Steps| self.take_out(workshop, steps);
+        downloaded::fetched(&self.place, self.state(), slots, || self.cached(), take_out)
     }
 
     fn take_out(&self, workshop: &Path, steps: &Steps) -> Result<Library> {
@@ -209,32 +198,9 @@ impl<'a> Wheel<'a> {
             let faults = faults.join("\n");
             bail!("the library is not what its entry says:\n{faults}");
         }
-        let sums = finished.join(CHECKSUMS);
-        fs::write(&sums, checksums(&finished, self.files)?).with_path("writing", &sums)?;
-        self.place.keep_folder(&finished)?;
+        downloaded::keep(&self.place, &finished, self.files)?;
         self.library(&self.place.folder())
     }
-}
-
-/// The content of [`CHECKSUMS`] for these files of a folder.
-pub(super) fn checksums(folder: &Path, files: &[impl AsRef<str>]) -> Result<String> {
-    let line = |file: &str| Ok(format!("{}  {file}\n", hash_of_file(&folder.join(file))?));
-    files.iter().map(|file| line(file.as_ref())).collect()
-}
-
-/// The first file in a folder, or in folders below it, whose name fits.
-pub(super) fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
-    entries.sort();
-    entries.into_iter().find_map(|path| {
-        if path.is_dir() {
-            return file_in(&path, fits);
-        }
-        fits(path.file_name()?.to_str()?).then_some(path)
-    })
 }
 
 #[cfg(test)]
