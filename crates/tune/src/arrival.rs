@@ -14,7 +14,7 @@ pub struct Sight {
     /// What the kernel counted.
     pub counts: Counts,
     /// What became of the variables in it.
-    pub given: Vec<Became>,
+    pub given: Vec<Given>,
     /// Lines of its stderr in which an allocator or the dynamic linker speaks.
     pub complaints: Vec<String>,
     /// How it ended, if not as it should.
@@ -30,36 +30,6 @@ pub struct Counts {
     pub peak_bytes: u64,
     /// CPU time.
     pub cpu_ns: u64,
-}
-
-/// What became of a setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Became {
-    /// The variable.
-    pub variable: String,
-    /// The setting in it; empty if it is the variable itself.
-    pub setting: String,
-    /// As it was given.
-    pub value: String,
-    /// Whether it is known to do nothing.
-    pub is_lost: bool,
-    /// Whether its value was read in the process.
-    pub is_read: bool,
-    /// Why, or how that is known.
-    pub why: String,
-}
-
-impl From<&Given> for Became {
-    fn from(given: &Given) -> Became {
-        Became {
-            variable: given.place.clone(),
-            setting: given.setting.clone(),
-            value: given.value.clone(),
-            is_lost: given.state.is_lost(),
-            is_read: given.state == SettingState::Taken,
-            why: given.why.clone(),
-        }
-    }
 }
 
 /// Whether a setting reached the allocator.
@@ -94,23 +64,20 @@ pub fn complaints(stderr: &str) -> Vec<String> {
 
 /// Whether the variables of a setting reached the allocator, by a process that had them and one that had not.
 pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
-    let own: Vec<&Became> = sight
+    let own: Vec<&Given> = sight
         .given
         .iter()
-        .filter(|it| setting.environment.contains_key(&it.variable))
+        .filter(|it| setting.environment.contains_key(&it.place))
         .collect();
     let unseen = unseen(setting, &own);
     let mut why: Vec<String> = unseen.iter().filter_map(|it| it.clone()).collect();
-    for it in own.iter().filter(|it| it.is_lost) {
+    for it in own.iter().filter(|it| it.state.is_lost()) {
         let place = match it.setting.as_str() {
             "" => String::new(),
-            name if name == it.variable => String::new(),
+            name if name == it.place => String::new(),
             name => format!(", {name}"),
         };
-        why.push(format!(
-            "{}{place}: {:?}: {}",
-            it.variable, it.value, it.why
-        ));
+        why.push(format!("{}{place}: {:?}: {}", it.place, it.value, it.why));
     }
     let new = sight
         .complaints
@@ -120,7 +87,10 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
     if !why.is_empty() {
         return Arrival::NotArrived(why.join("; "));
     }
-    match unseen.is_empty() && !own.is_empty() && own.iter().all(|it| it.is_read) {
+    match unseen.is_empty()
+        && !own.is_empty()
+        && own.iter().all(|it| it.state == SettingState::Taken)
+    {
         true => Arrival::ReadBack,
         false => Arrival::NotReadBack,
     }
@@ -128,11 +98,11 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
 
 /// What stands in `GLIBC_TUNABLES` and was not seen in the process, each with why it does nothing if that is known: the dynamic
 /// linker of glibc before 2.39 cuts the variable off behind its first setting.
-fn unseen(setting: &Setting, own: &[&Became]) -> Vec<Option<String>> {
+fn unseen(setting: &Setting, own: &[&Given]) -> Vec<Option<String>> {
     const TUNABLES: &str = "GLIBC_TUNABLES";
     let text = setting.environment.get(TUNABLES).map_or("", String::as_str);
     let all = tunables(text, Some(version(&libc_version())));
-    let was_seen = |it: &Became, part: &Part| it.variable == TUNABLES && it.setting == part.name;
+    let was_seen = |it: &Given, part: &Part| it.place == TUNABLES && it.setting == part.name;
     let unseen = all
         .into_iter()
         .filter(|part| !own.iter().any(|it| was_seen(it, part)));
@@ -176,18 +146,17 @@ impl CountRanges {
 mod tests {
     use super::*;
 
-    fn became(variable: &str, setting: &str, is_lost: bool, is_read: bool) -> Became {
-        Became {
-            variable: variable.into(),
+    fn given(place: &str, setting: &str, state: SettingState) -> Given {
+        Given {
+            place: place.into(),
             setting: setting.into(),
             value: "x".into(),
-            is_lost,
-            is_read,
+            state,
             why: "because".into(),
         }
     }
 
-    fn sight(given: Vec<Became>, complaints: &[&str]) -> Sight {
+    fn sight(given: Vec<Given>, complaints: &[&str]) -> Sight {
         Sight {
             given,
             complaints: complaints.iter().map(ToString::to_string).collect(),
@@ -200,11 +169,11 @@ mod tests {
         let setting = Setting::given("jemalloc", 1, "MALLOC_CONF", "narenas:2,tcache=1");
         let without = sight(Vec::new(), &["<jemalloc>: hello"]);
         let of = |given, said: &[&str]| arrival(&setting, &sight(given, said), &without);
-        let taken = || became("MALLOC_CONF", "narenas", false, true);
+        let taken = || given("MALLOC_CONF", "narenas", SettingState::Taken);
         assert_eq!(of(vec![taken()], &["<jemalloc>: hello"]), Arrival::ReadBack);
-        let unread = became("MALLOC_CONF", "tcache", false, false);
+        let unread = given("MALLOC_CONF", "tcache", SettingState::Given);
         assert_eq!(of(vec![taken(), unread], &[]), Arrival::NotReadBack);
-        let lost = became("MALLOC_CONF", "", true, false);
+        let lost = given("MALLOC_CONF", "", SettingState::Refused);
         let why = "MALLOC_CONF: \"x\": because".to_owned();
         assert_eq!(of(vec![taken(), lost], &[]), Arrival::NotArrived(why));
         let said = of(vec![taken()], &["<jemalloc>: Malformed conf string"]);
@@ -212,11 +181,10 @@ mod tests {
         // Behind the first tunable, which is all that the process has left of them.
         let list = "glibc.malloc.arena_max=2:glibc.malloc.top_pad=1".to_owned();
         let mut tunables = Setting::given("glibc", 1, "GLIBC_TUNABLES", &list);
-        let seen = vec![became(
+        let seen = vec![given(
             "GLIBC_TUNABLES",
             "glibc.malloc.arena_max",
-            false,
-            true,
+            SettingState::Taken,
         )];
         let seen = sight(seen, &[]);
         assert_eq!(arrival(&tunables, &seen, &without), Arrival::NotReadBack);
@@ -225,7 +193,7 @@ mod tests {
         let told = arrival(&tunables, &seen, &without);
         assert!(matches!(told, Arrival::NotArrived(why) if why.contains("toppad")));
         // Of another variable.
-        let other = became("GLIBC_TUNABLES", "", true, false);
+        let other = given("GLIBC_TUNABLES", "", SettingState::Refused);
         assert_eq!(of(vec![other], &[]), Arrival::NotReadBack);
     }
 

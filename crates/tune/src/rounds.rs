@@ -1,7 +1,7 @@
 //! The directory of a tuning, and the processes behind the search: `tune.json`, and a stored run in `runs/N` for each round. The search
 //! depends on what is stored only, so the same command goes on where it was interrupted.
 
-use crate::arrival::{Became, Counts, Sight, complaints};
+use crate::arrival::{Counts, Sight, complaints};
 use crate::judged::{Goal, Logs};
 use crate::search::{Race, Round, Stage};
 use crate::setting::Setting;
@@ -214,9 +214,7 @@ impl<'a> Rounds<'a> {
         let largest = views
             .values()
             .max_by_key(|view| view.memory.resident.rss_bytes);
-        let given = largest.map_or(Vec::new(), |view| {
-            view.settings.iter().map(Became::from).collect()
-        });
+        let given = largest.map_or(Vec::new(), |view| view.settings.clone());
         let was_seen = largest.is_some_and(|view| once || is_settled(view));
         let end = match end {
             // It was ended because it was looked at.

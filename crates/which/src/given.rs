@@ -8,11 +8,11 @@ use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
 use heapmark_core::catalog::{Allocator, Settings};
 use memchr::memmem;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// A setting that a process was given.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Given {
     /// Where: a variable, a file, or what is compiled in.
     pub place: String,
@@ -27,7 +27,7 @@ pub struct Given {
 }
 
 /// What became of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingState {
     /// The allocator has this value: read in the process.

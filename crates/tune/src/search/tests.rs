@@ -1,9 +1,9 @@
 //! The search against a script: settings with known effects, in noise that a seed makes.
 
 use super::*;
-use crate::arrival::Became;
 use crate::setting::tests::planted;
 use heapmark_core::catalog::Moved;
+use heapmark_which::{Given, SettingState};
 
 /// What the script knows of a setting.
 #[derive(Clone, Copy)]
@@ -109,8 +109,8 @@ impl Race for Script {
             .truths
             .iter()
             .find(|it| setting.bundles.iter().any(|own| own == it.bundle));
-        let given = own.map(|it| Became {
-            variable: setting
+        let given = own.map(|it| Given {
+            place: setting
                 .environment
                 .keys()
                 .next()
@@ -118,8 +118,10 @@ impl Race for Script {
                 .unwrap_or_default(),
             setting: String::new(),
             value: "1".into(),
-            is_lost: !it.arrives,
-            is_read: it.arrives,
+            state: match it.arrives {
+                true => SettingState::Taken,
+                false => SettingState::Refused,
+            },
             why: "by the script".into(),
         });
         Ok(Sight {
