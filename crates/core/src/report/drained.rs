@@ -6,6 +6,7 @@ use super::sheet::SheetOf;
 use super::text::count;
 use super::units;
 use crate::analyse::{Analysis, DrainMoment, Drained, GrowthKind, GrowthShape, GrowthWay, Table};
+use crate::execute::user_command::PROBES;
 use crate::metric::Unit;
 
 /// The tables of a run: none if no server was watched.
@@ -129,18 +130,19 @@ fn by_probes(shape: &GrowthShape, threads: f64) -> String {
         )
     };
     let most = count(shape.most_threads, "thread");
+    let [arenas, drift] = PROBES.map(|(_, (variable, value))| format!("{variable}={value}"));
     match shape.way {
         GrowthWay::Arenas => format!(
-            ". Arenas: {grown} under MALLOC_ARENA_MAX=1{}",
+            ". Arenas: {grown} under {arenas}{}",
             measure("MALLOC_ARENA_MAX=2")
         ),
         GrowthWay::Turnover => format!(
-            ". Thread turnover: {most} at a time, {threads} now, and {grown} under MALLOC_ARENA_MAX=1{}",
+            ". Thread turnover: {most} at a time, {threads} now, and {grown} under {arenas}{}",
             measure("MALLOC_ARENA_MAX=2")
         ),
         GrowthWay::Drift => format!(
-            ". Size drift: glibc takes large blocks from the heap once such were freed; {grown} under MALLOC_MMAP_THRESHOLD_=131072{}",
-            measure("MALLOC_MMAP_THRESHOLD_=131072")
+            ". Size drift: glibc takes large blocks from the heap once such were freed; {grown} under {drift}{}",
+            measure(&drift)
         ),
         GrowthWay::Survivors => format!(
             ". Survivors: neither one arena nor a fixed MALLOC_MMAP_THRESHOLD_ ends it ({grown} at least): blocks live on among freed \

@@ -1,10 +1,12 @@
 //! Files that say how many CPUs there are, as a machine with more of them would have them. Those that it has in fact
 //! stand for the others, in turn.
 
+use crate::execute::memory_file::stream_file;
 use crate::file::{Draft, WithPath};
 use anyhow::Result;
 use std::fs::{self, File, read_to_string};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -116,8 +118,6 @@ fn number(name: &str) -> Option<u32> {
 
 /// A file in memory with this text, which can only be read.
 fn unnamed(text: &str) -> Result<File> {
-    use crate::execute::memory_file::stream_file;
-    use std::os::fd::AsRawFd;
     let mut file = stream_file("heapmark-cpus")?;
     file.write_all(text.as_bytes())?;
     Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
