@@ -6,7 +6,7 @@ use super::folder;
 use anyhow::{Result, anyhow};
 use fast_glob::glob_match;
 use include_dir::{Dir, include_dir};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,9 @@ pub struct RealProgram {
     pub quick: u64,
     /// The same for ten seconds.
     pub paper: u64,
-    /// The size with which it is recorded for the pack; without one it is not in the pack.
+    /// What its times may be used for.
+    pub role: Role,
+    /// The size with which it is recorded for the pack.
     pub pack_size: Option<u64>,
     /// Its stdout, or for servers the client's, is the same in every run.
     #[serde(default)]
@@ -64,6 +66,19 @@ pub struct RealProgram {
     /// Its files by name: everything in its folder except `program.toml`.
     #[serde(skip)]
     pub files: Files,
+}
+
+/// What the times of a real program may be used for: an answer is judged by programs of which no choice
+/// has seen a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Its calls are a trace of the pack.
+    Pack,
+    /// Suites may be chosen by it.
+    Tune,
+    /// Answers are judged by it, and nothing is chosen.
+    Test,
 }
 
 /// A folder of a program: its files by name.
@@ -172,6 +187,10 @@ fn parse(
     if program.packages.is_empty() {
         add("packages", "none", "name the package that installs it");
     }
+    if (program.role == Role::Pack) != program.pack_size.is_some() {
+        let mend = "give both, or neither";
+        add("role", "`pack` is of programs with a `pack-size`", mend);
+    }
     let generator = program.generate.get(1);
     if !generator.is_some_and(|file| program.files.contains_key(file)) {
         add(
@@ -217,7 +236,7 @@ mod tests {
     use std::process::Command;
 
     const MINE: &str = "name = \"mine\"\nabout = \"x\"\nfamily = \"x\"\npackages = [\"mine\"]\n\
-        needs = [\"mine\"]\ngenerate = [\"sh\", \"generate.sh\"]\nrun = [\"mine\"]\nthreads = 1\nquick = 1\npaper = 1\n";
+        needs = [\"mine\"]\ngenerate = [\"sh\", \"generate.sh\"]\nrun = [\"mine\"]\nrole = \"tune\"\nthreads = 1\nquick = 1\npaper = 1\n";
 
     fn faults_of(text: &str) -> String {
         let mut faults = Vec::new();
@@ -244,6 +263,10 @@ mod tests {
             ),
             ("packages = [\"mine\"]", "packages = []", "packages: none"),
             ("threads", "thread", "did you mean `threads`?"),
+            ("role = \"tune\"\n", "", "role"),
+            ("tune", "tests", "did you mean `test`?"),
+            ("tune", "pack", "with a `pack-size`"),
+            ("quick", "pack-size = 1\nquick", "with a `pack-size`"),
         ] {
             let said = faults_of(&MINE.replace(from, to));
             assert!(said.contains(fault), "{fault}: {said}");
@@ -255,10 +278,10 @@ mod tests {
     #[test]
     fn each_family_is_in_the_pack_or_beside_it() {
         let programs = load().unwrap();
-        let in_pack = programs.iter().filter(|it| it.pack_size.is_some()).count();
-        assert!(programs.len() >= 18 && in_pack <= 14);
-        // What is concluded from the pack is checked with programs that are not in it.
-        assert!(programs.len() - in_pack >= 8);
+        let of = |role: Role| programs.iter().filter(|it| it.role == role).count();
+        assert!(of(Role::Pack) <= 14);
+        // What is concluded from the others is checked with programs of which nothing was concluded.
+        assert!(of(Role::Tune) >= 8 && of(Role::Test) >= 24);
         assert!(
             named(&programs, "perl-hsah").is_err_and(|it| it.to_string().contains("`perl-hash`"))
         );

@@ -121,7 +121,7 @@ pub fn run(args: ListArgs) -> Result<Exit> {
             catalog.programs.iter().map(of_program).collect(),
         ),
         What::Programs => (
-            &["name", "family", "threads", "state", "about"],
+            &["name", "family", "role", "threads", "state", "about"],
             real_program::load()?.iter().map(of_real_program).collect(),
         ),
         What::Suites => (
@@ -363,7 +363,7 @@ fn of_real_program(program: &RealProgram) -> Value {
     let why = (!is_there).then(|| format!("{} is not there", missing.join(", ")));
     json!({
         "name": program.name, "family": program.family, "threads": program.threads, "about": program.about,
-        "packages": program.packages, "in_pack": program.pack_size.is_some(),
+        "packages": program.packages, "role": program.role,
         "state": if is_there { "ready" } else { "absent" }, "why": why,
         "remedy": (!is_there).then(|| apt_line([program])),
         "quick": program.quick, "paper": program.paper,

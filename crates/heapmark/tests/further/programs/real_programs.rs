@@ -11,7 +11,7 @@ use std::path::Path;
 fn plant(home: &Home, name: &str, keys: &str, script: &str) {
     let toml = format!(
         "name = \"{name}\"\nabout = \"planted\"\nfamily = \"planted\"\npackages = [\"{name}-package\"]\n\
-         generate = [\"sh\", \"generate.sh\"]\nthreads = 1\nquick = 1\npaper = 10\n{keys}\n"
+         generate = [\"sh\", \"generate.sh\"]\nrole = \"test\"\nthreads = 1\nquick = 1\npaper = 10\n{keys}\n"
     );
     home.write(&format!("real-programs/{name}/program.toml"), &toml);
     let generator = format!("cat > work.sh <<'END'\n# size $2\n{script}\nEND\n");
