@@ -1,370 +1,271 @@
 #!/usr/bin/env python3
-"""Does the default run's answer hold for real programs? Runs each installed program of real-programs/ under the main
-allocators (heapmark try), beside it the default run, the suite that was the default before, and the reference suites;
-prints what following each of their answers costs, and writes docs/VALIDITY.md. `make validity` does it: about three
-hours on 2 CPUs with all programs.
+"""Does the default run's answer hold for programs of which no choice has seen a time? `make validity` measures them and writes
+docs/VALIDITY.md: at most two hours on 2 CPUs.
 
-    validity.py [NAME...]              some programs only
-    validity.py --judge FOLDER [...]   judge the runs that are in the folder; what is not there is not run
-    validity.py --values FILE          judge these values (JSON), and run nothing
+    validity.py [--minutes N] FOLDER   measures what FOLDER lacks, then judges; with --minutes begins nothing after N minutes, and ends
+                                       with exit code 3 if there is more to do: type the same again
+    validity.py --values FILE...       judges values.json of such folders, one for each machine, and measures nothing
 
-Regret: how much more time a program takes with the recommended allocator than with its own best one. The best one is
-chosen on every other block and compared on the rest, then the other way round: chosen and compared on the same blocks,
-the best of many equals would look better than it is. With few blocks it comes out too small: docs/VALIDITY.md says why.
+In this order: the answers (answers.json: nothing changes it from then on), each installed program of role test under all
+allocators (screening), then in rounds of all programs the answer's allocators, common choices and the two best of screening.
 """
 
 import argparse
 import collections
 import csv
-import datetime
 import io
-import itertools
 import json
 import math
 import os
 import pathlib
-import random
+import re
 import shlex
 import shutil
 import socket
 import statistics
 import subprocess
 import sys
+import time
+
+import real_programs
+import validity_page
+from validity_page import BASELINE, COPY, FIXED, PRECISE
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BASELINE = "glibc"
-SEED = 1
-RESAMPLES = 1000
-# Pairs of allocators further apart than this many standard errors have a clear order in a program.
-CLEAR = 2.5
-
-# The answers that are compared, with the runs that give them.
+# The answers that are compared, with the runs that give them; the first is the one that is judged.
 ANSWERS = {
     "default run": ["run"],
     "default run of before": [
         "run", "-w", "same-thread,same-thread-reuse,larson-mimalloc-bench,cross-vector", "-t", "1,all", "--preset", "quick",
-        "--target-ms", "150",
+        "--target-ms", "150", "--blocks", "6",
     ],
-    # A geometric mean over all their cases needs no more than a block.
-    "reference suites": ["run", "references", "--preset", "quick", "--blocks", "1", "-t", "1,all"],
+    "placement": ["run", "placement", "--blocks", "6"],
+    "default run, later": ["run"],
 }
-
-Program = collections.namedtuple("Program", "name about in_pack in_malloc logs bytes")
-
-
-def centre(values):
-    """The median of all means of two: the Hodges-Lehmann estimate."""
-    pairs = itertools.combinations_with_replacement(values, 2)
-    return statistics.median((a + b) / 2 for a, b in pairs)
+# Blocks of a run: in turns, and alone, where one says less.
+SCREENING, ROUND = (2, 4), (4, 10)
+ROUNDS, MOST_SECONDS = 2, 2 * 3600
 
 
-def halves(blocks):
-    """Every other block, and the rest."""
-    return blocks[::2], blocks[1::2]
+class Later(Exception):
+    """The minutes are over."""
 
 
-class Scores:
-    """ln of each allocator's time over the baseline's on both halves of the blocks."""
+class Runs:
+    """The runs of a folder, each made once."""
 
-    def __init__(self, logs, blocks):
-        self.of = [{name: centre([own[b] for b in half]) for name, own in logs.items()} for half in blocks]
-
-    def regret(self, name, rivals):
-        """ln of the time with an allocator over that with the best of the rivals."""
-        costs = []
-        for chosen_on, compared_on in (self.of, self.of[::-1]):
-            best = min(rivals, key=chosen_on.get)
-            costs.append(compared_on[name] - compared_on[best])
-        return statistics.mean(costs)
-
-
-def regrets(programs, names, drawn=lambda blocks: blocks):
-    """{allocator: [its regret in each program, 0.1 for 10 % more time]}."""
-    found = {name: [] for name in names}
-    for program in programs:
-        rivals = [name for name in program.logs if name in names and not is_copy(name)]
-        scores = Scores(program.logs, [drawn(half) for half in halves(common_blocks(program.logs))])
-        for name in names:
-            if name in program.logs:
-                found[name].append(math.expm1(scores.regret(name, rivals)))
-    return found
-
-
-def common_blocks(logs):
-    """The blocks in which all have a value."""
-    return sorted(set.intersection(*(set(own) for own in logs.values())))
-
-
-def interval(programs, names, seed=SEED):
-    """{allocator: 95 % interval of its mean regret}: programs and their blocks drawn again and again."""
-    draw = random.Random(seed)
-    means = {name: [] for name in names}
-    again = lambda blocks: draw.choices(blocks, k=len(blocks))
-    for _ in range(RESAMPLES):
-        for name, costs in regrets(again(programs), names, again).items():
-            if costs:
-                means[name].append(statistics.mean(costs))
-    ends = {}
-    for name, of_name in means.items():
-        of_name.sort()
-        if of_name:
-            ends[name] = (of_name[int(0.025 * len(of_name))], of_name[int(0.975 * len(of_name))])
-    return ends
-
-
-def kendall(order, logs):
-    """Kendall's tau of an order, {allocator: any number}, with a program's, over pairs with a clear order there; and how
-    many there are."""
-    names = sorted(set(order) & set(logs))
-    agree = pairs = 0
-    for one, other in itertools.combinations(names, 2):
-        blocks = sorted(logs[one].keys() & logs[other].keys())
-        apart = [logs[one][b] - logs[other][b] for b in blocks]
-        error = statistics.stdev(apart) / math.sqrt(len(apart)) if len(apart) > 1 else math.inf
-        if abs(statistics.mean(apart)) > CLEAR * error:
-            pairs += 1
-            agree += 1 if (order[one] - order[other]) * statistics.mean(apart) > 0 else -1
-    return (agree / pairs if pairs else None), pairs
-
-
-def is_copy(name):
-    return name.endswith("+copy")
-
-
-class Heapmark:
-    """The heapmark program, with a folder for its runs."""
-
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, minutes):
         self.program, self.folder = program, folder
+        self.end = time.monotonic() + 60 * minutes if minutes else math.inf
+        folder.mkdir(parents=True, exist_ok=True)
 
-    def run(self, name, words, folder=None, environment=None):
-        """A run of that name; one that is there already is taken as it is."""
+    def seconds(self):
+        """What has been measured so far took."""
+        log = self.folder / "seconds"
+        return sum(float(line.split()[0]) for line in log.read_text().splitlines()) if log.exists() else 0.0
+
+    def run(self, name, words, **how):
+        """The run of that name. One that was broken off is made anew."""
         place = self.folder / name
-        if not (place / "run.json").exists():
-            command, *flags = words
-            code = subprocess.run(
-                [self.program, command, "-o", place, *flags], cwd=folder, env=environment, stdout=subprocess.DEVNULL
-            ).returncode
-            # 4: some allocator failed, which its row says.
-            if code not in (0, 4):
-                sys.exit(f"{name}: heapmark ended with {code}")
+        if place.exists():
+            return place
+        if time.monotonic() > self.end:
+            raise Later
+        print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
+        draft, began = self.folder / "unfinished", time.monotonic()
+        shutil.rmtree(draft, ignore_errors=True)
+        command, *flags = words
+        code = subprocess.run([self.program, command, "-q", "-o", draft, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **how).returncode
+        # 4: some allocator failed, which its row says.
+        if code not in (0, 4):
+            sys.exit(f"validity: {name}: heapmark ended with {code}; the same command goes on from here")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft.rename(place)
+        with open(self.folder / "seconds", "a") as log:
+            log.write(f"{time.monotonic() - began:.1f} {name}\n")
         return place
 
-    def export(self, place, format):
-        command = [self.program, "export", place, "--to", format]
+    def export(self, place, form):
+        command = [self.program, "export", place, "--to", form]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def catalogue():
-    try:
-        import tomllib
-    except ImportError:
-        sys.exit("validity.py reads TOML: it needs Python 3.11 or later")
-    files = sorted((ROOT / "real-programs").glob("*/program.toml"))
-    return [(file.parent, tomllib.loads(file.read_text())) for file in files]
+def answer(runs, place):
+    """The allocators that a run names, and its order of all: {allocator: ratio}."""
+    document, said = json.loads(runs.export(place, "json")), runs.export(place, "md")
+    order = {one["allocator"]: one["ratio"] for one in document["analysis"]["overall"]} | {BASELINE: 1.0}
+    named = lambda what: (found := re.search(rf"{what}: (\S+) \(", said)) and found[1]
+    leader = document["analysis"]["conclusion"].get("leader") or min(order, key=order.get)
+    return {"names": {"fastest": leader, "compromise": named("Good compromise"), "smallest": named("Smallest")}, "order": order}
 
 
-def absent(entry):
-    """What must be installed for it."""
-    path = "/usr/sbin:/usr/bin:/sbin:/bin"
-    return [need for need in entry["needs"] if not shutil.which(need, path=path)]
+def frozen(runs):
+    """The answers, measured before any program: nothing changes them from then on."""
+    file = runs.folder / "answers.json"
+    if not file.exists():
+        if (runs.folder / "screening").exists():
+            sys.exit(f"validity: {runs.folder} has programs but no answers.json: take a new folder")
+        answers = {title: answer(runs, runs.run(title.replace(" ", "-").replace(",", ""), words)) for title, words in ANSWERS.items()}
+        draft = file.with_suffix(".draft")
+        draft.write_text(json.dumps(answers, indent=1))
+        draft.rename(file)
+    return json.loads(file.read_text())
 
 
-def free_port():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return str(server.getsockname()[1])
-
-
-def measure(heapmark, folder, entry, blocks):
-    """Generates a program's input and runs it under the main allocators."""
-    inputs = heapmark.folder / "inputs" / entry["name"]
-    shutil.rmtree(inputs, ignore_errors=True)
-    shutil.copytree(folder, inputs)
-    environment = {key: value for key, value in os.environ.items() if key.startswith("HEAPMARK_") or key == "HOME"}
-    environment |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"} | entry.get("environment", {})
-    size = str(entry["quick"])
-    subprocess.run([*entry["generate"], str(SEED), size], cwd=inputs, env=environment, check=True)
-    words = ["try", "--name", entry["name"], "--blocks", str(blocks)]
-    if entry.get("check-output"):
+def measure(runs, stage, program, blocks, flags):
+    """A program's run: its input is made once."""
+    place = runs.folder / stage / program["name"]
+    if place.exists():
+        return place
+    inputs = runs.folder / "inputs" / program["name"]
+    if not inputs.exists():
+        draft = runs.folder / "unfinished-input"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        real_programs.generate(program, program["quick"], draft)
+        inputs.parent.mkdir(exist_ok=True)
+        draft.rename(inputs)
+    words = ["try", "--name", program["name"], "--blocks", str(blocks), "--budget", "30min", *flags]
+    if program.get("check-output"):
         words.append("--check-output")
-    if "client" in entry:
-        port = free_port()
+    if "client" in program:
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            port = str(server.getsockname()[1])
         line = lambda command: shlex.join(command).replace("{port}", port)
-        words += ["--server", line(entry["run"]), "--client", line(entry["client"]), "--ready", port]
+        words += ["--server", line(program["run"]), "--client", line(program["client"]), "--ready", port]
     else:
-        words += ["--", *entry["run"]]
-    heapmark.run(entry["name"], words, inputs, environment)
-    shutil.rmtree(inputs)
+        words += ["--", *program["run"]]
+    return runs.run(f"{stage}/{program['name']}", words, cwd=inputs, env=real_programs.environment(program, str(inputs)))
 
 
-def read(heapmark, entry):
-    """A program's run: each allocator's times and memory against the baseline's."""
-    place = heapmark.folder / entry["name"]
-    document = json.loads(heapmark.export(place, "json"))
-    case = document["analysis"]["cases"][0]
-    roles = {row["allocator"]: row["role"] for row in case["rows"] if row["state"]["kind"] == "measured"}
-    times, sizes = collections.defaultdict(dict), collections.defaultdict(list)
-    for sample in csv.DictReader(io.StringIO(heapmark.export(place, "csv-samples"))):
-        name = sample["allocator"]
-        if sample["purpose"] == "sample" and roles.get(name) in ("baseline", "candidate", "aa-copy"):
-            # `xz@1/b03.0/glibc`: the baseline runs in each part of a block.
-            part = sample["cell"].split("/")[1]
-            times[name][part] = float(sample["wall_ns"])
-            sizes[name].append(float(sample["peak_rss_bytes"]))
-    base = times.get(BASELINE, {})
-    logs = {}
-    for name, own in times.items():
-        label = f"{BASELINE}+copy" if roles[name] == "aa-copy" else name
-        pairs = {part: math.log(own[part] / base[part]) for part in own if part in base}
-        logs[label] = {int(part[1:].split(".")[0]): log for part, log in pairs.items()}
-    held = {name: statistics.median(own) for name, own in sizes.items() if roles[name] != "aa-copy"}
-    in_malloc = (case["command"] or {}).get("malloc_share")
-    return Program(entry["name"], entry["about"], "pack-size" in entry, in_malloc, logs, held)
+def read(runs, place):
+    """Pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}; ln of peak RSS; share in malloc; whether in turns."""
+    case = json.loads(runs.export(place, "json"))["analysis"]["cases"][0]
+    parts = collections.defaultdict(lambda: collections.defaultdict(list))
+    for line in csv.DictReader(io.StringIO(runs.export(place, "csv-samples"))):
+        if line["purpose"] == "sample" and line["counts"] == "true" and line["row_outcome"] == "ok" and line["cold"] == "false":
+            parts[line["block"], line["part"]][line["allocator"]].append(line)
+
+    def total(lines):
+        sums = {key: sum(float(line[key]) for line in lines) for key in ("wall_ns", "user_ns", "sys_ns", "ops")}
+        cpu_ns = sums["user_ns"] + sums["sys_ns"]
+        return {"wall": sums["wall_ns"] / sums["ops"], "cpu": cpu_ns / sums["ops"], "bytes": float(lines[0]["peak_rss_bytes"])}
+
+    logs = collections.defaultdict(list)
+    for rows in parts.values():
+        base = total(rows[BASELINE]) if BASELINE in rows else None
+        for name, lines in rows.items():
+            if base and name != BASELINE:
+                own = total(lines)
+                logs[name].append({key: round(math.log(max(own[key], 1) / max(base[key], 1)), 5) for key in own})
+    share = (case["command"] or {}).get("malloc_share")
+    return dict(logs), share, bool(case.get("took_turns"))
 
 
-def answer(heapmark, place):
-    """The allocator that a run recommends, and its order of all: {allocator: ratio}."""
-    analysis = json.loads(heapmark.export(place, "json"))["analysis"]
-    ranking = analysis["conclusion"]
-    order = {one["allocator"]: one["ratio"] for one in analysis["overall"]}
-    leader = ranking.get("leader") or (min(order, key=order.get) if order else None)
-    return leader, order
+def added(kept, logs):
+    for name, pairs in logs.items():
+        kept.setdefault(name, []).extend(pairs)
 
 
-def percent(share):
-    return f"{100 * share:+.1f} %"
+def collect(runs, answers, programs, stages):
+    """The values of what is measured: all that validity_page.py knows."""
+    found = []
+    for program in programs:
+        name = program["name"]
+        screening, in_malloc, turns = read(runs, runs.folder / "screening" / name)
+        one = {"name": name, "in_malloc": in_malloc, "turns": turns, "screening": screening, "confirmed": {}, "unhuge": {}, "bytes": {}}
+        for stage in stages:
+            if (runs.folder / stage / name).exists():
+                added(one["unhuge" if stage == "unhuge" else "confirmed"], read(runs, runs.folder / stage / name)[0])
+        for allocator, pairs in one["confirmed"].items():
+            one["bytes"][allocator] = round(statistics.median(pair["bytes"] for pair in pairs), 5)
+        found.append(one)
+    head = json.loads((runs.folder / "default-run" / "run.json").read_text())
+    told, releases = head["machine"], dict.fromkeys(one["release"] for one in head["allocators"] if one.get("release"))
+    pages = told.get("transparent_huge_pages", "unknown")
+    machine = f"{told['cpu_model']}, {told['usable_cpus']} CPUs, Linux {told['kernel']}, huge pages {pages}; {'; '.join(releases)}"
+    return {"machine": machine, "date": head["started"][:10], "answers": answers, "programs": found}
 
 
-def table(head, rows):
-    lines = [head, ["--"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def report(programs, answers, machine):
-    """The document."""
-    judged = [one for one in programs if not one.in_pack]
-    if not judged:
-        return "No program outside the pack was measured.\n"
-    # An allocator that fails in one of them can't be followed: it is left out, and named.
-    names = sorted(set.intersection(*(set(one.logs) for one in judged)))
-    failed = sorted({name for one in judged for name in one.logs} - set(names))
-    costs, ends = regrets(judged, names), interval(judged, names)
-    means = {name: statistics.mean(own) for name, own in costs.items()}
-    singles = sorted((name for name in names if not is_copy(name)), key=means.get)
-    words = lambda name: (
-        f"{percent(means[name])} [{percent(ends[name][0])}, {percent(ends[name][1])}]",
-        f"{percent(max(costs[name]))} ({judged[costs[name].index(max(costs[name]))].name})",
-    )
-    larger = lambda name: statistics.mean(one.bytes[name] / min(one.bytes.values()) - 1 for one in judged)
-    rows = []
-    for title, (leader, _) in answers.items():
-        if leader in means:
-            rows.append((title, leader, *words(leader), percent(larger(leader))))
-        else:
-            rows.append((title, leader or "none", "-", "-", "-"))
-    rows.append(("staying with glibc", BASELINE, *words(BASELINE), percent(larger(BASELINE))))
-    rows.append(("the best single allocator, known afterwards", singles[0], *words(singles[0]), percent(larger(singles[0]))))
-    copy = f"{BASELINE}+copy"
-    if copy in names:
-        rows.append(("noise: glibc's copy instead of glibc", copy, *words(copy), "-"))
-    parts = [
-        *([f"Left out, since some program fails with them: {', '.join(failed)}."] if failed else []),
-        table(["answer", "recommends", "regret, mean [95 %]", "at worst", "memory, mean"], rows),
-        "## Each allocator\n\n" + table(
-            ["allocator", "regret, mean [95 %]", "at worst", "memory, mean"],
-            [(name, *words(name), percent(larger(name))) for name in singles],
-        ),
-    ]
-    of_programs = []
-    for one in programs:
-        clear = {title: kendall(order, {k: v for k, v in one.logs.items() if not is_copy(k)}) for title, (_, order) in answers.items()}
-        scores = {name: centre(list(own.values())) for name, own in one.logs.items() if not is_copy(name)}
-        best = min(scores, key=scores.get)
-        taus = [f"{tau:+.2f} ({pairs})" if tau is not None else "-" for tau, pairs in clear.values()]
-        in_malloc = "not known" if one.in_malloc is None else f"{100 * one.in_malloc:.1f} %"
-        mark = "pack" if one.in_pack else "yes"
-        of_programs.append((one.name, mark, in_malloc, f"{best} {math.exp(scores[best]):.3f}", *taus))
-    parts.append(
-        "## Each program\n\nIn malloc: the share of its CPU time in malloc and free under glibc. Best: its time over glibc's. Kendall's tau of each answer's order with the program's, over the pairs "
-        "of allocators with a clear order there (their number).\n\n"
-        + table(["program", "counts", "in malloc", "best", *(f"tau, {title}" for title in answers)], of_programs)
-    )
-    blocks = [len(common_blocks(one.logs)) for one in judged]
-    head = f"""# Does the answer predict?
-
-Written by `make validity` on {datetime.date.today()}, {machine}.
-
-Regret is how much more time a program takes with the allocator that an answer recommends than with the best one for that
-program; the best one is chosen on every other block and compared on the rest, and the other way round. Of the programs,
-those count that are not in the pack of traces:
-{len(judged)} of {len(programs)}, in {" to ".join(map(str, sorted({min(blocks), max(blocks)})))} blocks each. Intervals: programs and blocks
-drawn again {RESAMPLES} times; they do not contain the estimate's bias: a half of few blocks often chooses another
-allocator than the best, so regrets come out too small, even below 0, which is impossible. The row *noise* should repeat
-that of staying with {BASELINE}: smaller differences between other rows mean nothing. The programs also served to choose the
-cases of the default run (docs/METHODOLOGY.md). Memory: peak RSS above the smallest allocator's.
-
-"""
-    return head + "\n\n".join(parts) + "\n"
+def rivals(runs, answers, program):
+    """Who is confirmed: what the answer names, common choices, the two best of screening. And the blocks of a round."""
+    logs, _, turns = read(runs, runs.folder / "screening" / program["name"])
+    clock = "cpu" if turns else "wall"
+    times = {name: validity_page.shift([pair[clock] for pair in pairs]) for name, pairs in logs.items() if name != COPY}
+    named = [name for name in answers["default run"]["names"].values() if name]
+    chosen = dict.fromkeys([BASELINE, *named, *FIXED, *sorted(times, key=times.get)[:2]])
+    # What fails in screening is not measured again.
+    return [name for name in chosen if name == BASELINE or name in times], ROUND[0 if turns else 1]
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("names", nargs="*", metavar="NAME", help="programs [default: all that are installed]")
-    arguments.add_argument("--blocks", type=int, default=10, help="blocks of each program")
-    arguments.add_argument("--runs", type=pathlib.Path, help="folder for the runs; those that are there are not made again")
-    arguments.add_argument("--judge", type=pathlib.Path, metavar="FOLDER", help="only judge the runs in this folder")
-    arguments.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/VALIDITY.md")
-    arguments.add_argument("--values", type=pathlib.Path, metavar="FILE", help=argparse.SUPPRESS)
+    arguments.add_argument("folder", nargs="?", type=pathlib.Path, metavar="FOLDER", help="for the runs; those that are there are not made again")
+    arguments.add_argument("--minutes", type=float, help="begin nothing after so many")
+    arguments.add_argument("--only", metavar="NAME,...", help="these programs; the page stays as it is")
+    arguments.add_argument("--values", nargs="+", type=pathlib.Path, metavar="FILE", help="judge these, measure nothing")
+    arguments.add_argument("--output", type=pathlib.Path, help="where the page goes [default: docs/VALIDITY.md; with --only stdout]")
     given = arguments.parse_args()
+    if bool(given.values) == bool(given.folder):
+        arguments.error("give a folder, or --values")
+    output = given.output or (None if given.only or given.values else ROOT / "docs/VALIDITY.md")
     if given.values:
-        values = json.loads(given.values.read_text())
-        programs = [Program(**one) for one in values["programs"]]
-        for one in programs:
-            for name, own in one.logs.items():
-                one.logs[name] = {int(block): log for block, log in own.items()}
-        print(report(programs, values["answers"], "no machine"))
-        return
-    stamp = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    folder = (given.judge or given.runs or pathlib.Path("heapmark-results") / f"validity-{stamp}").resolve()
-    heapmark = Heapmark(os.path.abspath(os.environ.get("HEAPMARK", "target/release/heapmark")), folder)
-    entries = [(place, entry) for place, entry in catalogue() if not given.names or entry["name"] in given.names]
-    unknown = set(given.names) - {entry["name"] for _, entry in entries}
-    if unknown:
-        sys.exit(f"no real program {', '.join(sorted(unknown))}: programs/README.md lists them")
-    there = lambda name: (folder / name / "run.json").exists()
-    if not given.judge:
-        folder.mkdir(parents=True, exist_ok=True)
-        packages = set()
-        for place, entry in entries:
-            if absent(entry):
-                packages.update(entry["packages"])
-                print(f"{entry['name']}: not installed: {', '.join(absent(entry))}", flush=True)
-            elif not there(entry["name"]):
-                print(f"{entry['name']}: measuring", flush=True)
-                measure(heapmark, place, entry, given.blocks)
-        if packages:
-            print(f"apt-get install {' '.join(sorted(packages))}")
-        for title, words in ANSWERS.items():
-            print(f"{title}: measuring", flush=True)
-            heapmark.run(title.replace(" ", "-"), words)
-    programs = [read(heapmark, entry) for _, entry in entries if there(entry["name"])]
-    places = {title: folder / title.replace(" ", "-") for title in ANSWERS}
-    answers = {title: answer(heapmark, place) for title, place in places.items() if (place / "run.json").exists()}
-    machine = "no run"
-    for place in list(places.values()) + [folder / one.name for one in programs]:
-        if (place / "run.json").exists():
-            head = json.loads((place / "run.json").read_text())
-            told = head["machine"]
-            machine = f"{told['cpu_model']} with {told['usable_cpus']} CPUs, Linux {told['kernel']}"
-            releases = dict.fromkeys(one["release"] for one in head["allocators"] if one.get("release"))
-            if releases:
-                machine += f". Releases: {'; '.join(releases)}"
-            break
-    text = report(programs, answers, machine)
+        return finish([json.loads(file.read_text()) for file in given.values], output)
+    runs = Runs(os.path.abspath(os.environ.get("HEAPMARK", "target/release/heapmark")), given.folder.resolve(), given.minutes)
+    known = [program for program in real_programs.load().values() if program["role"] == "test"]
+    only = given.only.split(",") if given.only else [program["name"] for program in known]
+    if unknown := set(only) - {program["name"] for program in known}:
+        sys.exit(f"validity: no program of role test: {', '.join(sorted(unknown))}; heapmark list programs shows them")
+    chosen = [program for program in known if program["name"] in only]
+    if missing := [program for program in chosen if not real_programs.is_installed(program)]:
+        packages = sorted({name for program in missing for name in program["packages"]})
+        sys.exit(f"validity: not installed: {', '.join(it['name'] for it in missing)}; apt-get install {' '.join(packages)}")
+    try:
+        values = measured(runs, chosen)
+    except Later:
+        print(f"validity: {runs.seconds() / 60:.0f} minutes are measured, and there is more: type the same again")
+        sys.exit(3)
+    (runs.folder / "values.json").write_text(json.dumps(values))
+    finish([values], output)
+
+
+def measured(runs, programs):
+    """The values, once all is measured that they need."""
+    answers = frozen(runs)
+    leader = answers["default run"]["names"]["fastest"]
+    for program in programs:
+        alone = program["threads"] > 1 or "client" in program
+        measure(runs, "screening", program, SCREENING[alone], ["-a", ",".join(answers["default run"]["order"])])
+    stages = []
+    for at in range(1, 100):
+        stages.append(f"round-{at}")
+        due = programs
+        if at > ROUNDS:
+            values = collect(runs, answers, programs, stages)
+            judged, noise = validity_page.judged(values)
+            gain = judged.mean(lambda own, _: own[leader])
+            if (gain[1] <= PRECISE and noise[1] <= validity_page.NOISE) or runs.seconds() > MOST_SECONDS * 0.9:
+                break
+            # By widths only: the third whose intervals are the widest.
+            widths = {one["name"]: judged.of(place, COPY)[1] for place, one in enumerate(judged.all)}
+            widest = sorted(widths, key=widths.get, reverse=True)[: max(1, len(widths) // 3)]
+            due = [program for program in programs if program["name"] in widest]
+        for program in due:
+            names, blocks = rivals(runs, answers, program)
+            measure(runs, stages[-1], program, blocks, ["-a", ",".join(names)])
+    for program in programs:
+        _, blocks = rivals(runs, answers, program)
+        measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
+    return collect(runs, answers, programs, [*stages, "unhuge"])
+
+
+def finish(machines, output):
+    text, valid = validity_page.page(machines)
+    if output and valid:
+        output.write_text(text)
     print(text)
-    if not given.judge or given.output != ROOT / "docs/VALIDITY.md":
-        given.output.write_text(text)
+    sys.exit(0 if valid else 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,275 @@
+"""What the values of `make validity` say: values in, page out. See validity.py for where they come from."""
+
+import itertools
+import math
+import random
+import statistics
+
+from turns import shift
+
+DRAWS = 400
+BASELINE, COPY = "glibc", "glibc (copy)"
+# Choices that people make without measuring.
+FIXED = ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"]
+# The copy's interval must lie within this, or nothing is said; a bracket that is wider is no knowledge.
+NOISE, WIDEST = 0.005, 0.02
+# What the rounds of validity.py go on for.
+PRECISE = 0.007
+
+
+def t_975(freedom):
+    """Student's t by its expansion in the normal quantile; right to 0.5 % from 4 degrees of freedom on."""
+    z = statistics.NormalDist().inv_cdf(0.975)
+    terms = [(z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384]
+    return z + sum(term / freedom ** (at + 1) for at, term in enumerate(terms))
+
+
+def widened(errors, units):
+    """Half of a 95 % interval by a bootstrap of so few units: as `tail` of crates/stats has it."""
+    return statistics.stdev(errors) * t_975(max(units - 1, 1)) * math.sqrt(units / max(units - 1, 1))
+
+
+class Programs:
+    """The programs that all these allocators ended well in, their estimates, and those of resamples."""
+
+    def __init__(self, programs, clock, names):
+        self.clock = clock
+        has = lambda one: all(len(one["confirmed"].get(name, [])) > 1 for name in [COPY, *names])
+        self.all = [one for one in programs if has(one)]
+        self.failed = [one["name"] for one in programs if not has(one)]
+        draw = random.Random(1)
+        self.blocks = [{name: self.logs(one, "confirmed", name) for name in one["confirmed"]} for one in self.all]
+        self.unhuge = [{"never": self.logs(one, "unhuge", names[0])} for one in self.all]
+        estimates = lambda own, again: {name: shift(again(logs)) for name, logs in own.items() if logs}
+        both = [{**own, **other} for own, other in zip(self.blocks, self.unhuge)]
+        self.own = [estimates(own, list) for own in both]
+        anew = lambda logs: draw.choices(logs, k=len(logs))
+        self.drawn = [[estimates(own, anew) for own in both] for _ in range(DRAWS)]
+        self.picks = [draw.choices(range(len(both)), k=len(both)) for _ in range(DRAWS)]
+
+    def logs(self, one, stage, name):
+        """ln of the times over the baseline's of one allocator. In turns CPU time is compared."""
+        clock = "cpu" if one["turns"] else self.clock
+        return [pair[clock] for pair in one[stage].get(name, [])]
+
+    def least_blocks(self):
+        return statistics.median(min(len(logs) for logs in own.values()) for own in self.blocks)
+
+    def mean(self, of):
+        """A mean over programs; half of its interval for these programs, and for programs like them."""
+        own = statistics.mean(map(of, self.own, self.all))
+        these, others = [], []
+        for drawn, picks in zip(self.drawn, self.picks):
+            each = list(map(of, drawn, self.all))
+            these.append(statistics.mean(each))
+            others.append(statistics.mean(each[pick] for pick in picks))
+        blocks = self.least_blocks()
+        freely = math.sqrt(blocks / (blocks - 1)) * t_975(len(self.own) * (blocks - 1))
+        return own, statistics.stdev(these) * freely, widened(others, len(self.own))
+
+    def of(self, at, name):
+        """One program's estimate and half of its interval."""
+        return self.own[at][name], widened([drawn[at][name] for drawn in self.drawn], len(self.blocks[at][name]))
+
+
+def clock(programs):
+    """Of wall and CPU time that which scatters less between equals, for programs that run alone. No candidate is looked at."""
+    scatter = lambda which: statistics.mean(
+        statistics.stdev([pair[which] for pair in one["confirmed"][COPY]])
+        for one in programs if not one["turns"] and len(one["confirmed"].get(COPY, [])) > 1
+    )
+    return "wall" if all(one["turns"] for one in programs) else min(("wall", "cpu"), key=scatter)
+
+
+def recommended(values):
+    """The names of the frozen answer, each once: the fastest first."""
+    names = next(iter(values["answers"].values()))["names"]
+    return {name: what for what, name in reversed(names.items()) if name and name != BASELINE}, names["fastest"]
+
+
+def judged(values):
+    """The programs as they are judged, and the noise row."""
+    names, leader = recommended(values)
+    programs = Programs(values["programs"], clock(values["programs"]), [leader, *(it for it in names if it != leader)])
+    return programs, programs.mean(lambda own, _: own[COPY])
+
+
+def why_not(noise):
+    """Why nothing can be said; None if the copy of the baseline is where it must be."""
+    low, high = noise[0] - noise[1], noise[0] + noise[1]
+    if low <= 0 <= high and max(-low, high) <= NOISE:
+        return None
+    return f"not valid: glibc's own copy takes {ratio(noise[0], noise[1])} of its time, which must contain 1 and lie within {100 * NOISE:.1f} points of it"
+
+
+def ratio(log, half):
+    return f"{math.exp(log):.3f} [{math.exp(log - half):.3f}, {math.exp(log + half):.3f}]"
+
+
+def percent(log):
+    return f"{100 * math.expm1(log):+.1f} %"
+
+
+def bracket(programs, leader):
+    """Regret from below (against the best of screening, which may be wrong) and above (against the luckiest), per program."""
+    below, above = [], []
+    for own, one in zip(programs.own, programs.all):
+        found = {name: shift(programs.logs(one, "screening", name)) for name in one["screening"] if name in own and name != COPY}
+        best = min(found | {BASELINE: 0.0}, key=(found | {BASELINE: 0.0}).get)
+        rivals = [log for name, log in own.items() if name not in (COPY, "never")]
+        below.append(own[leader] - own.get(best, 0.0))
+        above.append(own[leader] - min([0.0, *rivals]))
+    return below, above
+
+
+def policies(programs, leader):
+    """The leader against fixed choices, with Holm's correction over them."""
+    rows = []
+    for name in FIXED:
+        if name != leader and all(name == BASELINE or name in own for own in programs.own):
+            log, _, half = programs.mean(lambda own, _: own[leader] - own.get(name, 0.0))
+            z = abs(log) / max(half / 1.96, 1e-9)
+            rows.append((name, log, half, 2 * (1 - statistics.NormalDist().cdf(z))))
+    rows.sort(key=lambda row: row[3])
+    worst, told = 0.0, []
+    for at, (name, log, half, p) in enumerate(rows):
+        worst = max(worst, min(1.0, p * (len(rows) - at)))
+        told.append((name, ratio(log, half), f"{worst:.3f}"))
+    return told
+
+
+def subsets(programs, answers):
+    """Mean regret of each answer's first over all choices of four allocators, by the screening of all."""
+    screened = [
+        {name: shift(programs.logs(one, "screening", name)) for name in one["screening"] if name != COPY} | {BASELINE: 0.0}
+        for one in programs.all
+    ]
+    names = sorted(set.intersection(*map(set, screened)))
+    orders = {title: [[answer["order"].get(name, math.inf) for name in names]] * len(screened) for title, answer in answers.items()}
+    others = lambda at: [own for place, own in enumerate(screened) if place != at]
+    orders["the best fixed order, by the other programs"] = [
+        [statistics.mean(own[name] for own in others(at)) for name in names] for at in range(len(screened))
+    ] if len(screened) > 1 else []
+    costs = {title: [] for title in orders if orders[title]} | {"one at random": []}
+    for at, own in enumerate(screened):
+        logs = [own[name] for name in names]
+        for four in itertools.combinations(range(len(names)), 4):
+            best = min(logs[it] for it in four)
+            for title, order in orders.items():
+                if order:
+                    costs[title].append(logs[min(four, key=order[at].__getitem__)] - best)
+            costs["one at random"].append(statistics.mean(logs[it] for it in four) - best)
+    return {title: statistics.mean(all) for title, all in costs.items() if all}
+
+
+def calibration(programs, answers):
+    """Slopes of ln time on what README lets expect, the share in malloc of what the suite shows, and on placement."""
+    order, placed = next(iter(answers.values()))["order"], answers.get("placement", {"order": {}})["order"]
+    points = []
+    for one in programs.all:
+        for name in one["screening"]:
+            if name in order and name in placed and name not in (COPY, BASELINE) and one["in_malloc"] is not None:
+                found = shift(programs.logs(one, "screening", name))
+                points.append((one["name"], one["in_malloc"] * (order[name] - 1), math.log(placed[name]), found))
+    names = [one["name"] for one in programs.all]
+
+    def slopes(drawn):
+        own = [point for name in drawn for point in points if point[0] == name]
+        total = lambda a, b: sum(point[a] * point[b] for point in own)
+        whole = total(1, 1) * total(2, 2) - total(1, 2) ** 2
+        if not whole:
+            return None
+        return (total(1, 3) * total(2, 2) - total(2, 3) * total(1, 2)) / whole, (total(2, 3) * total(1, 1) - total(1, 3) * total(1, 2)) / whole
+
+    draw, own = random.Random(2), slopes(names)
+    again = [found for _ in range(DRAWS) if (found := slopes(draw.choices(names, k=len(names))))]
+    if not own or len(again) < 2:
+        return None
+    return [(own[at], widened([found[at] for found in again], len(names))) for at in (0, 1)]
+
+
+def table(head, rows):
+    lines = [head, ["--"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def section(values):
+    """What is said of one machine."""
+    names, leader = recommended(values)
+    if leader == BASELINE:
+        return f"{values['machine']}; {values['date']}. The answer is to stay with {BASELINE}: nothing to judge.", True
+    programs, noise = judged(values)
+    refusal = why_not(noise)
+    count, blocks = len(programs.all), programs.least_blocks()
+    turns = sum(one["turns"] for one in programs.all)
+    told = [
+        f"{values['machine']}; {values['date']}. {count} programs, none of which any choice had seen, in {blocks:.0f} blocks (median); "
+        f"{turns} in turns with glibc by CPU time, {count - turns} alone by {'wall' if programs.clock == 'wall' else 'CPU'} time."
+    ]
+    if programs.failed:
+        told.append(f"Not counted, since one of the allocators failed or has no numbers there: {', '.join(programs.failed)}.")
+    if refusal:
+        return "\n\n".join([told[0], f"**{refusal}.** So no number is given."]), False
+    gain = programs.mean(lambda own, _: own[leader])
+    each = [programs.of(at, leader) for at in range(count)]
+    faster, slower = sum(log + half < 0 for log, half in each), sum(log - half > 0 for log, half in each)
+    worst = max(range(count), key=lambda at: each[at][0])
+    below, above = bracket(programs, leader)
+    width = statistics.mean(above) - statistics.mean(below)
+    known = "not known: the bracket is wider than 2 points" if width > WIDEST else (
+        f"between {percent(statistics.mean(below))} (against the best of screening) and {percent(statistics.mean(above))} (against the best "
+        f"afterwards), at worst {percent(max(above))} in {programs.all[above.index(max(above))]['name']}"
+    )
+    told.append(
+        f"**Following the answer ({leader}) took {ratio(*gain[:2])} of glibc's time on average.** It was faster in {faster} of {count} programs, "
+        f"slower in {slower}; at worst it took {math.exp(each[worst][0]):.3f} of glibc's time, in {programs.all[worst]['name']}. "
+        f"Its regret is {known}."
+    )
+    size = lambda name: math.exp(statistics.mean(one["bytes"][name] for one in programs.all if name in one["bytes"]))
+
+    def row(what, name, key):
+        log, these, others = programs.mean(lambda own, _: own[key])
+        highest = max(range(count), key=lambda at: programs.own[at][key])
+        memory = f"{size(name):.2f}" if key == name and name in programs.all[0]["bytes"] else "-"
+        return what, name, ratio(log, these), ratio(log, others), f"{math.exp(programs.own[highest][key]):.3f} {programs.all[highest]['name']}", memory
+
+    rows = [row(what, name, name) for name, what in sorted(names.items(), key=lambda it: it[0] != leader)]
+    if all("never" in own for own in programs.own):
+        rows.insert(1, row("without huge pages", leader, "never"))
+    rows.append(row("noise", COPY, COPY))
+    head = ["", "allocator", "time over glibc's: these programs", "programs in general", "worst program", "peak RSS"]
+    told.append(table(head, rows))
+    told.append(f"{leader} against fixed choices, programs in general (p by Holm over them):\n\n" + table(["instead of", "time of it", "p"], policies(programs, leader)))
+    found = subsets(programs, values["answers"])
+    told.append("Of four allocators at random, the time above the best of the four, by screening (whose best is partly luck, in all rows alike):\n\n"
+                + table(["who is taken", "mean"], [(title, percent(log)) for title, log in sorted(found.items(), key=lambda it: it[1])]))
+    if slopes := calibration(programs, values["answers"]):
+        (share, one), (placed, other) = slopes
+        told.append(
+            f"A program's ln time grows by {share:.1f} ± {one:.1f} of what its share in malloc and the suite's ratio let expect (1: no more than that), and "
+            f"by {placed:.2f} ± {other:.2f} of the ratio of suite `placement`."
+        )
+    per = []
+    for at, one in enumerate(programs.all):
+        log, half = each[at]
+        in_malloc = "-" if one["in_malloc"] is None else f"{100 * one['in_malloc']:.1f} %"
+        rest = [f"{math.exp(programs.own[at][name]):.3f}" for name in names if name != leader]
+        per.append((one["name"], in_malloc, "turns" if one["turns"] else "alone", len(programs.blocks[at][leader]), ratio(log, half), *rest,
+                    f"{percent(below[at])} to {percent(above[at])}", f"{math.exp(one['bytes'].get(leader, 0.0)):.2f}"))
+    told.append(table(["program", "in malloc", "how", "blocks", leader, *(name for name in names if name != leader), "regret", "RSS"], per))
+    return "\n\n".join(told), True
+
+
+def page(machines):
+    """The document, and whether all of it is valid."""
+    sections = [section(values) for values in machines]
+    text = """# Does the answer predict?
+
+Written by `make validity`. The answer of the default run is frozen first. Then all allocators run in each program of role *test*
+([programs](../programs/README.md#real-programs)) in a few blocks, which only choose rivals: *screening*. The recommended ones, common choices
+and the two best of screening run again in blocks of their own, of all programs in turn: these are the numbers. Intervals: 95 %, programs and
+blocks drawn again, widened as for Student's t. Regret is the time above that of the program's best allocator. It lies between two
+estimates: the best of screening may be a wrong one, and the best afterwards is partly luck.
+
+"""
+    return text + "\n\n".join(text for text, _ in sections) + "\n", all(valid for _, valid in sections)
