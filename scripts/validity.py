@@ -126,8 +126,6 @@ def measure(runs, stage, program, blocks, flags):
         inputs.parent.mkdir(exist_ok=True)
         draft.rename(inputs)
     words = ["try", "--name", program["name"], "--blocks", str(blocks), "--budget", "30min", *flags]
-    if program.get("check-output"):
-        words.append("--check-output")
     if "client" in program:
         with socket.socket() as server:
             server.bind(("127.0.0.1", 0))
@@ -135,7 +133,7 @@ def measure(runs, stage, program, blocks, flags):
         line = lambda command: shlex.join(command).replace("{port}", port)
         words += ["--server", line(program["run"]), "--client", line(program["client"]), "--ready", port]
     else:
-        words += ["--", *program["run"]]
+        words += ["--check-output"] * program.get("check-output", False) + ["--", *program["run"]]
     return runs.run(f"{stage}/{program['name']}", words, cwd=inputs, env=real_programs.environment(program, str(inputs)))
 
 

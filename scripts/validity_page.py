@@ -256,7 +256,7 @@ def section(values):
         rest = [f"{math.exp(programs.own[at][name]):.3f}" for name in names if name != leader]
         per.append((one["name"], in_malloc, "turns" if one["turns"] else "alone", len(programs.blocks[at][leader]), ratio(log, half), *rest,
                     f"{percent(below[at])} to {percent(above[at])}", f"{math.exp(one['bytes'].get(leader, 0.0)):.2f}"))
-    told.append(table(["program", "in malloc", "how", "blocks", leader, *(name for name in names if name != leader), "regret", "RSS"], per))
+    told.append("## Each program\n\n" + table(["program", "in malloc", "how", "blocks", leader, *(name for name in names if name != leader), "regret", "RSS"], per))
     return "\n\n".join(told), True
 
 
