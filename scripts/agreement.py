@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Does a replay hold as much memory as its program did, under each allocator?
+"""Does a replay hold as much memory as its program did, under each allocator? Does it put allocators in the same order?
 
     agreement.py [--touch HOW] [--runs N] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
+    agreement.py --times FOLDER [PROGRAM...]                of the pack: times and page faults, from runs in FOLDER; those that are there are not made again
 
 Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
 recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each, the replay's error, and
@@ -9,13 +10,16 @@ whether both have the same order of allocators that differ by more than 10 %. Of
 runs [default: 5], and of the replays of as many recordings, with the least and the most of each. agreement.c delays threads, and how they
 run beside each other decides how much is held: so these runs are without it, the kernel's peak less what was no heap in N runs with it, if
 in those the kernel's peak was the heap's, too. Exit code
-1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
+1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs. With --times: if the rank correlation of the
+times of a program and of its trace, over six allocators, is below 0.8.
 """
 
 import argparse
 import glob
 import json
+import math
 import os
+import pathlib
 import shutil
 import statistics
 import subprocess
@@ -23,10 +27,13 @@ import sys
 import tempfile
 
 import real_programs
+import validity
 
 ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "tcmalloc"]
 MEDIAN, WORST, APART = 0.05, 0.15, 1.10
 LEAST_BYTES = 4 << 20
+SIX = ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"]
+LEAST_RANKS, BLOCKS = 0.8, 6
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -121,14 +128,61 @@ def same_order(one, other):
     return all(other[a] > other[b] for a, b in pairs)
 
 
+def ranks(values):
+    """Their places, equals alike."""
+    return [sum(other < value for other in values) + sum(other == value for other in values) / 2 for value in values]
+
+
+def spearman(one, other):
+    """The rank correlation; of no order, none."""
+    return statistics.correlation(ranks(one), ranks(other)) if len(set(one)) > 1 and len(set(other)) > 1 else math.nan
+
+
+def times(heapmark, folder, names):
+    """Each program of the pack beside its trace, at the size of the trace."""
+    runs, low = validity.Runs(heapmark, folder.resolve(), None), []
+    print("| trace | " + " | ".join(f"{name}: program, replay" for name in SIX[1:]) + " | ranks of times | of page faults | largest faults / glibc, both |")
+    print("|---|" + "--:|" * (len(SIX) + 2))
+    for name, program in real_programs.load().items():
+        if program["role"] != "pack" or (names and name not in names):
+            continue
+        if not real_programs.is_installed(program):
+            print(f"{name}: not installed: apt-get install {' '.join(program['packages'])}", file=sys.stderr)
+            continue
+        size, flags = program["pack-size"], ["-a", ",".join(SIX)]
+        if "client" in program or program.get("changes-input"):
+            words = ["run", "programs", "-w", f"program:{name}", "--set", f"{name}.size={size}", "--blocks", str(2 * BLOCKS), *flags]
+            ran = runs.run(f"programs/{name}", words)
+        else:
+            ran = validity.measure(runs, "programs", {**program, "quick": size}, BLOCKS, flags)
+        words = ["run", "-w", f"trace:{name}", "--set", f"trace:{name}.rounds=first", "--blocks", str(BLOCKS), *flags]
+        both = [validity.read(runs, place) for place in (ran, runs.run(f"replays/{name}", words))]
+        mid = lambda logs, key: [0.0] + [statistics.median(pair[key] for pair in logs[it]) for it in SIX[1:]]
+        if any(it not in logs for logs, _, _ in both for it in SIX[1:]):
+            print(f"{name}: an allocator failed", file=sys.stderr)
+            continue
+        took = [mid(logs, "cpu" if turns else "wall") for logs, _, turns in both]
+        faults = [mid(logs, "faults") for logs, _, _ in both]
+        same = spearman(*took)
+        low += [name] if same < LEAST_RANKS else []
+        cells = [", ".join(f"{math.exp(logs[at]):.2f}" for logs in took) for at in range(1, len(SIX))]
+        most = ", ".join(f"{math.exp(max(logs)):.2f}" for logs in faults)
+        print(f"| {name} | " + " | ".join(cells) + f" | {same:.2f} | {spearman(*faults):.2f} | {most} |", flush=True)
+    if low:
+        sys.exit(f"agreement: below {LEAST_RANKS}: {', '.join(low)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*")
+    parser.add_argument("--times", type=pathlib.Path, metavar="FOLDER", help="compare times and page faults of the pack instead")
     parser.add_argument("--touch", default="recorded")
     parser.add_argument("--runs", type=int, default=5, help="of a program with several threads, and recordings of it")
     parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
     arguments = parser.parse_args()
     heapmark = os.path.abspath(arguments.heapmark)
+    if arguments.times:
+        return times(heapmark, arguments.times, arguments.programs)
     errors, orders = [], []
     with tempfile.TemporaryDirectory() as folder:
         place = Place(heapmark, folder)

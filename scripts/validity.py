@@ -138,17 +138,18 @@ def measure(runs, stage, program, blocks, flags):
 
 
 def read(runs, place):
-    """Pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}; ln of peak RSS; share in malloc; whether in turns."""
+    """Pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}, page faults and peak RSS among them; share in malloc; whether in turns."""
     case = json.loads(runs.export(place, "json"))["analysis"]["cases"][0]
     parts = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in csv.DictReader(io.StringIO(runs.export(place, "csv-samples"))):
-        if line["purpose"] == "sample" and line["counts"] == "true" and line["row_outcome"] == "ok" and line["cold"] == "false":
+        of_case = line["workload"] == case["workload"] and line["threads"] == str(case["threads"])
+        if of_case and line["purpose"] == "sample" and line["counts"] == "true" and line["row_outcome"] == "ok" and line["cold"] == "false":
             parts[line["block"], line["part"]][line["allocator"]].append(line)
 
     def total(lines):
-        sums = {key: sum(float(line[key]) for line in lines) for key in ("wall_ns", "user_ns", "sys_ns", "ops")}
-        cpu_ns = sums["user_ns"] + sums["sys_ns"]
-        return {"wall": sums["wall_ns"] / sums["ops"], "cpu": cpu_ns / sums["ops"], "bytes": float(lines[0]["peak_rss_bytes"])}
+        sums = {key: sum(float(line[key]) for line in lines) for key in ("wall_ns", "user_ns", "sys_ns", "minor_faults", "ops")}
+        each = {"wall": sums["wall_ns"], "cpu": sums["user_ns"] + sums["sys_ns"], "faults": sums["minor_faults"]}
+        return {key: value / sums["ops"] for key, value in each.items()} | {"bytes": float(lines[0]["peak_rss_bytes"])}
 
     logs = collections.defaultdict(list)
     for rows in parts.values():
@@ -156,7 +157,7 @@ def read(runs, place):
         for name, lines in rows.items():
             if base and name != BASELINE:
                 own = total(lines)
-                logs[name].append({key: round(math.log(max(own[key], 1) / max(base[key], 1)), 5) for key in own})
+                logs[name].append({key: round(math.log((own[key] or 1) / (base[key] or 1)), 5) for key in own})
     share = (case["command"] or {}).get("malloc_share")
     return dict(logs), share, bool(case.get("took_turns"))
 
