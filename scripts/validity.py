@@ -7,7 +7,8 @@ docs/VALIDITY.md: at most two hours on 2 CPUs.
     validity.py --values FILE...       judges values.json of such folders, one for each machine, and measures nothing
 
 In this order: the answers (answers.json: nothing changes it from then on), each installed program of role test under all
-allocators (screening), then in rounds of all programs the answer's allocators, common choices and the two best of screening.
+allocators (screening), then in rounds of all programs the answer's allocators, common choices and the two best of screening, until
+the intervals are narrow enough or the time is over. Between the rounds the answer's first without huge pages.
 """
 
 import argparse
@@ -35,16 +36,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The answers that are compared, with the runs that give them; the first is the one that is judged.
 ANSWERS = {
     "default run": ["run"],
-    "default run of before": [
-        "run", "-w", "same-thread,same-thread-reuse,larson-mimalloc-bench,cross-vector", "-t", "1,all", "--preset", "quick",
-        "--target-ms", "150", "--blocks", "6",
-    ],
     "placement": ["run", "placement", "--blocks", "6"],
     "default run, later": ["run"],
 }
 # Blocks of a run: in turns, and alone, where one says less.
-SCREENING, ROUND = (2, 4), (4, 10)
-ROUNDS, MOST_SECONDS = 2, 2 * 3600
+SCREENING, ROUND = (2, 3), (3, 6)
+# All programs are in so many rounds, if there is time; no round begins, or goes on, after so long.
+ROUNDS, MOST_SECONDS = 2, 110 * 60
 
 
 class Later(Exception):
@@ -238,26 +236,26 @@ def measured(runs, programs):
         measure(runs, "screening", program, SCREENING[alone], ["-a", ",".join(answers["default run"]["order"])])
     stages = []
     for at in range(1, 100):
-        stages.append(f"round-{at}")
         due = programs
-        if at > ROUNDS:
-            values = collect(runs, answers, programs, stages)
-            judged, noise = validity_page.judged(values)
+        if at > 1:
+            for program in programs:
+                blocks = rivals(runs, answers, program)[1]
+                measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
+            judged, noise = validity_page.judged(collect(runs, answers, programs, stages))
             gain = judged.mean(lambda own, _: own[leader])
-            if (gain[1] <= PRECISE and noise[1] <= validity_page.NOISE) or runs.seconds() > MOST_SECONDS * 0.9:
+            is_precise = gain[1] <= PRECISE and noise[1] <= validity_page.NOISE
+            if (at > ROUNDS and is_precise) or runs.seconds() > MOST_SECONDS:
                 break
-            # By widths only: the third whose intervals are the widest.
+            # By the widths of equals only: the widest first, and later a third of all.
             widths = {one["name"]: judged.of(place, COPY)[1] for place, one in enumerate(judged.all)}
-            widest = sorted(widths, key=widths.get, reverse=True)[: max(1, len(widths) // 3)]
-            due = [program for program in programs if program["name"] in widest]
+            due = sorted((it for it in programs if it["name"] in widths), key=lambda it: -widths[it["name"]])
+            due = due if at <= ROUNDS else due[: max(1, len(due) // 3)]
+        stages.append(f"round-{at}")
         for program in due:
-            names, blocks = rivals(runs, answers, program)
-            measure(runs, stages[-1], program, blocks, ["-a", ",".join(names)])
-    for program in programs:
-        _, blocks = rivals(runs, answers, program)
-        measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
+            if at == 1 or runs.seconds() < MOST_SECONDS:
+                names, blocks = rivals(runs, answers, program)
+                measure(runs, stages[-1], program, blocks, ["-a", ",".join(names)])
     return collect(runs, answers, programs, [*stages, "unhuge"])
-
 
 def finish(machines, output):
     text, valid = validity_page.page(machines)

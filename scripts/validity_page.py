@@ -91,6 +91,8 @@ def judged(values):
     """The programs as they are judged, and the noise row."""
     names, leader = recommended(values)
     programs = Programs(values["programs"], clock(values["programs"]), [leader, *(it for it in names if it != leader)])
+    if not programs.all:
+        raise SystemExit(f"validity: no program has times of {leader} and of a copy of {BASELINE}")
     return programs, programs.mean(lambda own, _: own[COPY])
 
 
