@@ -244,7 +244,8 @@ def measured(runs, programs):
             judged, noise = validity_page.judged(collect(runs, answers, programs, stages))
             gain = judged.mean(lambda own, _: own[leader])
             is_precise = gain[1] <= PRECISE and noise[1] <= validity_page.NOISE
-            if (at > ROUNDS and is_precise) or runs.seconds() > MOST_SECONDS:
+            is_late = runs.seconds() > MOST_SECONDS and not (runs.folder / f"round-{at}").exists()
+            if (at > ROUNDS and is_precise) or is_late:
                 break
             # By the widths of equals only: the widest first, and later a third of all.
             widths = {one["name"]: judged.of(place, COPY)[1] for place, one in enumerate(judged.all)}
