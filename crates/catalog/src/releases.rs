@@ -2,7 +2,7 @@
 //! release, and by whose recipe it is built. A release is an allocator of the catalogue as any other,
 //! named `FAMILY@VERSION`.
 
-use super::allocator::{Allocator, Recipe, ReleasePin, Source, Tier};
+use super::allocator::{Allocator, DebPackage, Recipe, ReleasePin, Source, Tier};
 use super::allocators::check;
 use super::faults::{Fault, read, suggestion};
 use super::folder;
@@ -63,6 +63,8 @@ struct ReleaseGroup {
     deb: Option<String>,
     #[serde(default)]
     pool: String,
+    /// Another package with what that library's programs need.
+    beside: Option<DebPackage>,
     /// The libraries in the wheel, in `LD_PRELOAD` order.
     #[serde(default)]
     files: Vec<String>,
@@ -224,6 +226,7 @@ fn release(
                 name: name.clone(),
                 pool: group.pool.clone(),
                 pin,
+                beside: group.beside.clone(),
             };
             let why = "it starts itself anew, and would be under the system's own C library then";
             let except = STARTED_ANEW.map(|kernel| (kernel.to_owned(), why.to_owned()));
