@@ -175,7 +175,7 @@ fn program(
             bail!("{name} made {} captures", captures.len())
         };
         if events == 0 {
-            let finished = finish(capture, std::io::sink())?;
+            let finished = finish(capture, &mut std::io::sink())?;
             (events, bytes) = (finished.own_events(), finished.capture_bytes);
         }
         std::fs::remove_file(capture).context("cannot remove a capture")?;

@@ -75,7 +75,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         .open(&path)?;
     let began = Instant::now();
     let head = compile(
-        trace(events, consumer),
+        &mut trace(events, consumer),
         Order::Dependent,
         Recorded::default(),
         file,

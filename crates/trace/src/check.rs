@@ -4,7 +4,6 @@ use super::Event::{self, *};
 use super::fault::{Fault, FaultKind, Result, impossible};
 use super::{Live, Reader, Variant};
 use std::collections::BTreeMap;
-use std::io::Read;
 
 /// No processor of today gives a process more addresses than this.
 const MOST_SIZE: u64 = 1 << 47;
@@ -40,7 +39,7 @@ impl Checked {
 }
 
 /// Reads to the end, or to the first place that cannot be read.
-pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
+pub fn check(mut reader: Reader) -> Checked {
     let mut check = Checker::default();
     while let Some(next) = reader.next() {
         let chunk = reader.chunk_number();

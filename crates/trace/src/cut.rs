@@ -6,7 +6,7 @@ use super::head::{MAIN, UNKNOWN};
 use super::{Event, Head, Live, Reader, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::ops::Range;
 
 /// Which events are kept.
@@ -49,9 +49,9 @@ pub struct Stretched {
 /// Reads up to the end of the range and writes the range below this metadata; memory is that of the
 /// live objects at its beginning. Of a damaged trace, everything before the damage is written, and
 /// the damage is returned.
-pub fn cut<R: Read, W: Write>(
-    mut reader: Reader<R>,
-    to: W,
+pub fn cut(
+    mut reader: Reader,
+    to: &mut dyn Write,
     stretch: &Stretch,
     head: &Head,
 ) -> Result<Stretched> {
@@ -119,7 +119,7 @@ pub fn cut<R: Read, W: Write>(
         };
     }
     Ok(Stretched {
-        totals: writer.finish()?.1,
+        totals: writer.finish()?,
         within: number - start,
         before: (start, start_ns),
         damage,
@@ -147,7 +147,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn write<W: Write>(before: Live<(u64, Event)>, writer: &mut Writer<W>) -> Result<Tokens> {
+    fn write(before: Live<(u64, Event)>, writer: &mut Writer) -> Result<Tokens> {
         let allocations = before.allocations.0.iter();
         let mut tokens = Tokens {
             inherited: HashMap::default(),

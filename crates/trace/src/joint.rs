@@ -5,7 +5,6 @@ use super::fault::{Fault, Result};
 use super::{Event, Live, Reader};
 use heapmark_wire::bucket_of;
 use std::collections::BTreeMap;
-use std::io::Read;
 
 /// Rows of a table at most: what a workload can read.
 const MOST_ROWS: usize = 4096;
@@ -47,7 +46,7 @@ struct Count {
 
 /// Reads to the end. Everything before damage counts; the damage is returned with it. Objects from
 /// before the trace are left out: their lifetimes are not known.
-pub fn joint<R: Read>(mut reader: Reader<R>) -> (Vec<JointRow>, Option<Fault>) {
+pub fn joint(mut reader: Reader) -> (Vec<JointRow>, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;
     while let Some(next) = reader.next() {

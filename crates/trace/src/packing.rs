@@ -6,7 +6,6 @@ use super::check::alone;
 use super::fault::{Fault, Result};
 use super::{Live, Reader};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 
 /// Objects lie at multiples of this, as C demands of malloc.
 const GRAIN: u64 = 16;
@@ -19,7 +18,7 @@ const LONG_LIVES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
 /// The bytes of a packing of a trace's objects: one that exists, not the best one. It is the smallest of
 /// several tries, each best fit in the order of the trace; objects never move. Takes memory for all
 /// events.
-pub fn packed_bytes<R: Read>(mut reader: Reader<R>) -> Result<u64> {
+pub fn packed_bytes(mut reader: Reader) -> Result<u64> {
     let mut objects = Objects::default();
     let mut events = 0;
     while let Some(next) = reader.next() {

@@ -16,8 +16,8 @@ use zstd::bulk::Decompressor;
 
 /// An iterator over events and their threads, in the order in which they happened. It ends after a
 /// fault.
-pub struct Reader<R> {
-    from: R,
+pub struct Reader<'f> {
+    from: Box<dyn Read + 'f>,
     head: Head,
     tells_main: bool,
     state: CodecState,
@@ -36,23 +36,23 @@ pub struct Reader<R> {
     ended: bool,
 }
 
-impl Reader<File> {
+impl<'f> Reader<'f> {
     /// Opens a file, which can be opened again.
-    pub fn open(path: &Path) -> Result<Reader<File>> {
+    pub fn open(path: &Path) -> Result<Reader<'f>> {
         Reader::new(open_regular(path)?)
     }
-}
 
-impl Reader<Watched<File>> {
     /// Opens a file or a pipe, and counts in `done` how much of it has been read.
-    pub fn watched(path: &Path, done: Done) -> Result<Reader<Watched<File>>> {
+    pub fn watched(path: &Path, done: Done) -> Result<Reader<'f>> {
         Reader::new(Watched::new(File::open(path)?, done))
     }
-}
 
-impl<R: Read> Reader<R> {
     /// Reads the header and the metadata.
-    pub fn new(mut from: R) -> Result<Reader<R>> {
+    pub fn new(from: impl Read + 'f) -> Result<Reader<'f>> {
+        Reader::begin(Box::new(from))
+    }
+
+    fn begin(mut from: Box<dyn Read + 'f>) -> Result<Reader<'f>> {
         let mut header = [0; FILE_HEADER];
         let length = fill(&mut from, &mut header)?;
         if length == 0 {
@@ -241,10 +241,9 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read> Iterator for Reader<R> {
+impl Iterator for Reader<'_> {
     type Item = Result<(u32, Event)>;
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;

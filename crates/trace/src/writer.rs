@@ -26,8 +26,8 @@ pub struct Totals {
 }
 
 /// Writes events as they come.
-pub struct Writer<W> {
-    to: W,
+pub struct Writer<'t> {
+    to: &'t mut dyn Write,
     state: CodecState,
     payload: Vec<u8>,
     packer: Compressor<'static>,
@@ -37,9 +37,9 @@ pub struct Writer<W> {
     totals: Totals,
 }
 
-impl<W: Write> Writer<W> {
+impl<'t> Writer<'t> {
     /// Begins a trace with what is known of the program.
-    pub fn new(mut to: W, head: &Head) -> Result<Writer<W>> {
+    pub fn new(to: &'t mut dyn Write, head: &Head) -> Result<Writer<'t>> {
         let start = file_header();
         to.write_all(&start).or_else(unwritten)?;
         let mut writer = Writer {
@@ -70,7 +70,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Appends an event of a thread.
-    #[inline]
     pub fn write(&mut self, thread: u32, event: &Event) -> Result<()> {
         if self.payload.len() + MOST_EVENT > MOST_RAW_BYTES {
             self.flush()?;
@@ -88,7 +87,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the trace. A trace that is not ended is read as one that was cut short.
-    pub fn finish(mut self) -> Result<(W, Totals)> {
+    pub fn finish(mut self) -> Result<Totals> {
         self.flush()?;
         let threads = self.state.threads();
         let allocations = self.state.allocations();
@@ -97,12 +96,11 @@ impl<W: Write> Writer<W> {
         }
         self.chunk(Content::Totals)?;
         self.to.flush().or_else(unwritten)?;
-        let totals = Totals {
+        Ok(Totals {
             threads,
             allocations,
             ..self.totals
-        };
-        Ok((self.to, totals))
+        })
     }
 
     fn flush(&mut self) -> Result<()> {

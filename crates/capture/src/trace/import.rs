@@ -28,8 +28,8 @@ pub fn run(args: ImportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
     let from = File::open(&args.file).with_path("cannot open", &args.file)?;
     let long = Long::on(&args.file, format!("trace import {}", args.file.display()));
-    let from = BufReader::new(Watched::new(from, long.done()));
-    let written = output.write(|to| in_file(import(from, to), &args.file))?;
+    let mut from = BufReader::new(Watched::new(from, long.done()));
+    let written = output.write(|to| in_file(import(&mut from, to), &args.file))?;
     drop(long);
     let Some(imported) = written else {
         return Ok(Exit::Done);

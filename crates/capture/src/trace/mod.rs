@@ -15,9 +15,8 @@ use heapmark_core::cmd::long::Long;
 use heapmark_core::cmd::output::{Destination, Output};
 use heapmark_core::cmd::{in_file, print};
 use heapmark_trace::stats::Stats;
-use heapmark_trace::{Fault, Reader, Totals, Watched};
+use heapmark_trace::{Fault, Reader, Totals};
 use rustix::fs::FileType;
-use std::fs::File;
 use std::path::Path;
 
 /// Work with traces: make them from captures, check, measure, cut and exchange them
@@ -53,7 +52,7 @@ pub fn run(args: TraceArgs) -> Result<Exit> {
 
 /// Opens a trace that is read to its end (`-` is stdin), and the progress report on that. If the
 /// output streams to stdout while the trace is read, there is progress only if stdout is a file.
-fn open(command: &str, file: &Path, to_stdout: bool) -> Result<(Reader<Watched<File>>, Long)> {
+fn open(command: &str, file: &Path, to_stdout: bool) -> Result<(Reader<'static>, Long)> {
     let is_file = || {
         rustix::fs::fstat(std::io::stdout())
             .is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile)
@@ -92,7 +91,7 @@ fn write_counted<T>(
     command: &str,
     trace: &Path,
     destination: &Destination,
-    count: impl FnOnce(Reader<Watched<File>>) -> (T, Option<Fault>),
+    count: impl FnOnce(Reader) -> (T, Option<Fault>),
     text: impl FnOnce(&T) -> String,
 ) -> Result<Exit> {
     let output = Output::new(&destination.output, destination.force, [trace])?;

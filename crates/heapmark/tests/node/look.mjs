@@ -8,15 +8,16 @@ const FLAGS = [
   "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ];
-const WIDTHS = [380, 1600];
-const SCHEMES = ["light", "dark"];
 // Other programs may want the machine, too: what must come is waited for.
 const PATIENCE_MS = 600_000;
 // What a damaged page does not show may never come.
 const IMPATIENCE_MS = 10_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-const [executablePath, allocator, ...pages] = process.argv.slice(2);
+const [executablePath, depth, allocator, ...pages] = process.argv.slice(2);
+// Width and scheme of a look: each of both once, or all pairs.
+const BRIEF = [[1600, "light"], [380, "dark"]];
+const LOOKS = depth === "brief" ? BRIEF : [...BRIEF, [1600, "dark"], [380, "light"]];
 const browser = await chromium.launch({ executablePath, args: FLAGS, timeout: PATIENCE_MS });
 for (const found of await Promise.all(pages.map(faults))) console.log(JSON.stringify(found));
 await browser.close();
@@ -50,24 +51,22 @@ async function faults(path) {
   found.labels.push(...(await page.evaluate(unlabelled)));
   if (wants("links")) found.links.push(...(await page.evaluate(astray)), ...(await unopened(page)));
   const varying = wants("undrawn", "words", "contrast", "colours", "wrapped", "sticky", "access");
-  for (const width of varying ? WIDTHS : []) {
-    for (const colorScheme of SCHEMES) {
-      await page.setViewportSize({ width, height: 900 });
-      await page.emulateMedia({ colorScheme });
-      const where = (fault) => `${width} ${colorScheme}: ${fault}`;
-      const old = await settled(() => page.evaluate(stale), (faults) => faults.length === 0, patience);
-      found.undrawn.push(...old.map(where));
-      found.words.push(...(await page.evaluate(crowded)).map(where));
-      found.contrast.push(...(await page.evaluate(faint)).map(where));
-      found.colours.push(...(await page.evaluate(alike)).map(where));
-      found.wrapped.push(...(await page.evaluate(wrapped)).map(where));
-      if (width < 600) found.sticky.push(...(await page.evaluate(carriedAway)).map(where));
-      if (!wants("access")) continue;
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => window.axe.run());
-      const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-      found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
-    }
+  for (const [width, colorScheme] of varying ? LOOKS : []) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    const where = (fault) => `${width} ${colorScheme}: ${fault}`;
+    const old = await settled(() => page.evaluate(stale), (faults) => faults.length === 0, patience);
+    found.undrawn.push(...old.map(where));
+    found.words.push(...(await page.evaluate(crowded)).map(where));
+    found.contrast.push(...(await page.evaluate(faint)).map(where));
+    found.colours.push(...(await page.evaluate(alike)).map(where));
+    found.wrapped.push(...(await page.evaluate(wrapped)).map(where));
+    if (width < 600) found.sticky.push(...(await page.evaluate(carriedAway)).map(where));
+    if (!wants("access")) continue;
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => window.axe.run());
+    const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+    found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
   }
   if (wants("unswitched")) found.unswitched.push(...(await switched(page, patience)));
   if (wants("downloads")) found.downloads.push(...(await downloads(page, patience)));

@@ -46,7 +46,7 @@ struct Compiler {
 
 /// Compiles the events of a trace into a file.
 pub fn compile(
-    events: impl Iterator<Item = Result<ThreadEvent, Fault>>,
+    events: &mut dyn Iterator<Item = Result<ThreadEvent, Fault>>,
     order: Order,
     program: Recorded,
     file: File,

@@ -20,7 +20,6 @@ use crate::Reader;
 use anyhow::{Context, Result};
 use heapmark_wire::compiled::HEAD_WORDS;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 /// What a replay has to know of the program besides its calls.
@@ -34,7 +33,7 @@ pub struct Recorded {
 
 impl Recorded {
     /// What a trace tells.
-    pub fn of<R: Read>(reader: &Reader<R>) -> Recorded {
+    pub fn of(reader: &Reader) -> Recorded {
         Recorded {
             one_is_main: !reader.tells_main(),
             thp_disabled: reader.head().number("end.thp-disabled") == Some(1),

@@ -78,7 +78,7 @@ pub fn head_of(capture: &Path) -> Result<Head> {
 
 /// Makes the trace of one capture. If its process was forked and the parent's capture lies beside
 /// it, the trace begins with the inherited objects.
-pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished> {
+pub fn finish(capture: &Path, to: &mut dyn Write) -> Result<Finished> {
     let mut to = Some(to);
     let mut finished = None;
     finish_all(&[capture.to_path_buf()], Done::default(), &mut |one| {
@@ -131,7 +131,7 @@ impl Unfinished<'_> {
     }
 
     /// Writes the trace. If the process forks, `each` gets the child, as in [`finish_all`].
-    pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished> {
+    pub fn finish(self, to: &mut dyn Write, each: &mut dyn FnMut(Unfinished)) -> Result<Finished> {
         let mut capture = Capture::open(self.path())?;
         capture.done = self.family.done.clone();
         let mut damage = std::mem::take(&mut capture.damage);
@@ -195,7 +195,7 @@ impl Unfinished<'_> {
         }
         Ok(Finished {
             head: capture.head,
-            totals: writer.finish()?.1,
+            totals: writer.finish()?,
             inherited,
             mended: addresses.mended,
             unknown_uses: addresses.unknown_uses,

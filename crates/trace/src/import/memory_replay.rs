@@ -22,7 +22,7 @@ pub struct MemoryReplay {
 }
 
 impl MemoryReplay {
-    fn thread<W: Write>(&mut self, number: u32, to: &mut Import<W>) -> Result<u32> {
+    fn thread(&mut self, number: u32, to: &mut Import) -> Result<u32> {
         let next = self.threads.len() as u32;
         let thread = *self.threads.entry(number).or_insert(next);
         if thread == next && next > 0 {
@@ -33,8 +33,8 @@ impl MemoryReplay {
     }
 }
 
-impl<W: Write> Format<W> for MemoryReplay {
-    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()> {
+impl Format for MemoryReplay {
+    fn line(&mut self, line: &str, to: &mut Import) -> Result<()> {
         let mut words: Vec<&str> = line.split_whitespace().collect();
         if words.is_empty() {
             return Ok(());
@@ -69,7 +69,7 @@ impl<W: Write> Format<W> for MemoryReplay {
             ));
         }
         let address = hexadecimal(words[2])?;
-        let begin = |to: &mut Import<W>, call, event: Event| {
+        let begin = |to: &mut Import, call, event: Event| {
             if address != 0 {
                 return to.begin(thread, address, event);
             }

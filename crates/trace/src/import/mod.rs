@@ -29,9 +29,9 @@ pub struct Imported {
 }
 
 /// A text format: reads lines.
-trait Format<W> {
+trait Format {
     /// Writes what a line says.
-    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()>;
+    fn line(&mut self, line: &str, to: &mut Import) -> Result<()>;
     /// Whether the text has come to its end, if its format has a mark for that.
     fn ended(&self) -> bool {
         true
@@ -39,10 +39,10 @@ trait Format<W> {
 }
 
 /// Its name, what it does not say, and its reader.
-type Known<W> = (&'static str, &'static str, Box<dyn Format<W>>);
+type Known = (&'static str, &'static str, Box<dyn Format>);
 
 /// Makes a trace of another tool's text.
-pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
+pub fn import(from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Imported> {
     let (name, lost, mut format) = format(from.fill_buf()?)?;
     let mut head = Head::default();
     head.set("imported", name);
@@ -55,7 +55,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
     let mut torn = false;
     for number in 1u64.. {
         line.clear();
-        let mut limited = from.by_ref().take(MOST_LINE);
+        let mut limited = (&mut *from).take(MOST_LINE);
         if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
@@ -70,7 +70,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
             .map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
     }
     Ok(Imported {
-        totals: import.writer.finish()?.1,
+        totals: import.writer.finish()?,
         mended: import.addresses.mended,
         lost,
         ended: format.ended(),
@@ -79,7 +79,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported> {
 }
 
 /// The format of a file that begins so; refuses one that cannot be imported, and names it.
-fn format<W: Write>(start: &[u8]) -> Result<Known<W>> {
+fn format(start: &[u8]) -> Result<Known> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
         [] => foreign("the file is empty"),
@@ -115,12 +115,12 @@ fn first_line(start: &[u8]) -> &str {
 }
 
 /// Where formats write to.
-struct Import<W> {
-    writer: Writer<W>,
+struct Import<'t> {
+    writer: Writer<'t>,
     addresses: Addresses,
 }
 
-impl<W: Write> Import<W> {
+impl Import<'_> {
     fn write(&mut self, thread: u32, event: &Event) -> Result<()> {
         self.writer.write(thread, event)
     }

@@ -14,8 +14,8 @@ pub struct Mtrace {
     ended: bool,
 }
 
-impl<W: Write> Format<W> for Mtrace {
-    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()> {
+impl Format for Mtrace {
+    fn line(&mut self, line: &str, to: &mut Import) -> Result<()> {
         self.ended = line == "= End";
         if line.is_empty() || line.starts_with('=') {
             return Ok(());

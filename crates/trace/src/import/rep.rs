@@ -15,8 +15,8 @@ pub struct Rep {
     has_begun: bool,
 }
 
-impl<W: Write> Format<W> for Rep {
-    fn line(&mut self, line: &str, to: &mut Import<W>) -> Result<()> {
+impl Format for Rep {
+    fn line(&mut self, line: &str, to: &mut Import) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
         // No object is at address 0.
         let at = |id: &str| decimal(id).map(|id| id.saturating_add(1));

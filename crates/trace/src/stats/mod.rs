@@ -15,7 +15,6 @@ use super::fault::{Fault, Result};
 use super::{Live, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Read;
 use threads::Threads;
 use timeline::Timeline;
 
@@ -83,7 +82,7 @@ struct LiveObject {
 }
 
 /// Reads to the end. Everything before damage counts; the damage is returned with it.
-pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
+pub fn stats(mut reader: Reader) -> (Stats, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;
     while let Some(next) = reader.next() {

@@ -165,7 +165,8 @@ fn faults_are_told_up_to_a_number_and_counted_beyond() {
 
 #[test]
 fn a_writer_refuses_what_a_trace_cannot_say() {
-    let mut writer = Writer::new(Vec::new(), &Head::default()).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Head::default()).unwrap();
     let mut refused =
         |thread: u32, event: Event| writer.write(thread, &event).unwrap_err().to_string();
     assert!(refused(65_535, NEW).contains("65535 threads at most"));

@@ -164,11 +164,13 @@ fn every_kind() -> Vec<(u32, Event)> {
 fn written(events: &[(u32, Event)]) -> Vec<u8> {
     let mut head = Head::default();
     head.set("argv", "a b");
-    let mut writer = Writer::new(Vec::new(), &head).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &head).unwrap();
     events
         .iter()
         .for_each(|(thread, event)| writer.write(*thread, event).unwrap());
-    writer.finish().unwrap().0
+    writer.finish().unwrap();
+    bytes
 }
 
 #[test]

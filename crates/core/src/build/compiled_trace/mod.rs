@@ -8,10 +8,9 @@ pub use shelf::Shelf;
 use super::cache;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::compile::{Order, Recorded, checksum, compile};
-use heapmark_trace::{Done, Event, Fault, Reader, Watched, events_of};
+use heapmark_trace::{Done, Event, Fault, Reader, events_of};
 use heapmark_wire::compiled::{CompiledHead, HEAD_WORDS, MAGIC};
 use std::fs::File;
-use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +60,8 @@ pub fn compiled_trace(
         .file
         .try_clone()
         .context("cannot open a compiled trace twice")?;
-    let compiled = open(trace, done).and_then(|reader| {
+    let reader = Reader::watched(trace, done).map_err(|fault| anyhow!(fault));
+    let compiled = reader.and_then(|reader| {
         let bytes = BYTES_AN_EVENT * events_of(trace)?;
         told(bytes, shelf.folder());
         has_room(bytes, free_bytes(&file), shelf.folder())?;
@@ -71,8 +71,8 @@ pub fn compiled_trace(
             .and_then(|bytes| bytes.parse().ok())
             .unwrap_or(PAGE);
         let program = Recorded::of(&reader);
-        let events = reader.map(|told| in_pages(told, page));
-        compile(events, order, program, file)
+        let mut events = reader.map(|told| in_pages(told, page));
+        compile(&mut events, order, program, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
     let _in_use = shelf.keep(&key, unfinished)?;
@@ -81,11 +81,6 @@ pub fn compiled_trace(
         head,
         _in_use,
     })
-}
-
-fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
-    let from = Watched::new(File::open(trace)?, done);
-    Reader::new(BufReader::with_capacity(1 << 20, from)).map_err(|fault| anyhow!(fault))
 }
 
 /// How many bytes a user may still write on a file's file system, if that is known.

@@ -222,7 +222,7 @@ mod tests {
             },
         ))];
         compile(
-            events.into_iter(),
+            &mut events.into_iter(),
             Order::Dependent,
             Recorded::default(),
             file,

@@ -85,7 +85,7 @@ impl FakeRun {
             .open(&path)
             .unwrap();
         let head = compile(
-            events.iter().cloned().map(Ok),
+            &mut events.iter().cloned().map(Ok),
             order,
             Recorded::default(),
             file,

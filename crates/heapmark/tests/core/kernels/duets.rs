@@ -184,7 +184,7 @@ fn both(place: &Place) -> String {
     format!("glibc,honest={}", place.fake("honest").display())
 }
 
-const BUSY: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+const BUSY: &str = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
 
 #[test]
 fn a_command_takes_turns_unless_it_is_to_run_alone() {

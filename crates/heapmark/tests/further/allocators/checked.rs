@@ -29,11 +29,8 @@ fn check<'a>(records: &'a [Value], allocator: &str) -> &'a Value {
 /// A trace in which each block grows once.
 fn growing(place: &Place) {
     use heapmark_trace::{Event, Head, Token, Writer};
-    let mut writer = Writer::new(
-        fs::File::create(place.at("a.trace")).unwrap(),
-        &Head::default(),
-    )
-    .unwrap();
+    let mut file = fs::File::create(place.at("a.trace")).unwrap();
+    let mut writer = Writer::new(&mut file, &Head::default()).unwrap();
     for index in 0..200 {
         let event = Event::Malloc {
             size: 100 + index % 300,

@@ -17,7 +17,8 @@ fn trace(path: &Path, pairs: u64) {
     let mut head = Head::default();
     head.set("argv.0", "program");
     head.set("argv.1", "--password=hunter2");
-    let mut writer = Writer::new(fs::File::create(path).unwrap(), &head).unwrap();
+    let mut file = fs::File::create(path).unwrap();
+    let mut writer = Writer::new(&mut file, &head).unwrap();
     for index in 0..pairs {
         writer
             .write(

@@ -479,8 +479,8 @@ fn place() -> Place {
         },
     };
     for (name, size) in [("a.trace", 10), ("b.trace", 11)] {
-        let mut writer =
-            Writer::new(fs::File::create(place.at(name)).unwrap(), &Head::default()).unwrap();
+        let mut file = fs::File::create(place.at(name)).unwrap();
+        let mut writer = Writer::new(&mut file, &Head::default()).unwrap();
         for event in [
             clock(1000),
             malloc(size),

@@ -36,8 +36,8 @@ fn within(place: &Place, mib: u64, args: &[&str]) -> End {
 #[test]
 fn a_small_trace_of_more_live_objects_than_memory_has_room_for_is_refused_before_it_is_taken() {
     let place = Place::new();
-    let file = File::create(place.at("bomb.trace")).unwrap();
-    let mut writer = Writer::new(file, &Head::default()).unwrap();
+    let mut file = File::create(place.at("bomb.trace")).unwrap();
+    let mut writer = Writer::new(&mut file, &Head::default()).unwrap();
     for _ in 0..8_000_000 {
         writer
             .write(

@@ -14,7 +14,8 @@ use std::thread;
 
 /// Mallocs of sizes that do not pack well.
 fn trace() -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), &Head::default()).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Head::default()).unwrap();
     for number in 0..5000u64 {
         let size = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
         writer
@@ -27,7 +28,8 @@ fn trace() -> Vec<u8> {
             )
             .unwrap();
     }
-    writer.finish().unwrap().0
+    writer.finish().unwrap();
+    bytes
 }
 
 fn pipe(path: &Path) {

@@ -379,7 +379,7 @@ fn instructions_tell_apart(place: &Place, words: &[&str]) {
         "--counter",
         "callgrind",
         "--set",
-        "churn-private.objects=20000",
+        "churn-private.objects=5000",
     ];
     let count = |run: &str| -> BTreeMap<String, f64> {
         let end = place.run(&[&["run", "-o", run, "--seed", "1"], &JOB[..], &flags].concat());

@@ -27,7 +27,7 @@ fn malloc() -> Event {
 fn compiled(events: &[ThreadEvent], order: Order) -> (Vec<u64>, CompiledHead) {
     let mut file = tempfile::tempfile().unwrap();
     let head = compile(
-        events.iter().cloned().map(Ok),
+        &mut events.iter().cloned().map(Ok),
         order,
         ALONE_IS_MAIN,
         file.try_clone().unwrap(),
@@ -392,7 +392,7 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
         let file = tempfile::tempfile().unwrap();
         format!(
             "{:#}",
-            compile(events.map(Ok), Order::Dependent, ALONE_IS_MAIN, file).unwrap_err()
+            compile(&mut events.map(Ok), Order::Dependent, ALONE_IS_MAIN, file).unwrap_err()
         )
     };
     let large = || {
@@ -440,7 +440,7 @@ fn what_cannot_be_replayed_is_said_with_its_place() {
     let error = |events: &[ThreadEvent]| {
         let file = tempfile::tempfile().unwrap();
         let error = compile(
-            events.iter().cloned().map(Ok),
+            &mut events.iter().cloned().map(Ok),
             Order::Dependent,
             ALONE_IS_MAIN,
             file,

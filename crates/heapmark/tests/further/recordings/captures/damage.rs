@@ -158,11 +158,11 @@ fn a_capture_that_becomes_shorter_while_it_is_read_is_read_up_to_there() {
         .collect();
     capture(&place, "a.cap", &[], &events);
     let path = place.at("a.cap");
-    let whole = stage::finish(&path, std::io::sink()).unwrap();
+    let whole = stage::finish(&path, &mut std::io::sink()).unwrap();
     assert_eq!(whole.damage, [""; 0]);
     let length = 3 * CHUNK_BYTES as u64 + 100;
     assert!(fs::metadata(&path).unwrap().len() > length + 2 * CHUNK_BYTES as u64);
-    let part = stage::finish(&path, Shortens(path.clone(), length)).unwrap();
+    let part = stage::finish(&path, &mut Shortens(path.clone(), length)).unwrap();
     let line = format!(
         "the file became shorter while it was read: what stood behind byte {length} is lost"
     );

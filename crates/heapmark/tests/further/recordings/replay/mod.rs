@@ -30,7 +30,8 @@ fn free(thread: u32, index: u64) -> Event {
 }
 
 fn write(path: &Path, events: &[Told]) {
-    let mut writer = Writer::new(fs::File::create(path).unwrap(), &Head::default()).unwrap();
+    let mut file = fs::File::create(path).unwrap();
+    let mut writer = Writer::new(&mut file, &Head::default()).unwrap();
     events
         .iter()
         .for_each(|(thread, event)| writer.write(*thread, event).unwrap());
