@@ -10,7 +10,7 @@ use super::slices::{Dependence, Duet, Length, dependence, of_endless_turns};
 use crate::execute::{Measurement, Outcome};
 use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
-use crate::plan::Case as PlannedCase;
+use crate::plan::{Case as PlannedCase, Turns};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use heapmark_stats::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -227,6 +227,21 @@ impl<'a> Group<'a> {
         let (slots, duets): (Vec<PairKey>, Vec<Duet>) =
             self.duets(other, value).into_iter().unzip();
         slots.into_iter().zip(of_endless_turns(&duets)).collect()
+    }
+
+    /// The lengths of the turns that the scheduler gave its processes.
+    pub fn turns_of_scheduler(&self) -> impl Iterator<Item = Length> {
+        let turns = self
+            .processes
+            .values()
+            .filter_map(|(it, _)| it.turns.as_ref());
+        let given = turns.filter(|turns| turns.by == Turns::Slices);
+        given.filter_map(|turns| {
+            Some(Length {
+                asked_ns: turns.slice_ns,
+                taken_ns: turns.turn_ns?,
+            })
+        })
     }
 
     /// How its value over the other's depends on how long turns were; `None` if that is not seen.

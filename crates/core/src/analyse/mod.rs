@@ -340,7 +340,13 @@ impl Analysis {
         for (case, table) in self.cases.iter_mut().zip(&tables) {
             let why = records.alone(&case.workload, case.threads);
             let alone = why.map(|why| format!("Measured alone, {why}."));
-            let parts = case.caution.take().into_iter().chain(alone);
+            let given: Vec<_> = table
+                .groups
+                .iter()
+                .flat_map(Group::turns_of_scheduler)
+                .collect();
+            let short = slices::cut_short(&given);
+            let parts = case.caution.take().into_iter().chain(alone).chain(short);
             case.caution = parts
                 .chain(depend_on_turns(table))
                 .reduce(|own, alone| own + " " + &alone);

@@ -1,7 +1,7 @@
 //! Whether a ratio depends on how long turns were: at the begin of each, a process finds its data taken out of the caches, and
 //! allocators may pay differently for that. Then it is the ratio of turns without end, a of a + b / length.
 
-use heapmark_stats::{mean, welch};
+use heapmark_stats::{mean, median, welch};
 
 /// A chance of one in a hundred calls a ratio dependent that is not.
 const LEVEL: f64 = 0.01;
@@ -9,6 +9,9 @@ const LEVEL: f64 = 0.01;
 /// The longest turns are at least this many times as long as the shortest, or they say nothing of their length's effect: the
 /// scheduler's may all be cut short.
 const LEAST_APART: f64 = 1.5;
+
+/// Turns of the scheduler below this share of what was asked for are worth a line.
+const LEAST_TAKEN: f64 = 0.5;
 
 /// The log ratio of a duet, and its turns; `None`: its processes ran alone.
 #[derive(Clone, Copy)]
@@ -33,6 +36,20 @@ pub struct Dependence {
     added: [(u64, f64); 2],
     /// How many times the error of a exceeds that of a mean of as many.
     widens: f64,
+}
+
+/// That the scheduler's turns were much shorter than asked for, in the median.
+pub fn cut_short(turns: &[Length]) -> Option<String> {
+    let of = |ns: fn(&Length) -> u64| {
+        let all: Vec<f64> = turns.iter().map(|turn| ns(turn) as f64 / 1e6).collect();
+        median(&all)
+    };
+    let (asked_ms, taken_ms) = (of(|turn| turn.asked_ns)?, of(|turn| turn.taken_ns)?);
+    (taken_ms < LEAST_TAKEN * asked_ms).then(|| {
+        format!(
+            "The scheduler's turns took {taken_ms:.1} ms, not {asked_ms:.0} as asked for: other tasks on their CPU ended them."
+        )
+    })
 }
 
 /// `None` if it cannot be told from chance.
@@ -100,6 +117,24 @@ mod tests {
             }
         };
         (0..10).map(one).collect()
+    }
+
+    #[test]
+    fn turns_are_called_short_if_most_are_below_half_of_what_was_asked_for() {
+        let turns = |taken_ms: [u64; 3]| {
+            let turns = taken_ms.map(|ms| Length {
+                asked_ns: 10_000_000,
+                taken_ns: ms * 1_000_000,
+            });
+            cut_short(&turns)
+        };
+        assert_eq!(turns([6, 4, 12]), None);
+        let said = turns([3, 12, 4]).unwrap();
+        assert!(
+            said.starts_with("The scheduler's turns took 4.0 ms, not 10 as"),
+            "{said}"
+        );
+        assert_eq!(cut_short(&[]), None);
     }
 
     #[test]

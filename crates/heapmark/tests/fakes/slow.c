@@ -3,7 +3,7 @@
 #include "own.h"
 
 #ifndef TURNS
-#define TURNS 10000
+#define TURNS 5000
 #endif
 
 void *malloc(size_t size) {

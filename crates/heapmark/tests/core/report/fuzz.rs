@@ -109,8 +109,8 @@ fn show(dir: &Path, run: &Run) {
 }
 
 #[test]
-fn two_hundred_damages_invent_no_sample() {
-    damages_invent_no_sample(200);
+fn a_hundred_damages_invent_no_sample() {
+    damages_invent_no_sample(100);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn place() -> &'static Place {
         // As many allocators as heapmark measures by default.
         let copies = (1..12).map(|n| format!(",allocator{n}={}", place.fake("honest").display()));
         let many = honest.clone() + &copies.collect::<String>();
-        let few = ["-t", "1,2,3", "-w", "churn", "--blocks", "6"];
+        let few = ["-t", "1,2", "-w", "churn", "--blocks", "6"];
         let cheap = "--target-ms 1 --no-repeat --set churn.objects=2000 -a";
         let cheap: Vec<&str> = cheap.split(' ').chain([many.as_str()]).collect();
         let end = place.run(&[&["run", "-o", "many"], &few[..], &cheap[..]].concat());

@@ -66,15 +66,20 @@ fn a_leak_is_told_by_what_is_live_to_the_end_of_the_load() {
     assert!(text.contains("\"growth\":\"leak\""), "{text}");
 }
 
-/// Keeps more and more for one and a half seconds, and waits.
+/// Keeps more and more for one and a half seconds, says so, and waits.
 const WORKER: &str = "import time\nkept = []\nfor i in range(30):\n    kept.append(bytearray(b'x') * (1 << 20))\n    \
-    time.sleep(0.05)\ntime.sleep(60)\n";
+    time.sleep(0.05)\nopen('grown', 'w')\ntime.sleep(60)\n";
 
 #[test]
 fn a_command_that_answers_nowhere_is_watched_from_its_start() {
     let place = Place::new();
     fs::write(place.at("worker.py"), WORKER).unwrap();
-    let worker = "--server|python3 worker.py|--client|sleep 2|--ready|started|--drain|1s";
+    fs::write(
+        place.at("client.sh"),
+        "until rm grown; do sleep 0.1; done 2> /dev/null\n",
+    )
+    .unwrap();
+    let worker = "--server|python3 worker.py|--client|sh client.sh|--ready|started|--drain|1s";
     let flags: Vec<&str> = ["-a", "glibc,glibc-notcache"]
         .into_iter()
         .chain(worker.split('|'))

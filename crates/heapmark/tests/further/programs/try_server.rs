@@ -323,7 +323,7 @@ fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
     }
     let place = Place::new();
     let server = "redis-server --port {port} --save '' --appendonly no";
-    let client = "redis-benchmark -p {port} -t set,get -n 20000 -q";
+    let client = "redis-benchmark -p {port} -t set,get -n 10000 -q";
     let (end, records) = serve(&place, "own", server, client);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     assert!(
