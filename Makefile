@@ -4,7 +4,10 @@ CARGO ?= cargo
 HEAPMARK = target/release/heapmark
 .PHONY: run test test-all test-core test-beside-load check bench counts shape validity agreement false-alarms pictures reproduction languages programs dist install clean-roots docs clean build setup setup-test setup-bench setup-counts setup-languages setup-programs
 
-run: setup build            ## measure: build what is missing, run the quick suite, print the answer
+# What packages and glibc have needs no building, and so is measured first.
+FIRST = -a glibc,jemalloc-debian,mimalloc-debian,tbbmalloc-debian,gperftools,scudo -w trace:jq-group --set trace:jq-group.rounds=first --blocks 6
+run: setup build            ## measure: what is installed, for a first table; then build what is missing, run the quick suite, print the answer
+	@$(if $(ARGS),,echo 'a first table, of what is installed: a minute'; $(HEAPMARK) run $(FIRST) || true)
 	$(HEAPMARK) run $(ARGS)
 	@command -v heapmark > /dev/null || echo 'From now on: $(HEAPMARK) try ./your-program, or "cargo install --locked --path crates/heapmark" to type heapmark'
 
@@ -87,7 +90,7 @@ dist:                       ## target/dist/: wheels of the program and of prebui
 	scripts/wheels.py $(ARCH)
 	$(if $(ARCH),,HEAPMARK=$(DIST) scripts/dist.sh)
 
-clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; the wheels; ARGS=run, test, tarball or wheel for one; needs root
+clean-roots:                ## what README says, typed in new Debian systems: clone, run and test; the tarball; the package; the wheels; ARGS=run, test, tarball, deb or wheel for one; needs root
 	scripts/clean-root.sh $(ARGS)
 
 docs: build                 ## the code's own documentation; in target/docs/ the pages that heapmark prints: commands, allocators, workloads, metrics, checks

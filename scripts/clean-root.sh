@@ -3,9 +3,10 @@
 # last commit is built and run; or one without a compiler, in which tarball and package are used. Needs root and debootstrap.
 #
 #   clean-root.sh TARGET...   git clone, make TARGET...: run, test; `run ARGS="-w larson"` for less
-#   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has; then the package
+#   clean-root.sh tarball     heapmark try, with nothing but glibc and with allocators that Debian has
+#   clean-root.sh deb         the Debian package: heapmark try, a manual page
 #   clean-root.sh wheel       Python and the two wheels, then heapmark try: with a network, and without
-#   clean-root.sh             run and test, then tarball and wheel
+#   clean-root.sh             run and test, then tarball, deb and wheel
 #
 # $SUITE and $MIRROR are those of this machine if they are not set. The root gets this machine's settings of apt, cargo, proxies and
 # certificates, and its Rust, read-only. Mounts are in a namespace that ends with its first process, so nothing stays mounted, after
@@ -18,6 +19,7 @@ fail() { say "$*"; exit 1; }
 if [ $# = 0 ]; then
     "$0" run test
     "$0" tarball
+    "$0" deb
     exec "$0" wheel
 fi
 
@@ -35,15 +37,11 @@ if [ "$1" != inside ]; then
     trap end EXIT
     trap 'exit 130' INT TERM HUP
     case $1 in
-        tarball)
-            make build
-            scripts/dist.sh "$root/dist"
-            ;;
-        wheel)
+        tarball | deb | wheel)
             make dist
             mkdir "$root/dist"
             set +f
-            cp target/dist/*"$(uname -m)".whl "$root/dist/"
+            cp target/dist/*"$(uname -m)".whl target/dist/*.tar.gz target/dist/*.deb "$root/dist/"
             set -f
             ;;
     esac
@@ -113,8 +111,14 @@ case $1 in
         for row in glibc jemalloc-debian tbbmalloc-debian; do
             types newcomer "grep '^ *$row  *[0-9.]' heapmark-*/said"
         done
-        types root 'apt-get install -qq /dist/heapmark_*.deb >/dev/null'
-        types newcomer 'heapmark try true && zcat /usr/share/man/man1/heapmark-try.1.gz | grep -c . '
+        ;;
+    deb)
+        debian minbase python3
+        types newcomer 'if command -v cc || command -v heapmark; then exit 1; fi'
+        types root 'apt-get install -qq --no-install-recommends /dist/heapmark_*.deb >/dev/null'
+        types newcomer "heapmark try -- /usr/bin/python3 -c 'print(len([str(i) for i in range(200_000)]))' | tee said
+            grep '^ *glibc  *[0-9.]' said"
+        types newcomer 'zcat /usr/share/man/man1/heapmark-try.1.gz | grep -c .'
         ;;
     wheel)
         debian minbase python3-venv

@@ -162,6 +162,8 @@ pub enum Source {
         pool: String,
         /// Which package.
         pin: ReleasePin,
+        /// What the guest needs besides, so that nothing newer of this machine is loaded.
+        beside: Option<DebPackage>,
     },
     /// The library of another entry, under other options.
     SameAs {
@@ -201,6 +203,20 @@ pub struct ReleasePin {
     pub version: String,
     /// SHA-256 of the archive that the registry serves.
     pub sha256: String,
+}
+
+/// Files in a package of Debian.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DebPackage {
+    /// The package's name.
+    pub deb: String,
+    /// Its folder in the archive's pool.
+    pub pool: String,
+    /// Which package.
+    pub pin: ReleasePin,
+    /// The files that are taken out of it, by their names.
+    pub files: Vec<String>,
 }
 
 impl Allocator {

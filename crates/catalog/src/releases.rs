@@ -2,7 +2,7 @@
 //! release, and by whose recipe it is built. A release is an allocator of the catalogue as any other,
 //! named `FAMILY@VERSION`.
 
-use super::allocator::{Allocator, Recipe, ReleasePin, Source, Tier};
+use super::allocator::{Allocator, DebPackage, Recipe, ReleasePin, Source, Tier};
 use super::allocators::check;
 use super::faults::{Fault, read, suggestion};
 use super::folder;
@@ -63,6 +63,8 @@ struct ReleaseGroup {
     deb: Option<String>,
     #[serde(default)]
     pool: String,
+    /// Another package with what that library's programs need.
+    beside: Option<DebPackage>,
     /// The libraries in the wheel, in `LD_PRELOAD` order.
     #[serde(default)]
     files: Vec<String>,
@@ -224,6 +226,7 @@ fn release(
                 name: name.clone(),
                 pool: group.pool.clone(),
                 pin,
+                beside: group.beside.clone(),
             };
             let why = "it starts itself anew, and would be under the system's own C library then";
             let except = STARTED_ANEW.map(|kernel| (kernel.to_owned(), why.to_owned()));
@@ -358,6 +361,10 @@ mod tests {
         (releases, joined(&faults, "\n"))
     }
 
+    fn is_sha256(digits: &str) -> bool {
+        digits.len() == 64 && digits.bytes().all(|it| it.is_ascii_hexdigit())
+    }
+
     #[test]
     fn ours_have_a_pin_each_or_are_what_their_entry_is_now() {
         let catalog = Catalog::load().unwrap();
@@ -367,15 +374,18 @@ mod tests {
                 continue;
             };
             assert_eq!(allocator.name, name);
+            if let Source::Deb { beside, .. } = &allocator.source {
+                // Another machine's may need a newer C library than this one.
+                let beside = beside.as_ref().unwrap();
+                assert!(is_sha256(&beside.pin.sha256), "{name}");
+                assert_eq!(beside.files, ["libgcc_s.so.1"]);
+            }
             assert!(release.date.starts_with("20"), "{name}");
             match &allocator.source {
                 Source::Crate { pin: Some(pin), .. }
                 | Source::Wheel { pin: Some(pin), .. }
                 | Source::Deb { pin, .. } => {
-                    assert!(
-                        pin.sha256.bytes().all(|it| it.is_ascii_hexdigit()),
-                        "{name}"
-                    );
+                    assert!(is_sha256(&pin.sha256), "{name}");
                 }
                 _ => {
                     let entry = catalog.allocator(&release.like).unwrap();

@@ -1,5 +1,5 @@
-//! Whole C libraries out of Debian's packages. apt downloads the package that a table of releases pins, once;
-//! the library and its dynamic linker are taken out of it. Installs nothing.
+//! Whole C libraries out of Debian's packages. apt downloads the packages that a table of releases pins, once;
+//! the library, its dynamic linker and what the guest needs besides are taken out of them. Installs nothing.
 
 use super::cache::{CachePlace, short_hash};
 use super::carried::GUEST;
@@ -8,7 +8,7 @@ use super::inspect::inspect_any;
 use super::state::State;
 use super::step::{Slots, Steps};
 use super::{Library, in_path};
-use crate::catalog::allocator::{Allocator, ReleasePin, Source};
+use crate::catalog::allocator::{Allocator, DebPackage, ReleasePin, Source};
 use crate::file::WithPath;
 use anyhow::{Context, Result, anyhow, bail};
 use std::env::consts::ARCH;
@@ -41,30 +41,48 @@ pub fn from_deb(allocator: &Allocator) -> Result<Library> {
     Ok(library)
 }
 
-/// A package with a C library.
+/// A C library, and the packages that it is in.
 pub struct Deb<'a> {
     allocator: &'a Allocator,
-    package: &'a str,
-    pool: &'a str,
-    pin: &'a ReleasePin,
+    /// That of the library itself first.
+    packages: Vec<DebPackage>,
     place: CachePlace,
 }
 
 impl<'a> Deb<'a> {
     /// Finds the library's place in the cache; downloads nothing yet.
     pub fn new(allocator: &'a Allocator) -> Result<Deb<'a>> {
-        let Source::Deb { name, pool, pin } = &allocator.source else {
+        let Source::Deb {
+            name,
+            pool,
+            pin,
+            beside,
+        } = &allocator.source
+        else {
             bail!("{}: it comes from no package of Debian", allocator.name);
         };
-        let words = [name.as_str(), &pin.version, &pin.sha256];
+        let library = DebPackage {
+            deb: name.clone(),
+            pool: pool.clone(),
+            pin: pin.clone(),
+            files: FILES.map(str::to_owned).into(),
+        };
+        let packages: Vec<DebPackage> = [library].into_iter().chain(beside.clone()).collect();
+        let words = packages
+            .iter()
+            .flat_map(|one| [one.deb.as_str(), &one.pin.version, &one.pin.sha256]);
         let place = CachePlace::new("libraries", &allocator.name, &short_hash(words))?;
         Ok(Deb {
             allocator,
-            package: name,
-            pool,
-            pin,
+            packages,
             place,
         })
+    }
+
+    /// All files that are taken out of packages.
+    fn files(&self) -> Vec<&str> {
+        let files = self.packages.iter().flat_map(|one| &one.files);
+        files.map(String::as_str).collect()
     }
 
     /// Whether the guest can be started under it now.
@@ -80,7 +98,10 @@ impl<'a> Deb<'a> {
             });
         }
         Ok(if ARCH != PROCESSOR.0 {
-            let why = format!("no package of {} is pinned for {ARCH}", self.package);
+            let why = format!(
+                "no package of {} is pinned for {ARCH}",
+                self.packages[0].deb
+            );
             State::Refused { why }
         } else if !Path::new(DOWNLOADER).exists() {
             absent(
@@ -117,7 +138,7 @@ impl<'a> Deb<'a> {
 
     /// The library, if the cache has it unchanged.
     fn cached(&self) -> Option<Library> {
-        self.library(&downloaded::unchanged(&self.place, &FILES)?)
+        self.library(&downloaded::unchanged(&self.place, &self.files())?)
             .ok()
     }
 
@@ -127,17 +148,18 @@ impl<'a> Deb<'a> {
             path.canonicalize().unwrap_or(path)
         };
         let libc = resolved(LIBC);
+        let ReleasePin { version, .. } = &self.packages[0].pin;
         Ok(Library {
             exports: inspect_any(&libc)?.exports,
             files: vec![libc],
             loader: Some(resolved(LOADER)),
-            origin: format!("deb {} {}", self.package, self.pin.version),
-            source_version: self.pin.version.clone(),
+            origin: format!("deb {} {version}", self.packages[0].deb),
+            source_version: version.clone(),
             ..Library::default()
         })
     }
 
-    /// Downloads the package and takes the library out of it, unless the cache has it; also returns whether
+    /// Downloads the packages and takes the library out of them, unless the cache has it; also returns whether
     /// it had.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
         let take_out = |workshop: &Path, steps: &Steps| self.take_out(workshop, steps);
@@ -151,38 +173,47 @@ impl<'a> Deb<'a> {
     }
 
     fn take_out(&self, workshop: &Path, steps: &Steps) -> Result<Library> {
-        let ReleasePin { version, sha256 } = self.pin;
-        let file = format!("{}_{version}_{}.deb", self.package, PROCESSOR.1);
-        let address = format!("{ARCHIVE}/{}/{file}", self.pool);
-        let deb = workshop.join("package.deb");
-        let mut download = Command::new(DOWNLOADER);
-        download.args(["download-file", &address]).arg(&deb);
-        download.arg(format!("SHA256:{sha256}"));
-        let what = format!("downloading {address}");
-        steps.run(&what, &mut download).map_err(|error| {
-            let error = format!("{error:#}");
-            let mut lines = error.lines();
-            let why = lines.find_map(|line| line.strip_prefix("E: "));
-            let why = why.unwrap_or(&error);
-            anyhow!(
-                "{what} failed: {why} (is there a network? Debian's archive keeps the newest package of each suite only: {} can pin that one)",
-                "~/.config/heapmark/releases/glibc.toml"
-            )
-        })?;
-        let unpacked = workshop.join("unpacked");
-        let mut unpack = Command::new("dpkg-deb");
-        unpack.arg("-x").arg(&deb).arg(&unpacked);
-        steps.run("unpacking the package", &mut unpack)?;
         let finished = workshop.join("finished");
         fs::create_dir(&finished).with_path("creating", &finished)?;
-        for name in FILES {
-            let found = file_in(&unpacked, &|file| file == name)
-                .with_context(|| format!("{address} has no {name}"))?;
-            let kept = finished.join(name);
-            // Most are links to a file whose name has the version.
-            fs::copy(&found, &kept).with_path("copying the library to", &kept)?;
+        for package in &self.packages {
+            take_files(package, &workshop.join(&package.deb), &finished, steps)?;
         }
-        downloaded::keep(&self.place, &finished, &FILES)?;
+        downloaded::keep(&self.place, &finished, &self.files())?;
         self.library(&self.place.folder())
     }
+}
+
+/// Downloads a package and copies its files into `finished`.
+fn take_files(package: &DebPackage, workshop: &Path, finished: &Path, steps: &Steps) -> Result<()> {
+    fs::create_dir(workshop).with_path("creating", workshop)?;
+    let pin = &package.pin;
+    let file = format!("{}_{}_{}.deb", package.deb, pin.version, PROCESSOR.1);
+    let address = format!("{ARCHIVE}/{}/{file}", package.pool);
+    let deb = workshop.join("package.deb");
+    let mut download = Command::new(DOWNLOADER);
+    download.args(["download-file", &address]).arg(&deb);
+    download.arg(format!("SHA256:{}", pin.sha256));
+    let what = format!("downloading {address}");
+    steps.run(&what, &mut download).map_err(|error| {
+        let error = format!("{error:#}");
+        let mut lines = error.lines();
+        let why = lines.find_map(|line| line.strip_prefix("E: "));
+        let why = why.unwrap_or(&error);
+        anyhow!(
+            "{what} failed: {why} (is there a network? Debian's archive keeps the newest package of each suite only: {} can pin that one)",
+            "~/.config/heapmark/releases/glibc.toml"
+        )
+    })?;
+    let unpacked = workshop.join("unpacked");
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("-x").arg(&deb).arg(&unpacked);
+    steps.run("unpacking the package", &mut unpack)?;
+    for name in &package.files {
+        let found = file_in(&unpacked, &|file| file == name)
+            .with_context(|| format!("{address} has no {name}"))?;
+        let kept = finished.join(name);
+        // Most are links to a file whose name has the version.
+        fs::copy(&found, &kept).with_path("copying the library to", &kept)?;
+    }
+    Ok(())
 }

@@ -70,6 +70,7 @@ use crate::catalog::{Allocator, Source};
 use anyhow::{Context, Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A library ready to be preloaded.
@@ -121,14 +122,36 @@ pub fn build(
     jobs: usize,
     progress: &MultiProgress,
 ) -> Vec<Built> {
+    build_telling(selected, all, jobs, progress, &|_, _| {})
+}
+
+/// As [`build`]; calls `told` as each library is there, or has failed, with the time that the others still
+/// take, if that is known.
+pub fn build_telling(
+    selected: &[&Allocator],
+    all: &[Allocator],
+    jobs: usize,
+    progress: &MultiProgress,
+    told: &(dyn Fn(&Built, Option<Duration>) + Sync),
+) -> Vec<Built> {
     let slots = &step::Slots::new(jobs);
+    let bars = &Bars {
+        shown: progress,
+        all: Mutex::default(),
+        began: Instant::now(),
+    };
     std::thread::scope(|scope| {
         let mut threads = BTreeMap::new();
         for allocator in selected {
             let original = original(allocator, all);
+            let work = move || {
+                let built = build_one(original, slots, jobs, bars);
+                told(&built, bars.left());
+                built
+            };
             threads
                 .entry(&original.name)
-                .or_insert_with(|| scope.spawn(move || build_one(original, slots, jobs, progress)));
+                .or_insert_with(|| scope.spawn(work));
         }
         let outcomes: BTreeMap<_, _> = threads
             .into_iter()
@@ -158,15 +181,39 @@ pub fn build(
     })
 }
 
-fn build_one(
-    allocator: &Allocator,
-    slots: &step::Slots,
-    jobs: usize,
-    progress: &MultiProgress,
-) -> Built {
+/// The bars of builds that go on together: each counts the files of one library.
+struct Bars<'a> {
+    shown: &'a MultiProgress,
+    all: Mutex<Vec<ProgressBar>>,
+    began: Instant,
+}
+
+impl Bars<'_> {
+    fn of(&self, name: &str) -> ProgressBar {
+        let bar = ProgressBar::new(0).with_prefix(name.to_owned());
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(bar.clone());
+        self.shown.add(bar)
+    }
+
+    /// What the files take that are not compiled yet, if each takes as long as those before it.
+    fn left(&self) -> Option<Duration> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let done: u64 = all.iter().map(ProgressBar::position).sum();
+        let files: u64 = all.iter().filter_map(ProgressBar::length).sum();
+        left(self.began.elapsed(), done, files)
+    }
+}
+
+fn left(took: Duration, done: u64, of: u64) -> Option<Duration> {
+    let more = of.checked_sub(done).filter(|more| *more > 0)?;
+    (done > 0).then(|| took.mul_f64(more as f64 / done as f64))
+}
+
+fn build_one(allocator: &Allocator, slots: &step::Slots, jobs: usize, bars: &Bars) -> Built {
     let start = Instant::now();
     let with_bar = |template: &str, work: &dyn Fn(&ProgressBar) -> Result<(Library, bool)>| {
-        let bar = progress.add(ProgressBar::new(0).with_prefix(allocator.name.clone()));
+        let bar = bars.of(&allocator.name);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -206,5 +253,18 @@ fn build_one(
         seconds: start.elapsed().as_secs_f64(),
         cached: matches!(outcome, Ok((_, true))),
         result: outcome.map(|(library, _)| library),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_known_once_a_file_is_compiled() {
+        let left = |done| left(Duration::from_secs(6), done, 8);
+        assert_eq!(left(0), None);
+        assert_eq!(left(2), Some(Duration::from_secs(18)));
+        assert_eq!(left(8), None);
     }
 }

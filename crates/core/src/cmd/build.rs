@@ -1,11 +1,12 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
-use super::long::Long;
-use super::{Exit, catalog, is_quiet, note, say, usage};
+use super::long::{Long, time_left};
+use super::{Exit, catalog, is_quiet, note, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Source, Tier, joined};
 use anyhow::Result;
 use indicatif::{MultiProgress, ProgressDrawTarget};
+use std::time::Duration;
 
 /// Build allocators from the sources that heapmark pins, and programs; what is already built is
 /// kept
@@ -117,7 +118,7 @@ pub fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec
     let pending = selected.iter().any(|one| is_unbuilt(one, catalog));
     if pending {
         note(
-            "building allocators from their sources (once; tcmalloc and jemalloc take most of the time)",
+            "building allocators from their sources: some minutes on 2 CPUs, once; tcmalloc and jemalloc take most of the time",
         );
         let not_taken = build::not_taken();
         if !not_taken.is_empty() {
@@ -132,22 +133,23 @@ pub fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec
     } else {
         MultiProgress::new()
     };
-    let built = build::build(selected, &catalog.allocators, jobs, &progress);
+    let told = |one: &Built, left: Option<Duration>| {
+        if one.result.is_ok() && !one.cached {
+            let left = left.map(|left| format!(", {}", time_left("about", left.as_secs_f64())));
+            let left = left.unwrap_or_default();
+            let line = format!("{:24} built in {:.0} s{left}", one.name, one.seconds);
+            progress.suspend(|| note(line));
+        }
+    };
+    let built = build::build_telling(selected, &catalog.allocators, jobs, &progress, &told);
     for one in &built {
-        let words = match &one.result {
-            Ok(_) if one.cached && pending => continue,
-            Ok(library) if one.cached => {
+        match &one.result {
+            Ok(library) if one.cached && !pending => {
                 let files = library.files.iter().map(|file| file.display());
-                format!("ready     {}", joined(files, " "))
+                note(format!("{:24} ready     {}", one.name, joined(files, " ")));
             }
-            Ok(_) => format!("built in {:.0} s", one.seconds),
-            Err(error) => format!("failed: {error:#}"),
-        };
-        let line = format!("{:24} {words}", one.name);
-        if one.result.is_ok() {
-            note(line)
-        } else {
-            say(line)
+            Ok(_) => {}
+            Err(error) => say!("{:24} failed: {error:#}", one.name),
         }
     }
     built

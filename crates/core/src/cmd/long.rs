@@ -108,6 +108,14 @@ pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     }
 }
 
+/// `at most 1 min 20 s left`
+pub fn time_left(how: &str, seconds: f64) -> String {
+    match seconds.ceil() as u64 {
+        seconds @ ..60 => format!("{how} {seconds} s left"),
+        seconds => format!("{how} {} min {:02} s left", seconds / 60, seconds % 60),
+    }
+}
+
 fn repeat(work: &Receiver<Infallible>, line: impl Fn() -> String) {
     let mut pause = AFTER;
     while goes_on(work, pause) {
@@ -145,6 +153,12 @@ mod tests {
         assert_eq!(line("a", 25, 100, 3 * second), "a: 25 %, about 9.00 s left");
         assert_eq!(line("a", 150, 100, 3 * second), "a: 100 %, about 0 ns left");
         assert_eq!(line("a", 7, 0, 3 * second), "a: for 3.00 s now");
+    }
+
+    #[test]
+    fn minutes_that_are_left_have_seconds() {
+        assert_eq!(time_left("about", 59.0), "about 59 s left");
+        assert_eq!(time_left("at most", 79.2), "at most 1 min 20 s left");
     }
 
     #[test]

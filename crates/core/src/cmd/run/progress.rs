@@ -2,7 +2,7 @@
 
 use super::outline::number_of_blocks;
 use crate::analyse::{Standing, analyse, standings};
-use crate::cmd::long::styled;
+use crate::cmd::long::{styled, time_left};
 use crate::cmd::{is_quiet, note, say, screen_of};
 use crate::plan::Plan;
 use crate::report::{self, render};
@@ -82,10 +82,7 @@ impl TerminalProgress {
             let least_s = each_s * least as f64;
             seconds = seconds.min(left_s.max(least_s));
         }
-        match seconds.ceil() as u64 {
-            seconds @ ..60 => format!("at most {seconds} s left"),
-            seconds => format!("at most {} min {:02} s left", seconds / 60, seconds % 60),
-        }
+        time_left("at most", seconds)
     }
 
     /// `block 3 of 10 to 40: best so far mimalloc3 0.831 ± 0.6 %, at most 1 min 20 s left`.
