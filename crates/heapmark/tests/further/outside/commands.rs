@@ -10,7 +10,11 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 /// What a reader fills in, and what the test fills in for it; the longest first.
-const PLACEHOLDERS: [(&str, &str); 30] = [
+const PLACEHOLDERS: [(&str, &str); 31] = [
+    (
+        "here=PATH,prebuilt=PATH",
+        "here=old/libmine.so,prebuilt=new/libmine.so",
+    ),
     ("RUN --to csv-latency", "latency --to csv-latency"),
     ("RUN... ", "latest "),
     ("CAPTURE...", "app.cap"),
