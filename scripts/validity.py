@@ -258,6 +258,7 @@ def measured(runs, programs):
                 measure(runs, stages[-1], program, blocks, ["-a", ",".join(names)])
     return collect(runs, answers, programs, [*stages, "unhuge"])
 
+
 def finish(machines, output):
     text, valid = validity_page.page(machines)
     if output and valid:

@@ -702,7 +702,7 @@ fn every_pair_of_flags_is_used_or_refused() {
     ];
     let lines: Vec<Line> = lines.into_iter().flatten().collect();
     let (mut refused, mut wrong) = (0, Vec::new());
-    for (command, definition) in commands() {
+    for (command, mut definition) in commands() {
         let flags = definition.get_arguments().filter_map(|arg| arg.get_long());
         let flags: Vec<String> = flags.map(|flag| format!("--{flag}")).collect();
         let own = lines.iter().filter(|line| line.command == command);
@@ -728,7 +728,7 @@ fn every_pair_of_flags_is_used_or_refused() {
             };
             let names_one = |text: &str| flags.iter().any(|flag| text.contains(flag));
             let words = typed.iter().skip(command.matches(' ').count());
-            if let Err(why) = definition.clone().try_get_matches_from(words) {
+            if let Err(why) = definition.try_get_matches_from_mut(words) {
                 refused += 1;
                 if why.kind() != ErrorKind::ArgumentConflict || !names_one(&why.to_string()) {
                     wrong.push(format!("{typed:?}: {why}"));
