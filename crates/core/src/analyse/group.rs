@@ -235,13 +235,8 @@ impl<'a> Group<'a> {
             .processes
             .values()
             .filter_map(|(it, _)| it.turns.as_ref());
-        let given = turns.filter(|turns| turns.by == Turns::Slices);
-        given.filter_map(|turns| {
-            Some(Length {
-                asked_ns: turns.slice_ns,
-                taken_ns: turns.turn_ns?,
-            })
-        })
+        let given = turns.filter(|turns| turns.by == Turns::Slices && turns.turn_ns.is_some());
+        given.map(Length::of)
     }
 
     /// How its value over the other's depends on how long turns were; `None` if that is not seen.
@@ -266,10 +261,7 @@ impl<'a> Group<'a> {
                 let (_, theirs) = other.processes.get(slot)?;
                 let duet = Duet {
                     log: (value(ours)? / value(theirs)?).ln(),
-                    turn: measured.turns.as_ref().map(|turns| Length {
-                        asked_ns: turns.slice_ns,
-                        taken_ns: turns.turn_ns.unwrap_or(turns.slice_ns).max(1),
-                    }),
+                    turn: measured.turns.as_ref().map(Length::of),
                 };
                 Some((*slot, duet))
             });

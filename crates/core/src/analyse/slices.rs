@@ -1,6 +1,7 @@
 //! Whether a ratio depends on how long turns were: at the begin of each, a process finds its data taken out of the caches, and
 //! allocators may pay differently for that. Then it is the ratio of turns without end, a of a + b / length.
 
+use crate::execute::TurnsTaken;
 use heapmark_stats::{mean, median, welch};
 
 /// A chance of one in a hundred calls a ratio dependent that is not.
@@ -25,6 +26,16 @@ pub struct Duet {
 pub struct Length {
     pub asked_ns: u64,
     pub taken_ns: u64,
+}
+
+impl Length {
+    /// Of the turns of a process; as asked for if it took none.
+    pub fn of(turns: &TurnsTaken) -> Length {
+        Length {
+            asked_ns: turns.slice_ns,
+            taken_ns: turns.turn_ns.unwrap_or(turns.slice_ns).max(1),
+        }
+    }
 }
 
 /// What turns of a finite length add to a log ratio.
