@@ -66,14 +66,32 @@ fn is_for_lints() -> bool {
     Path::new(&wrapper).file_stem() == Some(OsStr::new("clippy-driver"))
 }
 
-/// The script that draws a page's charts, as its crate supplies it. The crate appends one for
-/// formulas, which no chart here needs.
+/// The script that draws a page's charts.
 fn pack_plotting_script() {
-    let scripts = plotly::Plot::offline_js_sources();
-    let first = scripts.split_once("</script>").expect("a script").0;
-    let (_, text) = first.split_once('>').expect("its tag");
+    let script = plotting_script();
+    let text = fs::read_to_string(&script).unwrap_or_else(|why| panic!("{script:?}: {why}"));
     let path = out("plotly.js.packed");
-    fs::write(&path, packed::packed(text)).unwrap_or_else(|why| panic!("{path:?}: {why}"));
+    fs::write(&path, packed::packed(&text)).unwrap_or_else(|why| panic!("{path:?}: {why}"));
+}
+
+/// It lies in the sources of its crate, whose code is not needed, and so never compiled: cargo fetches it, and says where it is.
+fn plotting_script() -> PathBuf {
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo
+        .args(["metadata", "--locked", "--quiet", "--format-version", "1"])
+        .args(["--features", "plotly", "--filter-platform"])
+        .arg(variable("TARGET"));
+    let said = cargo
+        .output()
+        .unwrap_or_else(|why| panic!("{cargo:?}: {why}"));
+    let errors = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{cargo:?}: {errors}");
+    let said = String::from_utf8(said.stdout).expect("cargo writes UTF-8");
+    said.split('"')
+        .filter(|word| word.ends_with("/Cargo.toml"))
+        .map(|manifest| Path::new(manifest).with_file_name("resource/plotly.min.js"))
+        .find(|script| script.exists())
+        .expect("plotly's crate has its script")
 }
 
 /// A program and a library of this workspace cannot be dependencies, so a cargo inside cargo builds

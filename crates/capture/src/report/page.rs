@@ -6,15 +6,12 @@ use heapmark_core::report::page::downsample::short;
 use heapmark_core::report::page::head::Head;
 use heapmark_core::report::page::section::{Data, Plot, Section, Trace, View};
 use heapmark_core::report::page::series_legend::LegendEntry;
-use heapmark_core::report::page::{axes, lay_out};
+use heapmark_core::report::page::{axes, figure, lay_out};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::join;
 use heapmark_core::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
-use plotly::common::{HoverInfo, Mode, Orientation};
-use plotly::layout::{Axis, RangeMode};
-use plotly::{Bar, Scatter};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Columns of marks below bars: more would cover each other on a phone.
 const MOST_MARKS: usize = 8;
@@ -81,16 +78,13 @@ fn alive(stats: &Stats) -> Section {
         });
         y.push(short(point.most_bytes as f64 / unit.size));
     }
-    let drawn = Scatter::new(x, y)
-        .mode(Mode::Lines)
-        .name("bytes")
-        .hover_info(HoverInfo::All);
+    let drawn = figure::saying_values(figure::scatter("bytes", "lines", x, y));
     let along = if timed { "s since the start" } else { "events" };
     let plot = Plot::new(
         "Bytes alive",
         vec![trace_of(BYTES, drawn)],
-        from_zero(along),
-        from_zero(&format!("alive, {}", unit.name)),
+        axes::from_zero(along),
+        axes::from_zero(&format!("alive, {}", unit.name)),
     );
     let text = "Bytes requested and not yet freed. An allocator needs at least this much.";
     section("alive", "Alive over time", text, vec![plot], data)
@@ -200,24 +194,16 @@ fn threads(stats: &Stats) -> Section {
     let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
     let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
     let bar = |entry, name: &str, count: fn(&Thread) -> u64| {
-        let drawn = Bar::new(
-            threads
-                .iter()
-                .map(|it| {
-                    let count = count(it) as f64;
-                    if timed {
-                        short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
-                    } else {
-                        count
-                    }
-                })
-                .collect(),
-            names.clone(),
-        )
-        .name(name)
-        .orientation(Orientation::Horizontal)
-        .hover_info(HoverInfo::All);
-        trace_of(entry, drawn)
+        let lengths = threads.iter().map(|it| {
+            let count = count(it) as f64;
+            if timed {
+                short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
+            } else {
+                count
+            }
+        });
+        let bars = figure::bars(name, Vec::from_iter(lengths), &names);
+        trace_of(entry, figure::saying_values(figure::lying(bars)))
     };
     let traces = vec![
         bar(OBJECTS, "allocations and frees", |it| {
@@ -233,7 +219,7 @@ fn threads(stats: &Stats) -> Section {
         "times"
     };
     let title = "Allocations and frees by thread";
-    let plot = Plot::new(title, traces, from_zero(measure), axes::names());
+    let plot = Plot::new(title, traces, axes::from_zero(measure), axes::names());
     let text = "What each thread allocates and frees, the busiest first; in front of it, how much of that are objects of other threads, \
                 which most allocators free at a higher cost.";
     let mut section = section("threads", "Threads", text, vec![plot], data);
@@ -270,17 +256,13 @@ fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: 
     Section::of_views(id, heading, text, Vec::from_iter(view))
 }
 
-fn trace_of(entry: usize, drawn: Box<dyn plotly::Trace>) -> Trace {
+fn trace_of(entry: usize, drawn: Value) -> Trace {
     Trace {
         entry: Some(entry),
         line: None,
         run: 0,
         drawn,
     }
-}
-
-fn from_zero(title: &str) -> Axis {
-    axes::titled(title).range_mode(RangeMode::ToZero)
 }
 
 /// How many there are of each power of two.
@@ -320,13 +302,12 @@ fn bars(
     }
     let every = places.len().div_ceil(MOST_MARKS).max(1);
     let marks = || places.iter().step_by(every);
-    let x_axis = axes::titled(axis)
-        .tick_values(marks().map(|place| *place as f64).collect())
-        .tick_text(marks().map(|place| word(*place)).collect());
-    let drawn = Bar::new(places.clone(), shares)
-        .name(title)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(words);
-    let y_axis = from_zero(&format!("% {of}"));
+    let x_axis = axes::with_marks(
+        axes::titled(axis),
+        &Vec::from_iter(marks()),
+        marks().map(|place| word(*place)).collect(),
+    );
+    let drawn = figure::saying(figure::bars(title, &places, shares), words);
+    let y_axis = axes::from_zero(&format!("% {of}"));
     Plot::new(title, vec![trace_of(entry, drawn)], x_axis, y_axis)
 }

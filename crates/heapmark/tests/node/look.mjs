@@ -25,7 +25,7 @@ await browser.close();
 // What is wrong, by kind. Each kind is there for a damaged page that must fall into it.
 async function faults(path) {
   const found = { errors: [], requests: [], undrawn: [], unswitched: [], downloads: [], words: [], access: [] };
-  for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless", "links"]) found[kind] = [];
+  for (const kind of ["contrast", "colours", "ranking", "head", "sticky", "wrapped", "labels", "scriptless", "links", "figures"]) found[kind] = [];
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.setDefaultTimeout(PATIENCE_MS);
   // Of a damaged page only what must show the damage is looked at.
@@ -49,6 +49,7 @@ async function faults(path) {
   found.ranking.push(...(await page.evaluate(unranked, await page.evaluate(names))));
   found.head.push(...(await page.evaluate(headless)));
   found.labels.push(...(await page.evaluate(unlabelled)));
+  found.figures.push(...(await page.evaluate(misspelt)));
   if (wants("links")) found.links.push(...(await page.evaluate(astray)), ...(await unopened(page)));
   const varying = wants("undrawn", "words", "contrast", "colours", "wrapped", "sticky", "access");
   for (const [width, colorScheme] of varying ? LOOKS : []) {
@@ -106,6 +107,14 @@ function undrawn() {
   const charts = document.querySelectorAll("[data-charts]");
   const bare = [...charts].filter((charts) => charts.children.length === 0);
   return [...empty.map((canvas) => canvas.getAttribute("aria-label") ?? "a chart"), ...bare.map((charts) => charts.dataset.charts)];
+}
+
+// Attributes of figures that plotly.js does not know, and values that it does not take: it leaves them out silently. (It knows
+// barmode only where there are bars.)
+function misspelt() {
+  const faults = ({ data, layout }) => Plotly.validate(data, layout) ?? [];
+  const all = [...document.querySelectorAll(".canvas")].flatMap(faults);
+  return all.filter(({ code, astr }) => ["schema", "value"].includes(code) && astr !== "barmode").map(({ msg }) => msg);
 }
 
 // Charts that were drawn for another width or theme than the window's, or are being drawn.

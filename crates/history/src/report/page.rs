@@ -9,12 +9,10 @@ use heapmark_core::report::machine::machine_name;
 use heapmark_core::report::page::head::Head;
 use heapmark_core::report::page::section::{Data, Plot, Section, Trace, View};
 use heapmark_core::report::page::series_legend::{LegendEntry, in_chart};
-use heapmark_core::report::page::{axes, lay_out};
+use heapmark_core::report::page::{axes, figure, lay_out};
 use heapmark_core::report::text::join;
 use heapmark_core::report::units::{self, bounds};
 use heapmark_core::store::Run;
-use plotly::Scatter;
-use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode, Position};
 use serde_json::json;
 
 /// The page.
@@ -103,10 +101,7 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
         .points
         .iter()
         .map(|point| point.height() - ends(point).0);
-    let error = ErrorData::new(ErrorType::Data)
-        .symmetric(false)
-        .array(above.collect())
-        .array_minus(below.collect());
+    let intervals = figure::intervals(above.collect(), below.collect());
     let words = series.points.iter().map(|point| {
         let within = point.ends().filter(|_| series.is_relative()).map(bounds);
         let height = match series.is_relative() {
@@ -119,12 +114,10 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
             within.unwrap_or_default()
         )
     });
-    let line = Scatter::new(series.points.iter().map(name).collect(), heights.clone())
-        .name(series.metric.noun)
-        .mode(Mode::LinesMarkers)
-        .error_y(error)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(words.collect());
+    let names: Vec<String> = series.points.iter().map(name).collect();
+    let line = figure::scatter(series.metric.noun, "lines+markers", names, &heights);
+    let mut line = figure::saying(line, Vec::from_iter(words));
+    line["error_y"] = intervals;
     let marked: Vec<(&VersionPoint, &LevelChange)> = series
         .changes()
         .filter_map(|step| {
@@ -152,23 +145,19 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
             label(step)
         )
     };
-    let marks = Scatter::new(
-        marked.iter().map(|(point, _)| name(point)).collect(),
-        marked.iter().map(|(point, _)| point.height()).collect(),
-    )
-    .name("changes")
-    .mode(Mode::MarkersText)
-    .text_array(marked.iter().map(|(_, step)| label(step)).collect())
-    .text_position(Position::TopCenter)
-    .hover_info(HoverInfo::Text)
-    .hover_text_array(marked.iter().map(said).collect());
+    let names: Vec<String> = marked.iter().map(|(point, _)| name(point)).collect();
+    let at: Vec<f64> = marked.iter().map(|(point, _)| point.height()).collect();
+    let labels: Vec<String> = marked.iter().map(|(_, step)| label(step)).collect();
+    let marks = figure::scatter("changes", "markers+text", names, at);
+    let marks = figure::with_words(marks, &labels, "top center");
+    let marks = figure::saying(marks, Vec::from_iter(marked.iter().map(said)));
     let trace = |entry, drawn| Trace {
         entry,
         line: None,
         run: 0,
         drawn,
     };
-    let mut traces = vec![trace(Some(0), line as Box<dyn plotly::Trace>)];
+    let mut traces = vec![trace(Some(0), line)];
     if !marked.is_empty() {
         traces.push(trace(None, marks));
     }

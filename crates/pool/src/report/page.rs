@@ -10,14 +10,12 @@ use heapmark_core::report::matrix::{heat, way};
 use heapmark_core::report::page::head::{Head, facts};
 use heapmark_core::report::page::section::{Data, PageLink, Plot, Section, Trace, View};
 use heapmark_core::report::page::series_legend::{LegendEntry, in_chart};
-use heapmark_core::report::page::{axes, dot_plot, lay_out};
+use heapmark_core::report::page::{axes, dot_plot, figure, lay_out};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, join};
 use heapmark_core::report::units::{self, bounds};
 use heapmark_core::store::RunFile;
 use heapmark_stats::Transfer;
-use plotly::Scatter;
-use plotly::common::{HoverInfo, Mode};
 use serde_json::json;
 
 /// What is pooled, and by which metric.
@@ -209,7 +207,7 @@ impl<'a> Pooled<'a> {
             axes::ratios(&title, &extent),
             axes::names(),
         );
-        dot_plot::with_line_at_one(plot)
+        plot.with_line_at_one("x")
     }
 
     /// The machines, the mean and the next machine below each other.
@@ -222,11 +220,8 @@ impl<'a> Pooled<'a> {
             let word = on.verdict.word_of(self.by);
             format!("<b>{name}</b> on machine {machine}<br>{ratio} {interval} {word}")
         });
-        let machines = Scatter::new(ratios.clone(), vec![name.clone(); ratios.len()])
-            .name(&name)
-            .mode(Mode::Markers)
-            .hover_info(HoverInfo::Text)
-            .hover_text_array(words.collect());
+        let machines = figure::scatter(&name, "markers", &ratios, vec![&name; ratios.len()]);
+        let machines = figure::saying(machines, Vec::from_iter(words));
         let mut traces = vec![self.trace(row, machines)];
         let word = &row.word;
         for (what, interval) in [("mean", row.mean), ("next machine", row.next)] {
@@ -242,7 +237,7 @@ impl<'a> Pooled<'a> {
         traces
     }
 
-    fn trace(&self, row: &PooledRow, drawn: Box<dyn plotly::Trace>) -> Trace {
+    fn trace(&self, row: &PooledRow, drawn: serde_json::Value) -> Trace {
         let mut names = self.allocators().into_iter();
         Trace {
             entry: names.position(|name| name == row.allocator),

@@ -2,25 +2,25 @@
 //! a factor of three: then equal distances are equal ratios.
 
 use crate::report::units;
-use plotly::common::Title;
-use plotly::layout::{Axis, AxisType, CategoryOrder};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// From this ratio of the largest to the smallest value on, a scale is logarithmic.
 const LOG_FROM: f64 = 3.0;
 
 /// For ratios: always logarithmic, so that half and twice are equally far from 1.
-pub fn ratios(title: &str, values: &[f64]) -> Axis {
+pub fn ratios(title: &str, values: &[f64]) -> Value {
     let values: Vec<f64> = values.iter().copied().chain([1.0]).collect();
     marked(title, &values, 1.0, true, units::digits)
 }
 
 /// For values of zero or more.
-pub fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+pub fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Value {
     marked(title, values, 1.0, spans_much(values), word)
 }
 
 /// For sizes in bytes: round in their unit, which is no power of ten.
-pub fn sizes(title: &str, bytes: &[f64]) -> Axis {
+pub fn sizes(title: &str, bytes: &[f64]) -> Value {
     let unit = units::size(ends(bytes).0).size;
     marked(title, bytes, unit, spans_much(bytes), units::bytes)
 }
@@ -36,48 +36,68 @@ fn has_zero(values: &[f64]) -> bool {
 }
 
 /// For values above zero, logarithmic even if they hardly differ.
-pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Value {
     marked(title, values, 1.0, true, word)
 }
 
 /// For a few counts that are far apart: each has a mark.
-pub fn counts(title: &str, counts: &[u32]) -> Axis {
-    let marks: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
-    titled(title)
-        .type_(AxisType::Log)
-        .tick_text(marks.iter().map(|mark| mark.to_string()).collect())
-        .tick_values(marks)
+pub fn counts(title: &str, counts: &[u32]) -> Value {
+    let words = counts.iter().map(u32::to_string).collect();
+    with_marks(of_type("log", titled(title)), counts, words)
 }
 
 /// For shares, from none to all. Markers at the ends are not cut.
-pub fn shares(title: &str) -> Axis {
+pub fn shares(title: &str) -> Value {
     let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
-    titled(title)
-        .range(vec![-0.03, 1.03])
-        .tick_text(marks.map(|mark| format!("{:.0} %", 100.0 * mark)).to_vec())
-        .tick_values(marks.to_vec())
+    let words = marks.map(|mark| format!("{:.0} %", 100.0 * mark)).into();
+    with_marks(within([-0.03, 1.03], titled(title)), &marks, words)
 }
 
 /// For names.
-pub fn names() -> Axis {
-    titled("").type_(AxisType::Category)
+pub fn names() -> Value {
+    of_type("category", titled(""))
 }
 
 /// For names in this order, whichever of them the first line has.
-pub fn ordered(names: Vec<String>) -> Axis {
-    self::names()
-        .category_order(CategoryOrder::Array)
-        .category_array(names)
+pub fn ordered(names: Vec<String>) -> Value {
+    let mut axis = self::names();
+    axis["categoryorder"] = json!("array");
+    axis["categoryarray"] = json!(names);
+    axis
 }
 
 /// Without marks of its own.
-pub fn titled(title: &str) -> Axis {
-    let axis = Axis::new().auto_margin(true);
-    if title.is_empty() {
-        axis
-    } else {
-        axis.title(Title::with_text(title))
+pub fn titled(title: &str) -> Value {
+    let mut axis = json!({ "automargin": true });
+    if !title.is_empty() {
+        axis["title"] = json!({ "text": title });
     }
+    axis
+}
+
+/// The same from zero on, without marks of its own.
+pub fn from_zero(title: &str) -> Value {
+    let mut axis = titled(title);
+    axis["rangemode"] = json!("tozero");
+    axis
+}
+
+/// Only this part of it; of a logarithmic one, its powers of ten.
+pub fn within(range: [f64; 2], mut axis: Value) -> Value {
+    axis["range"] = json!(range);
+    axis
+}
+
+/// With these marks and no others.
+pub fn with_marks<T: Serialize>(mut axis: Value, marks: &[T], words: Vec<String>) -> Value {
+    axis["tickvals"] = json!(marks);
+    axis["ticktext"] = json!(words);
+    axis
+}
+
+fn of_type(kind: &str, mut axis: Value) -> Value {
+    axis["type"] = json!(kind);
+    axis
 }
 
 /// Round numbers around these ratios, in words.
@@ -89,7 +109,13 @@ pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
 }
 
 /// With marks that are round numbers in this unit.
-fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
+fn marked(
+    title: &str,
+    values: &[f64],
+    unit: f64,
+    log: bool,
+    word: impl Fn(f64) -> String,
+) -> Value {
     let (low, high) = ends(values);
     let from_zero = !log && has_zero(values);
     // Linear marks, however small the smallest value above zero is.
@@ -101,10 +127,9 @@ fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) 
     let zero = from_zero.then_some(0.0).into_iter();
     let above = marks(low / unit, high / unit).into_iter();
     let marks: Vec<f64> = zero.chain(above.map(|mark| mark * unit)).collect();
-    titled(title)
-        .type_(if log { AxisType::Log } else { AxisType::Linear })
-        .tick_text(marks.iter().map(|mark| round(&word(*mark))).collect())
-        .tick_values(marks)
+    let words = marks.iter().map(|mark| round(&word(*mark))).collect();
+    let kind = if log { "log" } else { "linear" };
+    with_marks(of_type(kind, titled(title)), &marks, words)
 }
 
 /// `10 ns` from `10.0 ns`: a mark needs no trailing zeros.
@@ -196,7 +221,7 @@ mod tests {
         assert!(marks(f64::INFINITY, 0.0).is_empty());
         // A zero has a place and a mark.
         for all in [&[0.0, 1e-5, 1e-3][..], &[0.0, 2.0], &[0.0]] {
-            let axis = serde_json::to_value(values("", all, units::digits)).unwrap();
+            let axis = values("", all, units::digits);
             assert_eq!(
                 (&axis["type"], &axis["tickvals"][0]),
                 (&"linear".into(), &0.0.into())
@@ -204,7 +229,7 @@ mod tests {
             let count = axis["tickvals"].as_array().unwrap().len();
             assert!(count >= 3 || all.len() == 1, "{axis}");
         }
-        let axis = serde_json::to_value(values("", &[1e-5, 1e-3], units::digits)).unwrap();
+        let axis = values("", &[1e-5, 1e-3], units::digits);
         assert_eq!(axis["type"], "log");
         assert_eq!(
             ["10.0 ns", "0.500", "1.20x", "100 MiB"].map(round),

@@ -8,7 +8,6 @@ use crate::analyse::Table;
 use crate::metric::FigureRole;
 use crate::report::text::count;
 use crate::report::units;
-use plotly::common::Mode;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -67,7 +66,7 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
             line: Some(place),
             ..legend.trace(
                 subject,
-                views::scatter(&in_chart(&order), Mode::LinesMarkers, points),
+                views::scatter(&in_chart(&order), "lines+markers", points),
             )
         });
     }

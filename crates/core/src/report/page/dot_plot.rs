@@ -1,11 +1,9 @@
 //! A chart with a line for each allocator and a dot on it, with or without an interval.
 
-use super::axes;
 use super::section::{Entry, Plot, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
-use plotly::Scatter;
-use plotly::common::{ErrorData, ErrorType, HoverInfo, Mode};
-use plotly::layout::{Axis, Shape, ShapeLayer, ShapeType};
+use super::{axes, figure};
+use serde_json::Value;
 use std::collections::HashMap;
 
 /// A line of the chart.
@@ -18,7 +16,7 @@ pub struct Dot<'a> {
 }
 
 /// The smallest on top, with the same allocator of several runs together.
-pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
+pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Value) -> Plot {
     let mut least: HashMap<&str, f64> = HashMap::new();
     for dot in &dots {
         let least = least.entry(dot.subject.name).or_insert(f64::INFINITY);
@@ -40,24 +38,7 @@ pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis
 /// The same for ratios, with a line at 1.
 pub fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
     let axis = axes::ratios(&format!("time / {}", in_chart(baseline)), &extent(&dots));
-    with_line_at_one(plot(legend, title, dots, axis))
-}
-
-/// A line down the chart where two take the same.
-pub fn with_line_at_one(plot: Plot) -> Plot {
-    let line = Shape::new()
-        .shape_type(ShapeType::Line)
-        .x_ref("x")
-        .x0(1.0)
-        .x1(1.0)
-        .y_ref("paper")
-        .y0(0.0)
-        .y1(1.0)
-        .layer(ShapeLayer::Below);
-    Plot {
-        layout: plot.layout.shapes(vec![line]),
-        ..plot
-    }
+    plot(legend, title, dots, axis).with_line_at_one("x")
 }
 
 /// All values that a chart of these dots has to show.
@@ -79,23 +60,11 @@ fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
 }
 
 /// A dot on the line of this label, its interval, and below the label the words of its tooltip.
-pub fn mark(
-    label: &str,
-    value: f64,
-    interval: Option<(f64, f64)>,
-    words: &str,
-) -> Box<Scatter<f64, String>> {
-    let drawn = Scatter::new(vec![value], vec![label.to_owned()])
-        .name(label)
-        .mode(Mode::Markers)
-        .hover_info(HoverInfo::Text)
-        .hover_text(format!("<b>{label}</b><br>{words}"));
-    let Some((low, high)) = interval else {
-        return drawn;
-    };
-    let error = ErrorData::new(ErrorType::Data)
-        .symmetric(false)
-        .array(vec![high - value])
-        .array_minus(vec![value - low]);
-    drawn.error_x(error)
+pub fn mark(label: &str, value: f64, interval: Option<(f64, f64)>, words: &str) -> Value {
+    let drawn = figure::scatter(label, "markers", [value], [label]);
+    let mut drawn = figure::saying(drawn, format!("<b>{label}</b><br>{words}"));
+    if let Some((low, high)) = interval {
+        drawn["error_x"] = figure::intervals(vec![high - value], vec![value - low]);
+    }
+    drawn
 }

@@ -1,14 +1,12 @@
 //! What hardening costs: time and memory over the share of misuses that an allocator detects.
 
-use super::axes;
 use super::section::{Data, Entry, Plot, Section, View};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views;
+use super::{axes, figure};
 use crate::analyse::HardeningCost;
 use crate::report::hardening::{self, MEANING};
 use crate::report::units;
-use plotly::common::{ErrorData, ErrorType, Mode};
-use plotly::layout::{Shape, ShapeLayer, ShapeType};
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -121,27 +119,15 @@ fn plot(
             point.words
         );
         let places = [(point.one.detected, point.ratio, words)];
-        let mut drawn = views::scatter(&label, Mode::Markers, places);
+        let mut drawn = views::scatter(&label, "markers", places);
         let (low, high) = point.interval.unwrap_or((point.ratio, point.ratio));
         shown.extend([low, point.ratio, high]);
         if point.interval.is_some() {
-            let error = ErrorData::new(ErrorType::Data)
-                .symmetric(false)
-                .array(vec![high - point.ratio])
-                .array_minus(vec![point.ratio - low]);
-            drawn = drawn.error_y(error);
+            let (above, below) = (high - point.ratio, point.ratio - low);
+            drawn["error_y"] = figure::intervals(vec![above], vec![below]);
         }
         traces.push(legend.trace(subject, drawn));
     }
-    let line = Shape::new()
-        .shape_type(ShapeType::Line)
-        .x_ref("paper")
-        .x0(0.0)
-        .x1(1.0)
-        .y_ref("y")
-        .y0(1.0)
-        .y1(1.0)
-        .layer(ShapeLayer::Below);
     let over = format!("{what} / {}", in_chart(baseline));
     let title = format!("{what} / {baseline}{}", legend.suffix(run));
     let plot = Plot::new(
@@ -150,8 +136,5 @@ fn plot(
         axes::shares("misuses detected"),
         axes::ratios(&over, &shown),
     );
-    Some(Plot {
-        layout: plot.layout.shapes(vec![line]),
-        ..plot
-    })
+    Some(plot.with_line_at_one("y"))
 }

@@ -6,7 +6,6 @@ use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
 use crate::report::latency::{self, PERCENTILES};
 use crate::report::units;
-use plotly::common::Mode;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -56,7 +55,7 @@ fn plot(
             }
         }
         views::add_row(data, subject, case, numbers);
-        let drawn = views::scatter(&label, Mode::LinesMarkers, points);
+        let drawn = views::scatter(&label, "lines+markers", points);
         traces.push(legend.trace(subject, drawn));
     }
     let times = axes::logarithmic("time of a call", &shown_ns, units::duration);

@@ -8,7 +8,6 @@ use crate::analyse::TableRow;
 use crate::metric::{FigureRole, key_in};
 use crate::report::{text, units};
 use heapmark_stats::median;
-use plotly::common::Mode;
 use serde_json::json;
 
 /// The first place of the axis of loads.
@@ -99,8 +98,8 @@ fn of_threads(legend: &SeriesLegend, cases: &[Placed], data: &mut Data) -> Vec<P
             let at_loads = times(line, open).map(|(load, ns)| point(&units::percent(load), ns));
             let at_loads: Vec<_> = at_loads.collect();
             for (mode, points) in [
-                (Mode::Markers, Vec::from_iter(alone)),
-                (Mode::LinesMarkers, at_loads),
+                ("markers", Vec::from_iter(alone)),
+                ("lines+markers", at_loads),
             ] {
                 shown_ns.extend(points.iter().map(|(_, ns, _)| *ns));
                 traces.push(legend.trace(subject, views::scatter(&label, mode, points)));

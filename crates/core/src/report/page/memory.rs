@@ -1,17 +1,14 @@
 //! Memory over time: held bytes beside requested bytes.
 
-use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Entry, Plot, Section, Trace, View};
 use super::series_legend::SeriesLegend;
 use super::shapes;
 use super::views::{self, Placed, PlacedRow};
+use super::{axes, figure};
 use crate::analyse::TableRow;
 use crate::report::units;
 use crate::store::{Point, Series};
-use plotly::Scatter;
-use plotly::common::{HoverInfo, Mode};
-use plotly::layout::RangeMode;
 use serde_json::{Value, json};
 
 /// The most points of a curve in the chart.
@@ -90,13 +87,10 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
             .filter_map(|point| Some((place(point), value(point)? as f64)))
             .unzip();
         let kept = thin(&bytes, MOST_POINTS).into_iter();
-        let (x, y) = kept
+        let (x, y): (Vec<f64>, Vec<f64>) = kept
             .map(|kept| (short(places[kept]), short(bytes[kept] / unit.size)))
             .unzip();
-        Scatter::new(x, y)
-            .mode(Mode::Lines)
-            .name(name)
-            .hover_info(HoverInfo::All)
+        figure::saying_values(figure::scatter(name, "lines", x, y))
     };
     // All allocators get the same requests, but not at the same times: one line shows them.
     let asked = told.iter().find(|(_, series)| {
@@ -125,7 +119,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
     Some(Plot::new(
         heading,
         asked.into_iter().chain(held).collect(),
-        axes::titled(&along).range_mode(RangeMode::ToZero),
-        axes::titled(&format!("resident set, {}", unit.name)).range_mode(RangeMode::ToZero),
+        axes::from_zero(&along),
+        axes::from_zero(&format!("resident set, {}", unit.name)),
     ))
 }

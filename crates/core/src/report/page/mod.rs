@@ -13,6 +13,8 @@ mod counts;
 pub mod dot_plot;
 #[doc(hidden)]
 pub mod downsample;
+#[doc(hidden)]
+pub mod figure;
 mod forest;
 mod hardening;
 #[doc(hidden)]

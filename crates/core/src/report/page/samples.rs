@@ -1,13 +1,12 @@
 //! Every sample as measured, the basis of medians and intervals.
 
-use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
+use super::{axes, figure};
 use crate::analyse::Timed;
 use crate::report::units;
-use plotly::common::{Marker, MarkerSymbol, Mode};
 use serde_json::json;
 
 /// The most points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
@@ -71,8 +70,8 @@ fn plot(
             .map(|place| times[*place])
             .partition(|timed| timed.disturbed);
         let subject = placed.subject;
-        traces.extend(trace(legend, subject, MarkerSymbol::Circle, &full));
-        traces.extend(trace(legend, subject, MarkerSymbol::CircleOpen, &hollow));
+        traces.extend(trace(legend, subject, "circle", &full));
+        traces.extend(trace(legend, subject, "circle-open", &hollow));
     }
     let what = if cases[0].1.command.is_some() {
         "wall time"
@@ -83,12 +82,7 @@ fn plot(
     Plot::new(heading, traces, x_axis, axes::names())
 }
 
-fn trace(
-    legend: &SeriesLegend,
-    subject: Entry,
-    symbol: MarkerSymbol,
-    times: &[&Timed],
-) -> Option<Trace> {
+fn trace(legend: &SeriesLegend, subject: Entry, symbol: &str, times: &[&Timed]) -> Option<Trace> {
     let label = legend.label(subject);
     let points = times.iter().map(|timed| {
         let words = format!(
@@ -98,6 +92,6 @@ fn trace(
         );
         (short(timed.ns_per_op), label.clone(), words)
     });
-    let drawn = views::scatter(&label, Mode::Markers, points).marker(Marker::new().symbol(symbol));
+    let drawn = figure::with_symbol(views::scatter(&label, "markers", points), symbol);
     (!times.is_empty()).then(|| legend.trace(subject, drawn))
 }

@@ -1,14 +1,12 @@
 //! The effect of more threads.
 
-use super::axes;
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
+use super::{axes, figure};
 use crate::analyse::Table;
 use crate::report::text::count;
 use crate::report::units;
-use plotly::Scatter;
-use plotly::common::{HoverInfo, Mode};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -85,7 +83,7 @@ pub fn line_over_threads(
         let threads = count(row.case.threads, "thread");
         (x, y, format!("<b>{label}</b>, {threads}<br>{words}"))
     });
-    legend.trace(subject, views::scatter(&label, Mode::LinesMarkers, points))
+    legend.trace(subject, views::scatter(&label, "lines+markers", points))
 }
 
 /// `48.1 Mops/s`, of millions of operations per second.
@@ -99,10 +97,8 @@ fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
     let last = f64::from(*counts.last()?);
     let middle = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len() as f64;
     let of_one = middle.exp() / (first * last).sqrt();
-    let drawn = Scatter::new(vec![first, last], vec![of_one * first, of_one * last])
-        .name("in proportion")
-        .mode(Mode::Lines)
-        .hover_info(HoverInfo::Skip);
+    let heights = [of_one * first, of_one * last];
+    let drawn = figure::scatter("in proportion", "lines", [first, last], heights);
     Some(Trace {
         entry: None,
         line: None,

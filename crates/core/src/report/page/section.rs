@@ -1,11 +1,10 @@
 //! The parts of a page. Strings from outside are as they came, but for those of charts: `lay_out` escapes
 //! the others.
 
+use super::figure;
 use crate::report::document::Sheet;
-use plotly::Layout;
-use plotly::layout::Axis;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A heading and its content.
 #[derive(Default)]
@@ -52,7 +51,8 @@ pub struct View {
 pub struct Plot {
     pub title: String,
     pub traces: Vec<Trace>,
-    pub layout: Layout,
+    /// Its axes and lines across it, as plotly.js reads them.
+    pub layout: Value,
 }
 
 /// An allocator or a program in one of the runs.
@@ -72,7 +72,8 @@ pub struct Trace {
     pub line: Option<usize>,
     /// Index of its run.
     pub run: usize,
-    pub drawn: Box<dyn plotly::Trace>,
+    /// As plotly.js reads it.
+    pub drawn: Value,
 }
 
 /// Numbers with fixed units in the column names, as in a file.
@@ -143,12 +144,18 @@ impl Section {
 }
 
 impl Plot {
-    pub fn new(title: impl Into<String>, traces: Vec<Trace>, x: Axis, y: Axis) -> Plot {
+    pub fn new(title: impl Into<String>, traces: Vec<Trace>, x: Value, y: Value) -> Plot {
         Plot {
             title: title.into(),
             traces,
-            layout: Layout::new().x_axis(x).y_axis(y),
+            layout: json!({ "xaxis": x, "yaxis": y }),
         }
+    }
+
+    /// With a line across it where this axis, `x` or `y`, has a 1: where two are equal.
+    pub fn with_line_at_one(mut self, axis: &str) -> Plot {
+        self.layout["shapes"] = json!([figure::line_at_one(axis)]);
+        self
     }
 }
 

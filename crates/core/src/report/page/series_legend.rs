@@ -6,6 +6,7 @@ use super::section::{Entry, Trace};
 use super::views::Placed;
 use crate::analyse::{Analysis, Role, Table};
 use crate::report::text::plain;
+use serde_json::Value;
 
 /// A run and its analysis.
 pub struct LegendRun<'a> {
@@ -46,7 +47,7 @@ impl<'a> SeriesLegend<'a> {
     }
 
     /// What is drawn for an entry in a chart.
-    pub fn trace(&self, Entry { run, name }: Entry, drawn: Box<dyn plotly::Trace>) -> Trace {
+    pub fn trace(&self, Entry { run, name }: Entry, drawn: Value) -> Trace {
         Trace {
             entry: self.entry(name),
             line: None,

@@ -1,19 +1,16 @@
 //! Memory over operations, of kernels that take points themselves: what is resident and what is live,
 //! both over the most live bytes, between the lines that the tables name.
 
-use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Entry, Plot, Section, Trace};
 use super::series_legend::{SeriesLegend, in_chart};
 use super::views::{self, Placed, PlacedRow};
+use super::{axes, figure};
 use crate::analyse::{Role, Table, TableRow};
 use crate::metric::{self, FigureRole, MemoryShape};
 use crate::report::units;
 use crate::store::{Point, Series};
-use plotly::Scatter;
-use plotly::common::{HoverInfo, Mode, Position};
-use plotly::layout::RangeMode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The name of the line of the most live bytes.
 const LIVE: &str = "1";
@@ -163,10 +160,16 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         entry: None,
         line: None,
         run: base.subject.run,
-        drawn: curve_of("live", &live).mode(Mode::Lines),
+        drawn: curve_of("live", "lines", &live),
     };
-    let heaps = (heaps.iter())
-        .map(|(subject, places)| legend.trace(*subject, curve_of(&legend.label(*subject), places)));
+    let heaps = (heaps.iter()).map(|(subject, places)| {
+        let mode = if places.len() > FEW_POINTS {
+            "lines"
+        } else {
+            "lines+markers"
+        };
+        legend.trace(*subject, curve_of(&legend.label(*subject), mode, places))
+    });
     let traces = lines
         .into_iter()
         .map(|(words, ratio)| Trace {
@@ -181,8 +184,11 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     Some(Plot::new(
         heading,
         traces,
-        axes::titled(&along.title()).range_mode(RangeMode::ToZero),
-        axes::ratios("resident heap / most live bytes", &heights).range(range.to_vec()),
+        axes::from_zero(&along.title()),
+        axes::within(
+            range,
+            axes::ratios("resident heap / most live bytes", &heights),
+        ),
     ))
 }
 
@@ -203,14 +209,9 @@ fn shown(points: Vec<Place>) -> Vec<Place> {
         .collect()
 }
 
-fn curve_of(label: &str, places: &[Place]) -> Box<Scatter<f64, f64>> {
+fn curve_of(label: &str, mode: &str, places: &[Place]) -> Value {
     let ratios: Vec<f64> = places.iter().map(|(_, ratio, _)| *ratio).collect();
     let kept = thin(&ratios, MOST_POINTS).into_iter();
-    let mode = if places.len() > FEW_POINTS {
-        Mode::Lines
-    } else {
-        Mode::LinesMarkers
-    };
     views::scatter(label, mode, kept.map(|kept| places[kept].clone()))
 }
 
@@ -236,15 +237,11 @@ fn named_lines(name: &str, key: &str, curves: &[Curve]) -> Vec<(String, f64)> {
 }
 
 /// A horizontal line with its words above its start, where a narrow chart has room, too.
-fn across(words: &str, end: f64, ratio: f64) -> Box<Scatter<f64, f64>> {
+fn across(words: &str, end: f64, ratio: f64) -> Value {
     // The scale has a mark there.
     let written = if words == LIVE { "" } else { words };
-    Scatter::new(vec![0.0, end], vec![short(ratio); 2])
-        .name(words)
-        .mode(Mode::LinesText)
-        .text_array(vec![written.to_owned(), String::new()])
-        .text_position(Position::TopRight)
-        .hover_info(HoverInfo::Skip)
+    let line = figure::scatter(words, "lines+text", [0.0, end], [short(ratio); 2]);
+    figure::with_words(line, &[written.to_owned(), String::new()], "top right")
 }
 
 /// What a chart is drawn along.

@@ -1,12 +1,11 @@
 //! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all
 //! runs side by side.
 
+use super::figure;
 use super::section::{Data, Entry, Plot, View};
 pub use crate::analyse::distinct;
 use crate::analyse::{Table, TableRow};
 pub use crate::report::heading::heading_of as heading;
-use plotly::Scatter;
-use plotly::common::{HoverInfo, Mode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -68,21 +67,13 @@ pub fn add_row(data: &mut Data, subject: Entry, case: &Table, numbers: Value) {
 }
 
 /// Points of one row, each with its tooltip.
-pub fn scatter<X, Y>(
+pub fn scatter<X: Serialize, Y: Serialize>(
     label: &str,
-    mode: Mode,
+    mode: &str,
     points: impl IntoIterator<Item = (X, Y, String)>,
-) -> Box<Scatter<X, Y>>
-where
-    X: Serialize + Clone + 'static,
-    Y: Serialize + Clone + 'static,
-{
+) -> Value {
     let (x, y, tooltips): (Vec<X>, Vec<Y>, Vec<String>) = points.into_iter().collect();
-    Scatter::new(x, y)
-        .name(label)
-        .mode(mode)
-        .hover_info(HoverInfo::Text)
-        .hover_text_array(tooltips)
+    figure::saying(figure::scatter(label, mode, x, y), tooltips)
 }
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty

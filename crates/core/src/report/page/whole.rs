@@ -1,15 +1,13 @@
 //! Whole processes: how long each row took, with the CPU time of all its threads, and its longest
 //! pause.
 
-use super::axes;
 use super::dot_plot::{self, Dot};
 use super::section::{Data, Entry, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed, PlacedRow};
+use super::{axes, figure};
 use crate::analyse::Table;
 use crate::report::{units, whole};
-use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
-use plotly::{Bar, Scatter};
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -105,20 +103,12 @@ fn bars(
     if let Some(cpu_ns) = cpu_ns {
         words += &format!(", CPU {}", units::duration(cpu_ns));
     }
-    let bar = Bar::new(vec![wall_ns / 1e9], vec![label.clone()])
-        .name(&label)
-        .orientation(Orientation::Horizontal)
-        .hover_info(HoverInfo::Text)
-        .hover_text(&words);
-    let mut traces = vec![legend.trace(subject, bar)];
+    let bar = figure::lying(figure::bars(&label, [wall_ns / 1e9], [&label]));
+    let mut traces = vec![legend.trace(subject, figure::saying(bar, &words))];
     if let Some(cpu_ns) = cpu_ns {
-        let diamond = Scatter::new(vec![cpu_ns / 1e9], vec![label.clone()])
-            .name(&label)
-            .mode(Mode::Markers)
-            .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen))
-            .hover_info(HoverInfo::Text)
-            .hover_text(words);
-        traces.push(legend.trace(subject, diamond));
+        let diamond = figure::scatter(&label, "markers", [cpu_ns / 1e9], [&label]);
+        let diamond = figure::with_symbol(diamond, "diamond-open");
+        traces.push(legend.trace(subject, figure::saying(diamond, words)));
     }
     traces
 }

@@ -426,6 +426,11 @@ fn a_damaged_page_is_seen_to_be_damaged() {
             "<table hidden class=\"ranking",
         ),
         ("links", "<section id=\"trust\"", "<section id=\"distrust\""),
+        (
+            "figures",
+            "hovermode: \"closest\"",
+            "hoverMode: \"closest\"",
+        ),
     ];
     let doctored = damage.map(|(kind, sound, broken)| {
         assert!(page.contains(sound), "{kind}: {sound}");

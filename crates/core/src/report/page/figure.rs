@@ -1,0 +1,65 @@
+//! Figures as plotly.js reads them. Attributes have its names: <https://plotly.com/javascript/reference/>.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Points and lines of a row, in one of the modes of plotly.js: `markers`, `lines+text`, ... At the pointer they say nothing.
+pub fn scatter(name: &str, mode: &str, x: impl Serialize, y: impl Serialize) -> Value {
+    json!({ "type": "scatter", "name": name, "mode": mode, "x": x, "y": y, "hoverinfo": "skip" })
+}
+
+/// Bars of a row, one for each place. At the pointer they say nothing.
+pub fn bars(name: &str, x: impl Serialize, y: impl Serialize) -> Value {
+    json!({ "type": "bar", "name": name, "x": x, "y": y, "hoverinfo": "skip" })
+}
+
+/// The same, lying.
+pub fn lying(mut bars: Value) -> Value {
+    bars["orientation"] = json!("h");
+    bars
+}
+
+/// At the pointer each point says these words: one text, or one for each point.
+pub fn saying(mut drawn: Value, words: impl Serialize) -> Value {
+    drawn["hoverinfo"] = json!("text");
+    drawn["hovertext"] = json!(words);
+    drawn
+}
+
+/// At the pointer each point says its values.
+pub fn saying_values(mut drawn: Value) -> Value {
+    drawn["hoverinfo"] = json!("all");
+    drawn
+}
+
+/// With these words above each point, or beside it: `top center`, `top right`, ...
+pub fn with_words(mut drawn: Value, words: &[String], position: &str) -> Value {
+    drawn["text"] = json!(words);
+    drawn["textposition"] = json!(position);
+    drawn
+}
+
+/// With markers of this symbol.
+pub fn with_symbol(mut drawn: Value, symbol: &str) -> Value {
+    drawn["marker"] = json!({ "symbol": symbol });
+    drawn
+}
+
+/// Intervals around points: how far each reaches above its value, and how far below.
+pub fn intervals(above: Vec<f64>, below: Vec<f64>) -> Value {
+    json!({ "type": "data", "symmetric": false, "array": above, "arrayminus": below })
+}
+
+/// A line across the whole chart where this axis, `x` or `y`, has a 1.
+pub fn line_at_one(axis: &str) -> Value {
+    let [x, y] = match axis {
+        "x" => [("x", [1.0, 1.0]), ("paper", [0.0, 1.0])],
+        _ => [("paper", [0.0, 1.0]), ("y", [1.0, 1.0])],
+    };
+    json!({
+        "type": "line",
+        "layer": "below",
+        "xref": x.0, "x0": x.1[0], "x1": x.1[1],
+        "yref": y.0, "y0": y.1[0], "y1": y.1[1],
+    })
+}
