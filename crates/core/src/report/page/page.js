@@ -63,13 +63,17 @@
     const heap = trace.mode === "markers" && trace.x.length > 1;
     // A diamond lies on a bar of its allocator's colour.
     const paint = drawn.marker?.symbol === "diamond-open" ? colours.ink : colour;
-    trace.marker = { color: paint, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: paint } };
-    if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
+    trace.marker = { color: paint, line: { width: 1.5, color: paint } };
+    trace.cliponaxis = false;
+    if (trace.type === "bar") {
+      trace.marker.opacity = run % 2 ? 0.5 : 0.85;
+      return trace;
+    }
+    Object.assign(trace.marker, { size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol });
     trace.line = { color: colour, width: 2, dash: place === null ? "dot" : DASHES[(place + run) % DASHES.length] };
     // A line across the chart has its own words.
     if (trace.mode === "lines+text") Object.assign(trace, { line: { color: colours.soft, width: 1, dash: "dash" }, textfont: { color: colours.soft, size: 11 } });
     for (const reach of [trace.error_x, trace.error_y]) if (reach) Object.assign(reach, { color: colour, thickness: 2, width: 5 });
-    trace.cliponaxis = false;
     return trace;
   };
 
