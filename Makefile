@@ -27,6 +27,8 @@ programs: setup-programs build ## the packages of the real programs that suite p
 
 # Most of a test is waiting: six times as many at a time as there are CPUs.
 export RUST_TEST_THREADS ?= $(shell echo $$((6 * $$(nproc))))
+# Without the folders of version managers: a program there is a script that starts thirty others before the one it is for.
+test test-all test-core test-beside-load: export PATH := $(shell echo "$$PATH" | tr : '\n' | grep -v '/shims$$' | paste -s -d :)
 TEST = $(CARGO) test --locked --workspace
 # Of documentation; no other crate has some.
 EXAMPLES = $(CARGO) test --locked -p heapmark-wire --doc

@@ -19,7 +19,6 @@ use heapmark::cli;
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -155,14 +154,6 @@ const SHARED: [&str; 7] = [
     "traces",
 ];
 
-/// The caller's, without the folders of version managers: a program there is a script that starts thirty others before the one it
-/// is for.
-fn path() -> OsString {
-    let all = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&all).filter(|folder| !folder.ends_with("shims"));
-    std::env::join_paths(folders).unwrap()
-}
-
 impl Place {
     /// For runs whose processes run alone unless a test asks for turns: those take longer, and are compared by another clock.
     pub fn new() -> Place {
@@ -217,7 +208,7 @@ impl Place {
             .env_clear()
             .env("HOME", self.dir.path())
             .env("XDG_CONFIG_HOME", self.at("config"))
-            .env("PATH", path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .current_dir(self.dir.path());
         // SAFETY: one async-signal-safe call between fork and exec.
         unsafe {

@@ -105,13 +105,13 @@ fn expected(answer: &str, check: &str, group: &str) -> Option<&'static str> {
 
 #[test]
 fn each_misuse_names_the_planted_answer() {
-    each_misuse_names(&["stops", "traps", "absorbs", "corrupts"]);
+    each_misuse_names(&["stops", "corrupts"]);
 }
 
 #[test]
 #[ignore = "make test-all"]
 fn each_misuse_names_the_other_answers() {
-    each_misuse_names(&["stops_late", "crashes", "spills"]);
+    each_misuse_names(&["traps", "absorbs", "stops_late", "crashes", "spills"]);
 }
 
 fn each_misuse_names(answers: &[&str]) {
@@ -324,6 +324,7 @@ fn what_ends_in_values_has_some_and_they_are_those_of_the_library() {
 }
 
 #[test]
+#[ignore = "make test-all"]
 fn a_library_that_reuses_no_block_gets_no_number_of_bits() {
     let place = Place::new();
     let last = place.answering("absorbs").display().to_string();

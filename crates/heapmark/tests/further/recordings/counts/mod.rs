@@ -87,6 +87,7 @@ fn make() {
 }
 
 #[test]
+#[ignore = "make test-all"]
 fn five_hundred_children() {
     agree(
         &[
