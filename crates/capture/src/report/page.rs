@@ -78,7 +78,7 @@ fn alive(stats: &Stats) -> Section {
         });
         y.push(short(point.most_bytes as f64 / unit.size));
     }
-    let drawn = figure::saying_values(figure::scatter("bytes", "lines", x, y));
+    let drawn = figure::with_hover_values(figure::scatter("bytes", "lines", x, y));
     let along = if timed { "s since the start" } else { "events" };
     let plot = Plot::new(
         "Bytes alive",
@@ -203,7 +203,7 @@ fn threads(stats: &Stats) -> Section {
             }
         });
         let bars = figure::bars(name, Vec::from_iter(lengths), &names);
-        trace_of(entry, figure::saying_values(figure::lying(bars)))
+        trace_of(entry, figure::with_hover_values(figure::horizontal(bars)))
     };
     let traces = vec![
         bar(OBJECTS, "allocations and frees", |it| {
@@ -307,7 +307,7 @@ fn bars(
         &Vec::from_iter(marks()),
         marks().map(|place| word(*place)).collect(),
     );
-    let drawn = figure::saying(figure::bars(title, &places, shares), words);
+    let drawn = figure::with_hover_text(figure::bars(title, &places, shares), words);
     let y_axis = axes::from_zero(&format!("% {of}"));
     Plot::new(title, vec![trace_of(entry, drawn)], x_axis, y_axis)
 }

@@ -116,7 +116,7 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     });
     let names: Vec<String> = series.points.iter().map(name).collect();
     let line = figure::scatter(series.metric.noun, "lines+markers", names, &heights);
-    let mut line = figure::saying(line, Vec::from_iter(words));
+    let mut line = figure::with_hover_text(line, Vec::from_iter(words));
     line["error_y"] = intervals;
     let marked: Vec<(&VersionPoint, &LevelChange)> = series
         .changes()
@@ -149,8 +149,8 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     let at: Vec<f64> = marked.iter().map(|(point, _)| point.height()).collect();
     let labels: Vec<String> = marked.iter().map(|(_, step)| label(step)).collect();
     let marks = figure::scatter("changes", "markers+text", names, at);
-    let marks = figure::with_words(marks, &labels, "top center");
-    let marks = figure::saying(marks, Vec::from_iter(marked.iter().map(said)));
+    let marks = figure::with_text(marks, &labels, "top center");
+    let marks = figure::with_hover_text(marks, Vec::from_iter(marked.iter().map(said)));
     let trace = |entry, drawn| Trace {
         entry,
         line: None,

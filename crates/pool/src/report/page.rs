@@ -221,7 +221,7 @@ impl<'a> Pooled<'a> {
             format!("<b>{name}</b> on machine {machine}<br>{ratio} {interval} {word}")
         });
         let machines = figure::scatter(&name, "markers", &ratios, vec![&name; ratios.len()]);
-        let machines = figure::saying(machines, Vec::from_iter(words));
+        let machines = figure::with_hover_text(machines, Vec::from_iter(words));
         let mut traces = vec![self.trace(row, machines)];
         let word = &row.word;
         for (what, interval) in [("mean", row.mean), ("next machine", row.next)] {

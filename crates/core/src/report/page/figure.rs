@@ -3,38 +3,38 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Points and lines of a row, in one of the modes of plotly.js: `markers`, `lines+text`, ... At the pointer they say nothing.
+/// Points and lines of a row, in one of the modes of plotly.js: `markers`, `lines+text`, ... No text appears at the pointer.
 pub fn scatter(name: &str, mode: &str, x: impl Serialize, y: impl Serialize) -> Value {
     json!({ "type": "scatter", "name": name, "mode": mode, "x": x, "y": y, "hoverinfo": "skip" })
 }
 
-/// Bars of a row, one for each place. At the pointer they say nothing.
+/// Bars of a row, one for each place. No text appears at the pointer.
 pub fn bars(name: &str, x: impl Serialize, y: impl Serialize) -> Value {
     json!({ "type": "bar", "name": name, "x": x, "y": y, "hoverinfo": "skip" })
 }
 
-/// The same, lying.
-pub fn lying(mut bars: Value) -> Value {
+/// The same, horizontal.
+pub fn horizontal(mut bars: Value) -> Value {
     bars["orientation"] = json!("h");
     bars
 }
 
-/// At the pointer each point says these words: one text, or one for each point.
-pub fn saying(mut drawn: Value, words: impl Serialize) -> Value {
+/// With this text at the pointer: one for all points, or one for each.
+pub fn with_hover_text(mut drawn: Value, text: impl Serialize) -> Value {
     drawn["hoverinfo"] = json!("text");
-    drawn["hovertext"] = json!(words);
+    drawn["hovertext"] = json!(text);
     drawn
 }
 
-/// At the pointer each point says its values.
-pub fn saying_values(mut drawn: Value) -> Value {
+/// With the values of a point at the pointer.
+pub fn with_hover_values(mut drawn: Value) -> Value {
     drawn["hoverinfo"] = json!("all");
     drawn
 }
 
-/// With these words above each point, or beside it: `top center`, `top right`, ...
-pub fn with_words(mut drawn: Value, words: &[String], position: &str) -> Value {
-    drawn["text"] = json!(words);
+/// With a text at each point, placed there: `top center`, `top right`, ...
+pub fn with_text(mut drawn: Value, text: &[String], position: &str) -> Value {
+    drawn["text"] = json!(text);
     drawn["textposition"] = json!(position);
     drawn
 }

@@ -90,7 +90,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
         let (x, y): (Vec<f64>, Vec<f64>) = kept
             .map(|kept| (short(places[kept]), short(bytes[kept] / unit.size)))
             .unzip();
-        figure::saying_values(figure::scatter(name, "lines", x, y))
+        figure::with_hover_values(figure::scatter(name, "lines", x, y))
     };
     // All allocators get the same requests, but not at the same times: one line shows them.
     let asked = told.iter().find(|(_, series)| {

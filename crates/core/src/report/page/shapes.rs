@@ -241,7 +241,7 @@ fn across(words: &str, end: f64, ratio: f64) -> Value {
     // The scale has a mark there.
     let written = if words == LIVE { "" } else { words };
     let line = figure::scatter(words, "lines+text", [0.0, end], [short(ratio); 2]);
-    figure::with_words(line, &[written.to_owned(), String::new()], "top right")
+    figure::with_text(line, &[written.to_owned(), String::new()], "top right")
 }
 
 /// What a chart is drawn along.

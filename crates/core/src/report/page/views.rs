@@ -73,7 +73,7 @@ pub fn scatter<X: Serialize, Y: Serialize>(
     points: impl IntoIterator<Item = (X, Y, String)>,
 ) -> Value {
     let (x, y, tooltips): (Vec<X>, Vec<Y>, Vec<String>) = points.into_iter().collect();
-    figure::saying(figure::scatter(label, mode, x, y), tooltips)
+    figure::with_hover_text(figure::scatter(label, mode, x, y), tooltips)
 }
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty

@@ -103,12 +103,12 @@ fn bars(
     if let Some(cpu_ns) = cpu_ns {
         words += &format!(", CPU {}", units::duration(cpu_ns));
     }
-    let bar = figure::lying(figure::bars(&label, [wall_ns / 1e9], [&label]));
-    let mut traces = vec![legend.trace(subject, figure::saying(bar, &words))];
+    let bar = figure::horizontal(figure::bars(&label, [wall_ns / 1e9], [&label]));
+    let mut traces = vec![legend.trace(subject, figure::with_hover_text(bar, &words))];
     if let Some(cpu_ns) = cpu_ns {
         let diamond = figure::scatter(&label, "markers", [cpu_ns / 1e9], [&label]);
         let diamond = figure::with_symbol(diamond, "diamond-open");
-        traces.push(legend.trace(subject, figure::saying(diamond, words)));
+        traces.push(legend.trace(subject, figure::with_hover_text(diamond, words)));
     }
     traces
 }
