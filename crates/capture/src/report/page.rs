@@ -11,7 +11,7 @@ use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::join;
 use heapmark_core::report::units;
 use heapmark_trace::stats::{Histogram, Stats, Thread};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Columns of marks below bars: more would cover each other on a phone.
 const MOST_MARKS: usize = 8;
@@ -82,7 +82,7 @@ fn alive(stats: &Stats) -> Section {
     let along = if timed { "s since the start" } else { "events" };
     let plot = Plot::new(
         "Bytes alive",
-        vec![trace_of(BYTES, drawn)],
+        vec![Trace::new(Some(BYTES), 0, drawn)],
         axes::from_zero(along),
         axes::from_zero(&format!("alive, {}", unit.name)),
     );
@@ -203,7 +203,11 @@ fn threads(stats: &Stats) -> Section {
             }
         });
         let bars = figure::bars(name, Vec::from_iter(lengths), &names);
-        trace_of(entry, figure::with_hover_values(figure::horizontal(bars)))
+        Trace::new(
+            Some(entry),
+            0,
+            figure::with_hover_values(figure::horizontal(bars)),
+        )
     };
     let traces = vec![
         bar(OBJECTS, "allocations and frees", |it| {
@@ -256,15 +260,6 @@ fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: 
     Section::of_views(id, heading, text, Vec::from_iter(view))
 }
 
-fn trace_of(entry: usize, drawn: Value) -> Trace {
-    Trace {
-        entry: Some(entry),
-        line: None,
-        run: 0,
-        drawn,
-    }
-}
-
 /// How many there are of each power of two.
 fn counts(histogram: &Histogram) -> Vec<f64> {
     histogram
@@ -309,5 +304,10 @@ fn bars(
     );
     let drawn = figure::with_hover_text(figure::bars(title, &places, shares), words);
     let y_axis = axes::from_zero(&format!("% {of}"));
-    Plot::new(title, vec![trace_of(entry, drawn)], x_axis, y_axis)
+    Plot::new(
+        title,
+        vec![Trace::new(Some(entry), 0, drawn)],
+        x_axis,
+        y_axis,
+    )
 }

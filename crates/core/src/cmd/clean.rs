@@ -9,7 +9,7 @@ use crate::report::{count, plain, units::bytes};
 use crate::store;
 use anyhow::{Context, Result};
 use std::fs;
-use std::io::{IsTerminal, Write, stdin};
+use std::io::{IsTerminal, stdin};
 use std::path::Path;
 
 /// Remove what heapmark made of the cache, or stored runs; names folders and size, and asks
@@ -116,7 +116,7 @@ fn clean(what: What, yes: bool) -> Result<()> {
 fn agrees(what: &str) -> Result<bool> {
     // At once: a terminal repeats what is typed wherever it is when that comes.
     let question = format!("{}: remove? [y/N] ", plain(what));
-    let _ = std::io::stderr().write_all(question.as_bytes());
+    eprint!("{question}");
     let mut answer = String::new();
     stdin()
         .read_line(&mut answer)

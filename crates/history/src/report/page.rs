@@ -93,15 +93,6 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     }
     let heights: Vec<f64> = series.points.iter().map(VersionPoint::height).collect();
     let ends = |point: &VersionPoint| point.ends().unwrap_or((point.height(), point.height()));
-    let above = series
-        .points
-        .iter()
-        .map(|point| ends(point).1 - point.height());
-    let below = series
-        .points
-        .iter()
-        .map(|point| point.height() - ends(point).0);
-    let intervals = figure::intervals(above.collect(), below.collect());
     let words = series.points.iter().map(|point| {
         let within = point.ends().filter(|_| series.is_relative()).map(bounds);
         let height = match series.is_relative() {
@@ -117,7 +108,8 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     let names: Vec<String> = series.points.iter().map(name).collect();
     let line = figure::scatter(series.metric.noun, "lines+markers", names, &heights);
     let mut line = figure::with_hover_text(line, Vec::from_iter(words));
-    line["error_y"] = intervals;
+    let points = series.points.iter();
+    line["error_y"] = figure::intervals(points.map(|point| (point.height(), ends(point))));
     let marked: Vec<(&VersionPoint, &LevelChange)> = series
         .changes()
         .filter_map(|step| {
@@ -151,15 +143,9 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     let marks = figure::scatter("changes", "markers+text", names, at);
     let marks = figure::with_text(marks, &labels, "top center");
     let marks = figure::with_hover_text(marks, Vec::from_iter(marked.iter().map(said)));
-    let trace = |entry, drawn| Trace {
-        entry,
-        line: None,
-        run: 0,
-        drawn,
-    };
-    let mut traces = vec![trace(Some(0), line)];
+    let mut traces = vec![Trace::new(Some(0), 0, line)];
     if !marked.is_empty() {
-        traces.push(trace(None, marks));
+        traces.push(Trace::new(None, 0, marks));
     }
     let extent: Vec<f64> = series
         .points

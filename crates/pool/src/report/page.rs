@@ -239,12 +239,7 @@ impl<'a> Pooled<'a> {
 
     fn trace(&self, row: &PooledRow, drawn: serde_json::Value) -> Trace {
         let mut names = self.allocators().into_iter();
-        Trace {
-            entry: names.position(|name| name == row.allocator),
-            line: None,
-            run: 0,
-            drawn,
-        }
+        Trace::new(names.position(|name| name == row.allocator), 0, drawn)
     }
 
     /// Where machines contradict each other, and what would help where nothing can be said.

@@ -43,19 +43,19 @@ pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) ->
 /// For a few counts that are far apart: each has a mark.
 pub fn counts(title: &str, counts: &[u32]) -> Value {
     let words = counts.iter().map(u32::to_string).collect();
-    with_marks(of_type("log", titled(title)), counts, words)
+    with_marks(of_type(titled(title), "log"), counts, words)
 }
 
 /// For shares, from none to all. Markers at the ends are not cut.
 pub fn shares(title: &str) -> Value {
     let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
     let words = marks.map(|mark| format!("{:.0} %", 100.0 * mark)).into();
-    with_marks(within([-0.03, 1.03], titled(title)), &marks, words)
+    with_marks(within(titled(title), [-0.03, 1.03]), &marks, words)
 }
 
 /// For names.
 pub fn names() -> Value {
-    of_type("category", titled(""))
+    of_type(titled(""), "category")
 }
 
 /// For names in this order, whichever of them the first line has.
@@ -83,7 +83,7 @@ pub fn from_zero(title: &str) -> Value {
 }
 
 /// Only this part of it; of a logarithmic one, its powers of ten.
-pub fn within(range: [f64; 2], mut axis: Value) -> Value {
+pub fn within(mut axis: Value, range: [f64; 2]) -> Value {
     axis["range"] = json!(range);
     axis
 }
@@ -95,7 +95,7 @@ pub fn with_marks<T: Serialize>(mut axis: Value, marks: &[T], words: Vec<String>
     axis
 }
 
-fn of_type(kind: &str, mut axis: Value) -> Value {
+fn of_type(mut axis: Value, kind: &str) -> Value {
     axis["type"] = json!(kind);
     axis
 }
@@ -129,7 +129,7 @@ fn marked(
     let marks: Vec<f64> = zero.chain(above.map(|mark| mark * unit)).collect();
     let words = marks.iter().map(|mark| round(&word(*mark))).collect();
     let kind = if log { "log" } else { "linear" };
-    with_marks(of_type(kind, titled(title)), &marks, words)
+    with_marks(of_type(titled(title), kind), &marks, words)
 }
 
 /// `10 ns` from `10.0 ns`: a mark needs no trailing zeros.

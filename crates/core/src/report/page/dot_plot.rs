@@ -63,8 +63,8 @@ fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
 pub fn mark(label: &str, value: f64, interval: Option<(f64, f64)>, words: &str) -> Value {
     let drawn = figure::scatter(label, "markers", [value], [label]);
     let mut drawn = figure::with_hover_text(drawn, format!("<b>{label}</b><br>{words}"));
-    if let Some((low, high)) = interval {
-        drawn["error_x"] = figure::intervals(vec![high - value], vec![value - low]);
+    if let Some(ends) = interval {
+        drawn["error_x"] = figure::intervals([(value, ends)]);
     }
     drawn
 }

@@ -45,21 +45,26 @@ pub fn with_symbol(mut drawn: Value, symbol: &str) -> Value {
     drawn
 }
 
-/// Intervals around points: how far each reaches above its value, and how far below.
-pub fn intervals(above: Vec<f64>, below: Vec<f64>) -> Value {
+/// Intervals around points: the value of each, and the ends of its interval.
+pub fn intervals(points: impl IntoIterator<Item = (f64, (f64, f64))>) -> Value {
+    let reaches = points.into_iter();
+    let reaches = reaches.map(|(value, (low, high))| (high - value, value - low));
+    let (above, below): (Vec<f64>, Vec<f64>) = reaches.unzip();
     json!({ "type": "data", "symmetric": false, "array": above, "arrayminus": below })
 }
 
 /// A line across the whole chart where this axis, `x` or `y`, has a 1.
 pub fn line_at_one(axis: &str) -> Value {
-    let [x, y] = match axis {
-        "x" => [("x", [1.0, 1.0]), ("paper", [0.0, 1.0])],
-        _ => [("paper", [0.0, 1.0]), ("y", [1.0, 1.0])],
+    let (at_one, whole) = ((axis, 1.0, 1.0), ("paper", 0.0, 1.0));
+    let (x, y) = if axis == "x" {
+        (at_one, whole)
+    } else {
+        (whole, at_one)
     };
     json!({
         "type": "line",
         "layer": "below",
-        "xref": x.0, "x0": x.1[0], "x1": x.1[1],
-        "yref": y.0, "y0": y.1[0], "y1": y.1[1],
+        "xref": x.0, "x0": x.1, "x1": x.2,
+        "yref": y.0, "y0": y.1, "y1": y.2,
     })
 }

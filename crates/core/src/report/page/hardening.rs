@@ -122,9 +122,8 @@ fn plot(
         let mut drawn = views::scatter(&label, "markers", places);
         let (low, high) = point.interval.unwrap_or((point.ratio, point.ratio));
         shown.extend([low, point.ratio, high]);
-        if point.interval.is_some() {
-            let (above, below) = (high - point.ratio, point.ratio - low);
-            drawn["error_y"] = figure::intervals(vec![above], vec![below]);
+        if let Some(ends) = point.interval {
+            drawn["error_y"] = figure::intervals([(point.ratio, ends)]);
         }
         traces.push(legend.trace(subject, drawn));
     }

@@ -104,12 +104,8 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
             None => format!("asked for, {}", legend.label(*subject)),
             Some(_) => "asked for".to_owned(),
         };
-        Trace {
-            entry: None,
-            line: None,
-            run: subject.run,
-            drawn: curve(&name, series, |point| point.requested_live_bytes),
-        }
+        let drawn = curve(&name, series, |point| point.requested_live_bytes);
+        Trace::new(None, subject.run, drawn)
     });
     let held = told.iter().map(|(subject, series)| {
         let label = legend.label(*subject);

@@ -99,10 +99,5 @@ fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
     let of_one = middle.exp() / (first * last).sqrt();
     let heights = [of_one * first, of_one * last];
     let drawn = figure::scatter("in proportion", "lines", [first, last], heights);
-    Some(Trace {
-        entry: None,
-        line: None,
-        run: 0,
-        drawn,
-    })
+    Some(Trace::new(None, 0, drawn))
 }

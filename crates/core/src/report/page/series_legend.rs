@@ -48,12 +48,7 @@ impl<'a> SeriesLegend<'a> {
 
     /// What is drawn for an entry in a chart.
     pub fn trace(&self, Entry { run, name }: Entry, drawn: Value) -> Trace {
-        Trace {
-            entry: self.entry(name),
-            line: None,
-            run,
-            drawn,
-        }
+        Trace::new(self.entry(name), run, drawn)
     }
 
     /// Its name in a chart: `jemalloc`, with several runs `jemalloc · 2`.

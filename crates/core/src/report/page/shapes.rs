@@ -156,12 +156,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     let lowest = heights.iter().copied().fold(1.0, f64::min);
     let highest = heights.iter().copied().fold(1.0, f64::max);
     let range = [lowest / MARGIN, highest * MARGIN].map(f64::log10);
-    let live = Trace {
-        entry: None,
-        line: None,
-        run: base.subject.run,
-        drawn: curve_of("live", "lines", &live),
-    };
+    let live = Trace::new(None, base.subject.run, curve_of("live", "lines", &live));
     let heaps = (heaps.iter()).map(|(subject, places)| {
         let mode = if places.len() > FEW_POINTS {
             "lines"
@@ -172,12 +167,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     });
     let traces = lines
         .into_iter()
-        .map(|(words, ratio)| Trace {
-            entry: None,
-            line: None,
-            run: base.subject.run,
-            drawn: across(&words, end, ratio),
-        })
+        .map(|(words, ratio)| Trace::new(None, base.subject.run, across(&words, end, ratio)))
         .chain([live])
         .chain(heaps)
         .collect();
@@ -186,8 +176,8 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
         traces,
         axes::from_zero(&along.title()),
         axes::within(
-            range,
             axes::ratios("resident heap / most live bytes", &heights),
+            range,
         ),
     ))
 }
