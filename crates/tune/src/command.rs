@@ -50,6 +50,9 @@ pub struct TuneArgs {
     /// Judge by a number that the command prints, as of `heapmark try`
     #[arg(long, value_name = "NAME:BETTER[:UNIT]=REGEX")]
     value: Option<String>,
+    /// The exit code that the command is expected to end with
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_exit: i32,
     /// A command for sh before each process; it is not timed
     #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
@@ -126,7 +129,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         .output
         .clone()
         .unwrap_or_else(|| Path::new(TUNINGS).join(&name));
-    let mut flags = Vec::new();
+    let mut flags = vec!["--expect-exit".to_owned(), args.expect_exit.to_string()];
     for (flag, value) in [("--value", &args.value), ("--prepare", &args.prepare)] {
         flags.extend(
             value
@@ -139,6 +142,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         typed: args.command.clone(),
         held_out,
         stdin: folder.join(&args.stdin),
+        expect_exit: args.expect_exit,
         prepare: args.prepare.clone(),
         flags,
         baseline: words[&subjects[0].allocator.name].clone(),
@@ -263,9 +267,11 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
         asked.extend(["--also".to_owned(), format!("{variable}={value}")]);
     }
     let stdin = folder.join(&args.stdin).display().to_string();
+    let exit = (args.expect_exit != 0).then(|| args.expect_exit.to_string());
     for (flag, value) in [
         ("--held-out", args.held_out.as_ref()),
         ("--value", args.value.as_ref()),
+        ("--expect-exit", exit.as_ref()),
         ("--prepare", args.prepare.as_ref()),
         ("--stdin", Some(&stdin)),
     ] {
@@ -362,7 +368,7 @@ mod tests {
         assert_eq!(tried("MIMALLOC_PURGE_DELAI"), ["mimalloc3"]);
         assert_eq!(tried("GLIBC_TUNABLES"), ["glibc"]);
         assert_eq!(tried("MALLOC_ARENA_MAX"), ["glibc"]);
-        // TuneReport by the first one.
+        // No allocator reads it: the first one reports that.
         assert_eq!(tried("TCMALLOC_RELEASE_RATE"), ["glibc"]);
     }
 }

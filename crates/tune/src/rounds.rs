@@ -42,7 +42,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// The row that is a copy of the default, beside the A/A copy of each run.
 const DECOY: &str = "decoy";
 
-/// What is kept in the directory.
+/// The file that is kept in the directory.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     schema: u32,
@@ -64,14 +64,16 @@ struct RoundRun {
 /// How the command is run.
 #[derive(Clone, Debug, Default)]
 pub struct TunedCommand {
-    /// Its words, the first an absolute path.
+    /// The command's words, the first an absolute path.
     pub command: Vec<OsString>,
-    /// As they were typed.
+    /// The command as it was typed.
     pub typed: Vec<String>,
-    /// What is run in its place to confirm, as it was typed.
+    /// The command that confirms in its place, as it was typed.
     pub held_out: Option<Vec<String>>,
-    /// Its standard input.
+    /// The command's standard input.
     pub stdin: PathBuf,
+    /// The exit code that the command is expected to end with.
+    pub expect_exit: i32,
     /// Run by `sh` before each process.
     pub prepare: Option<String>,
     /// Flags that `heapmark try` gets as they are.
@@ -217,7 +219,7 @@ impl<'a> Rounds<'a> {
         let given = largest.map_or(Vec::new(), |view| view.settings.clone());
         let was_seen = largest.is_some_and(|view| once || is_settled(view));
         let end = match end {
-            // It was ended because it was looked at.
+            // The process was ended because it was looked at.
             Err(error) if once && was_seen && error.is::<Interrupted>() => {
                 let sight = Sight {
                     given,
@@ -229,7 +231,7 @@ impl<'a> Rounds<'a> {
         };
         end.was_started(Path::new(&words[0]))?;
         let failure = match end.code() {
-            Some(0) => None,
+            Some(code) if code == self.work.expect_exit => None,
             Some(code) => Some(format!("exit code {code}")),
             None if end.hang.is_some() => Some("it does not end".into()),
             None => Some("a signal ended it".into()),
@@ -282,7 +284,7 @@ impl<'a> Rounds<'a> {
             work.baseline.clone(),
             "--blocks".into(),
             blocks.to_string(),
-            // Another one in each round.
+            // Another seed in each round.
             "--seed".into(),
             (self.runs + 1).to_string(),
             "--stdin".into(),

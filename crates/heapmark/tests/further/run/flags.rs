@@ -436,9 +436,9 @@ fn taken() -> Vec<Line> {
         line("museum", "--output museum --format json", &[]),
         line(
             "tune",
-            "--allocators ./libhonest.so --for memory --at-most time=2 --budget 1min --held-out true --also GLIBC_TUNABLES=nonsense \
-             --value x:lower=([0-9]+) --prepare true --stdin input --output tuned --format json",
-            &["--", "true"],
+            "--allocators ./libhonest.so --for memory --at-most time=2 --budget 1min --held-out false --also GLIBC_TUNABLES=nonsense \
+             --value x:lower=([0-9]+) --expect-exit 1 --prepare true --stdin input --output tuned --format json",
+            &["--", "false"],
         ),
     ];
     let builds = histories!("--allocators v1=./libhonest.so,v2=./libhonest.so", &[]);
