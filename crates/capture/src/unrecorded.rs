@@ -71,7 +71,7 @@ fn noted(text: &str) -> Vec<Noted> {
 }
 
 impl Noted {
-    /// Its file, and why it left no capture; `None` if it left one.
+    /// The program's file, and why it left no capture; `None` if it left one.
     fn unrecorded(&self, captured: &[Captured]) -> Option<(String, String)> {
         let here = std::env::current_dir().ok()?;
         // Resolved as the kernel or a search of PATH does. A name relative to another folder cannot
@@ -113,7 +113,7 @@ struct Seen {
 
 struct SeenProgram {
     executed: Executed,
-    /// Its number in its own PID namespace.
+    /// The process's number in its own PID namespace.
     own_pid: i32,
     /// Whether its parent is the same program: then it was forked and has executed nothing.
     forked: bool,
@@ -166,7 +166,7 @@ impl Watch {
             let pid = look.own_pid;
             let program = &look.executed.program;
             let is_of_it = |one: &Captured| one.pid == pid && one.program == *program;
-            // It made no call that could have been recorded.
+            // The process made no call that could have been recorded.
             let is_idle = look.forked && look.executed.loaded == Some(true);
             if !is_idle && !captured.iter().any(is_of_it) {
                 let why = why(&look.executed, library);
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// What is reported of a sleeping process that was started like this.
+    /// The report about a sleeping process that was started like this.
     fn said(change: impl FnOnce(&mut Command, &Path), captured: bool) -> Vec<String> {
         let library = heapmark_core::build::find_library("libm.so.6").unwrap();
         let mut command = Command::new("sleep");

@@ -40,7 +40,7 @@ pub struct Allocator {
     /// crate, or an address.
     #[serde(default)]
     pub upstream_flags: BTreeMap<String, Vec<String>>,
-    /// As `upstream_flags`, for one processor.
+    /// Like `upstream_flags`, for one processor.
     #[serde(default)]
     pub upstream_flags_for: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// Flags in which our build differs from theirs, with the reason; `*` stands for any run of
@@ -54,7 +54,7 @@ pub struct Allocator {
     /// [`super::Settings`].
     #[serde(default)]
     pub reads: Vec<String>,
-    /// Its settings that are worth a try, for `heapmark tune`.
+    /// The allocator's settings that are worth a try, for `heapmark tune`.
     #[serde(default, skip_serializing)]
     pub knobs: Vec<Knob>,
     /// How it is made to return memory (MM).
@@ -90,7 +90,7 @@ pub struct Allocator {
     /// thread beside its workers.
     #[serde(default)]
     pub single_threaded: bool,
-    /// It passes calls on to libc and is measured anyway.
+    /// Passes calls on to libc and is measured anyway.
     #[serde(default)]
     pub wrapper: bool,
 }
@@ -158,7 +158,7 @@ pub enum Source {
     Deb {
         /// The package's name.
         name: String,
-        /// Its folder in the archive's pool: `main/g/glibc`.
+        /// The package's folder in the archive's pool: `main/g/glibc`.
         pool: String,
         /// Which package.
         pin: ReleasePin,
@@ -167,15 +167,15 @@ pub enum Source {
     },
     /// The library of another entry, under other options.
     SameAs {
-        /// That entry's name.
+        /// The name of that entry.
         name: String,
     },
     /// The sources of another entry, with further definitions: after reading, that entry's own
     /// source and recipe with these.
     BuiltAs {
-        /// That entry's name.
+        /// The name of that entry.
         name: String,
-        /// As in `build.define`.
+        /// Like `build.define`.
         define: BTreeMap<String, String>,
     },
     /// Given by the user.
@@ -211,7 +211,7 @@ pub struct ReleasePin {
 pub struct DebPackage {
     /// The package's name.
     pub deb: String,
-    /// Its folder in the archive's pool.
+    /// The package's folder in the archive's pool.
     pub pool: String,
     /// Which package.
     pub pin: ReleasePin,
@@ -306,7 +306,7 @@ pub struct OwnBuild {
 pub enum Purge {
     /// Call a function of the library; it must be the library's own, not libc's.
     Call {
-        /// Its name.
+        /// The function's name.
         symbol: String,
         /// Up to six arguments: integers, or strings passed as `const char *`.
         #[serde(default)]
@@ -335,7 +335,7 @@ pub enum Argument {
 pub struct VersionProbe {
     /// The function to call.
     pub symbol: String,
-    /// What it returns.
+    /// What the function returns.
     pub returns: VersionKind,
 }
 
@@ -440,7 +440,7 @@ pub struct Configure {
     /// The folder of the crate that is copied, and in which the script runs. Paths of the recipe
     /// are then relative to the copy.
     pub tree: String,
-    /// Its arguments; `{build}` is the text after `+` in the crate's version.
+    /// The arguments of `configure`; `{build}` is the text after `+` in the crate's version.
     #[serde(default)]
     pub arguments: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use super::joined;
 use std::fmt;
 
-/// One thing wrong in one file.
+/// A fault of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The file as the user knows it: `allocators/mimalloc3.toml` or a path in the user's folder.
@@ -95,7 +95,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
     })
 }
 
-/// As [`parse`]; a fault is added to the others.
+/// Like [`parse`]; a fault is added to the others.
 pub fn read<T: serde::de::DeserializeOwned>(
     file: &str,
     text: &str,

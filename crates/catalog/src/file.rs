@@ -39,7 +39,7 @@ where
 /// What happens to an existing file of the same name.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Existing {
-    /// It stays, and nothing is written.
+    /// The file stays, and nothing is written.
     Stays,
     /// The new file replaces it.
     Goes,
@@ -84,7 +84,7 @@ impl Draft {
         Draft::folder_named(within, PREFIX, 0o700)
     }
 
-    /// As [`folder`](Self::folder), whose name begins with these words.
+    /// Like [`folder`](Self::folder), with a name that begins with these words.
     pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
         Draft::new(within, name, |path| {
             DirBuilder::new().mode(mode).create(path)?;
@@ -116,7 +116,7 @@ impl Draft {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => {
                     let made = made?;
-                    // Another heapmark may take it for one of a dead process before that.
+                    // Until then another heapmark may take the file for one of a dead process.
                     if let Err(TryLockError::WouldBlock) = made.try_lock() {
                         continue;
                     }

@@ -68,7 +68,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// What is in a folder; nothing if it cannot be read.
+/// The content of a folder; nothing if it cannot be read.
 pub fn listing(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder)
         .into_iter()

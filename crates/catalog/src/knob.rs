@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Knob {
-    /// Its name: that of a variable, or of an entry of the list in one.
+    /// The knob's name: that of a variable, or of an entry of the list in one.
     pub name: String,
     /// The variable that is a list of settings; empty if the knob is a variable itself.
     #[serde(default)]
@@ -16,11 +16,11 @@ pub struct Knob {
     pub default: String,
     /// Other values. Knobs of a bundle are set together, the first values of all, then the second ones.
     pub values: Vec<String>,
-    /// What is set together: one of these alone would do something else than is meant.
+    /// Knobs of one bundle are set together: one alone would do something else than is meant.
     pub bundle: String,
     /// What its values are.
     pub kind: KnobKind,
-    /// What it can change besides nothing at all.
+    /// What the knob can change, if it has an effect.
     pub moves: Vec<Moved>,
     /// Whether the value that took effect can be read in a process.
     pub read_back: bool,
@@ -60,7 +60,7 @@ pub enum Moved {
 fn signs(list: &str) -> (char, char) {
     match list {
         "GLIBC_TUNABLES" => ('=', ':'),
-        // That of jemalloc, whatever stands before it.
+        // The list of jemalloc, whatever prefix the variable has.
         _ => (':', ','),
     }
 }
@@ -85,7 +85,7 @@ pub fn variables<'k>(
     variables
 }
 
-/// What is wrong with the knobs of an entry: of which knob, what, and how to mend it.
+/// The faults of an entry's knobs: which knob, what, and how to mend it.
 pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> {
     let mut faults = Vec::new();
     for (place, knob) in knobs.iter().enumerate() {

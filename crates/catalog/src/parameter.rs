@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Parameter {
-    /// Its meaning.
+    /// What the parameter means.
     pub about: String,
     /// The form of its values; the unit follows from it.
     pub kind: Kind,

@@ -52,7 +52,7 @@ pub struct Program {
     /// Environment variables of the measured process.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Its files by name: everything in its folder except `program.toml`.
+    /// The program's files by name: everything in its folder except `program.toml`.
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
 }
@@ -100,7 +100,7 @@ pub struct Need {
     /// The Debian/Ubuntu package that installs it.
     #[serde(default)]
     pub package: String,
-    /// Its source, if no package installs it.
+    /// The tool's source, if no package installs it.
     pub from: Option<String>,
 }
 

@@ -48,22 +48,22 @@ pub struct RealProgram {
     pub threads: u32,
     /// The size of the input with which it takes about a second with glibc.
     pub quick: u64,
-    /// The same for ten seconds.
+    /// The size for ten seconds.
     pub paper: u64,
     /// What its times may be used for.
     pub role: Role,
     /// The size with which it is recorded for the pack.
     pub pack_size: Option<u64>,
-    /// Its stdout, or for servers the client's, is the same in every run.
+    /// The stdout, or for servers the client's, is the same in every run.
     #[serde(default)]
     pub check_output: bool,
     /// A command that prints a digest of what it wrote, the same in every run.
     #[serde(default)]
     pub digest: Vec<String>,
-    /// It changes its input, so each process gets it anew.
+    /// Changes its input, so each process gets a new one.
     #[serde(default)]
     pub changes_input: bool,
-    /// Its files by name: everything in its folder except `program.toml`.
+    /// The program's files by name: everything in its folder except `program.toml`.
     #[serde(skip)]
     pub files: Files,
 }
@@ -73,7 +73,7 @@ pub struct RealProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Its calls are a trace of the pack.
+    /// The pack has a trace of the program.
     Pack,
     /// Suites may be chosen by it.
     Tune,
@@ -140,7 +140,7 @@ fn texts(dir: &Path, faults: &mut Vec<Fault>) -> Files {
     files.filter_map(text).collect()
 }
 
-/// Those whose names match a pattern.
+/// The programs whose names match a pattern.
 pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealProgram> {
     let all = programs.iter();
     all.filter(|program| glob_match(pattern, &program.name))

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Sources {
     /// What its authors call it, if that is not the family's name.
     pub of: String,
-    /// Its version, if the library does not report it.
+    /// The version, if the library does not report it.
     pub version: String,
     /// When they were written: a year, or a year and a month.
     pub date: String,

@@ -24,18 +24,18 @@ static RELEASES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../releases");
 pub struct Release {
     /// The family, as in the name before `@`.
     pub family: String,
-    /// Its version, as its authors write it.
+    /// The release's version, as its authors write it.
     pub version: String,
     /// The entry whose recipe, purge and version probe it has.
     pub like: String,
     /// When it was published: a year, or a year and a month.
     pub date: String,
-    /// Its definition, or why it cannot be had.
+    /// The release's definition, or why it cannot be had.
     pub found: Result<Allocator, String>,
 }
 
 impl Release {
-    /// Its name as that of an allocator.
+    /// The release's name as an allocator.
     pub fn name(&self) -> String {
         format!("{}@{}", self.family, self.version)
     }
@@ -63,7 +63,7 @@ struct ReleaseGroup {
     deb: Option<String>,
     #[serde(default)]
     pool: String,
-    /// Another package with what that library's programs need.
+    /// Another package, with what that library's programs need.
     beside: Option<DebPackage>,
     /// The libraries in the wheel, in `LD_PRELOAD` order.
     #[serde(default)]
@@ -77,7 +77,7 @@ struct ReleaseGroup {
     releases: Vec<ReleaseRow>,
 }
 
-/// One release.
+/// A release, as the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReleaseRow {
@@ -95,7 +95,7 @@ pub fn load(all: &[Allocator], faults: &mut Vec<Fault>) -> Vec<Release> {
     load_with(all, folder::users("releases").as_deref(), faults)
 }
 
-/// As [`load`], with the user's folder as an argument.
+/// [`load`] with the user's folder as an argument.
 fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) -> Vec<Release> {
     let mut releases = Vec::new();
     for (file, text) in folder::texts_with(&RELEASES, "releases", user, faults) {
@@ -151,7 +151,7 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
     releases
 }
 
-/// One row's release; or what is wrong, and how to mend it.
+/// The release of a row; or what is wrong, and how to mend it.
 fn release(
     family: &str,
     group: &ReleaseGroup,
@@ -375,7 +375,7 @@ mod tests {
             };
             assert_eq!(allocator.name, name);
             if let Source::Deb { beside, .. } = &allocator.source {
-                // Another machine's may need a newer C library than this one.
+                // The library of another machine may need a newer C library than this one.
                 let beside = beside.as_ref().unwrap();
                 assert!(is_sha256(&beside.pin.sha256), "{name}");
                 assert_eq!(beside.files, ["libgcc_s.so.1"]);

@@ -10,7 +10,7 @@ pub struct Suite {
     /// The file's name.
     #[serde(skip)]
     pub name: String,
-    /// Its purpose, in a line.
+    /// The suite's purpose, in a line.
     pub about: String,
     /// Preset of its workloads.
     pub preset: String,

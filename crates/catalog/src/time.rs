@@ -16,7 +16,7 @@ pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     }
 }
 
-/// The same within bounds, or a message about the expected form.
+/// A time within bounds, or a message about the expected form.
 pub fn between(
     text: &str,
     bare: (&str, f64),

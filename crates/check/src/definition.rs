@@ -23,7 +23,7 @@ pub struct Check {
     pub about: String,
     /// Checks of a group look at similar calls, or are similar mistakes.
     pub group: String,
-    /// Who says that a program may rely on it; `None` of a wrong program.
+    /// What says that a program may rely on it; `None` of a wrong program.
     pub standing: Option<Standing>,
     /// The standard that demands it, the report of a program that it broke, or where the mistake is
     /// described.
@@ -46,7 +46,7 @@ pub struct Check {
     /// What a wrong program ends in.
     #[serde(default)]
     pub ends: Ends,
-    /// What is made of the lines `sample=` of all its processes.
+    /// How the lines `sample=` of all processes are judged together.
     pub gather: Option<Gather>,
     /// Whether chance decides, so that the preset full makes enough processes for a rate.
     #[serde(default)]
@@ -62,12 +62,12 @@ pub struct Check {
 /// The programs that have the checks: C++ needs a library that is not to be in the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckProgram {
-    /// Those in C.
+    /// Checks in C.
     #[default]
     C,
-    /// Those in C++.
+    /// Checks in C++.
     Cxx,
-    /// Those that replace operators of C++: then no other check is to be in the program.
+    /// Checks that replace operators of C++: then no other check may be in the program.
     Replacing,
 }
 
@@ -103,19 +103,19 @@ pub enum Ends {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MisuseOutcome {
-    /// It ended the process on purpose, inside the bad call.
+    /// The allocator ended the process on purpose, inside the bad call.
     Stopped,
     /// The hardware did, on the bad access itself.
     Trapped,
-    /// It ended the process on purpose, some calls later.
+    /// The allocator ended the process on purpose, some calls later.
     StoppedLate,
     /// Nothing ended, and the heap is whole.
     Absorbed,
     /// Nothing wrong was done: the check ends in values.
     Observed,
-    /// It cannot apply to this allocator or here.
+    /// Not applicable to this allocator or here.
     Unsupported,
-    /// It did not end within its time.
+    /// Did not end within its time.
     Hang,
     /// A fault that is not on purpose.
     Crashed,
@@ -141,7 +141,7 @@ impl fmt::Display for MisuseOutcome {
     }
 }
 
-/// What is made of the samples of many processes.
+/// How the samples of many processes are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gather {
@@ -171,7 +171,7 @@ const FEW_TRIALS: u32 = 2;
 /// Processes of a cell for a rate: what none of so many shows is rare.
 pub const TRIALS_OF_A_RATE: u32 = 200;
 
-/// All of them by group and name.
+/// All checks by group and name.
 pub fn all() -> Result<Vec<Check>> {
     let folders = ["replacing", "hardening"].map(|name| OURS.get_dir(name));
     let folders = [Some(&OURS)].into_iter().chain(folders).flatten();

@@ -14,7 +14,7 @@ use std::path::Path;
 pub const CHECK_FILE: &str = "check.json";
 const SCHEMA: u32 = 1;
 
-/// All of it.
+/// The whole file.
 #[derive(Serialize, Deserialize)]
 pub struct CheckFile {
     schema: u32,
@@ -24,7 +24,7 @@ pub struct CheckFile {
     pub started: String,
     /// `quick` or `full`.
     pub preset: String,
-    /// As in `run.json`: kernel, C library, processor.
+    /// Kernel, C library, processor: as in `run.json`.
     pub machine: BTreeMap<String, String>,
     /// Whether checks are still to come, or never came, since something has stopped it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -37,7 +37,7 @@ pub struct CheckFile {
 #[derive(Serialize, Deserialize)]
 pub struct CheckedAllocator {
     #[serde(flatten)]
-    /// As in `run.json`.
+    /// The allocator's entry, as in `run.json`.
     pub info: AllocatorInfo,
     /// One for each check.
     pub results: Vec<CheckResult>,
@@ -49,11 +49,11 @@ pub struct CheckedAllocator {
 /// What one check came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// Its name.
+    /// The check's name.
     pub check: String,
-    /// Its group.
+    /// The check's group.
     pub group: String,
-    /// Who says that a program may rely on it.
+    /// What says that a program may rely on it.
     pub standing: Standing,
     /// The worst of its processes.
     pub verdict: CheckVerdict,
@@ -97,11 +97,11 @@ impl CheckedAllocator {
 /// What one check of hardening came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MisuseResult {
-    /// Its name.
+    /// The check's name.
     pub check: String,
-    /// Its group.
+    /// The check's group.
     pub group: String,
-    /// What it ends in.
+    /// The end that the wrong program meets.
     pub ends: Ends,
     /// One for each size and form.
     pub cells: Vec<MisuseCell>,
@@ -109,9 +109,9 @@ pub struct MisuseResult {
 
 /// What a check came to, of either kind.
 pub enum Found {
-    /// It passed or failed.
+    /// A check that passes or fails.
     Verdict(CheckResult),
-    /// It is a wrong program.
+    /// A wrong program.
     Outcomes(MisuseResult),
 }
 

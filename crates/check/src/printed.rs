@@ -6,7 +6,7 @@ use heapmark_core::catalog::joined;
 /// What a program needs of the harness, in short: paragraphs, each of which begins with what it
 /// defines.
 const ALONE: &str = include_str!("../../../checks/harness/alone.h");
-/// Its lines `#include` name headers, and after `//` words of programs that need each.
+/// The lines `#include` name headers, and after `//` words of programs that need each.
 const HEADERS: &str = include_str!("../../../checks/harness/check.h");
 
 /// The lines that include what a program needs.

@@ -22,7 +22,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Its word.
+    /// The phase's word.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Setup => "before the misuse",
@@ -59,7 +59,7 @@ pub struct CheckPage {
 
 /// A signal that the process has caught.
 pub struct CaughtSignal {
-    /// Its number.
+    /// The signal's number.
     pub signal: i32,
     /// `si_addr`.
     pub address: u64,

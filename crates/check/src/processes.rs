@@ -1,4 +1,4 @@
-//! One process of `heapmark check`.
+//! A process of `heapmark check`.
 
 use crate::definition::{Check, Form};
 use crate::process_page::CheckPage;
@@ -25,7 +25,7 @@ const MOST_PATIENCE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
 const UNSUPPORTED: i32 = 77;
-/// Those of a check that failed itself; allocators that end a process by an exit use others.
+/// Exit codes of a check that failed itself; allocators that end a process by an exit use others.
 const FAILED: [i32; 2] = [120, 121];
 /// That of the loader if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
@@ -62,13 +62,13 @@ pub enum ProcessEnd {
     /// At its own end.
     #[default]
     Done,
-    /// It cannot apply: why.
+    /// Not applicable: why.
     Unsupported(String),
     /// By a signal, or by an exit code that no check has.
     Broken(String),
-    /// It took longer than this.
+    /// Took longer than this.
     Hung(Duration),
-    /// It took more memory than a check may.
+    /// Took more memory than a check may.
     TooLarge,
     /// Another library than the one that was asked for served it, or the check itself went wrong:
     /// why.

@@ -59,7 +59,7 @@ pub struct Api {
     pub new: unsafe extern "C" fn(usize) -> *mut u8,
     /// `operator delete`
     pub delete: unsafe extern "C" fn(*mut u8),
-    /// The same with a size.
+    /// `operator delete(block, size)`
     pub delete_sized: unsafe extern "C" fn(*mut u8, usize),
     /// The operators that take an alignment, if the allocator's own library has them.
     pub aligned: Option<AlignedOperators>,
@@ -111,7 +111,7 @@ impl Api {
                 ),
                 new: function(new),
                 delete: function(delete),
-                // As above. The C++ library's own function ignores the size, too.
+                // As above; the C++ library's own function ignores the size, too.
                 delete_sized: function(beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete)),
                 aligned: pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(
                     |(new, delete)| AlignedOperators {
@@ -138,7 +138,7 @@ impl Api {
         block
     }
 
-    /// As [`Api::block`], for a request that may be of no bytes, and then may have no block.
+    /// Like [`Api::block`], for a request of perhaps no bytes, which may give no block.
     #[inline(always)]
     pub fn allocate(&self, size: usize) -> *mut u8 {
         // SAFETY: an ordinary call.
@@ -168,7 +168,7 @@ pub struct SizedFrees {
     pub allocate: unsafe extern "C" fn(usize) -> *mut u8,
     /// `free`, or `operator delete`.
     pub plain: unsafe extern "C" fn(*mut u8),
-    /// As [`Api::free_sized`], or `operator delete` with a size.
+    /// Like [`Api::free_sized`], or `operator delete` with a size.
     pub sized: unsafe extern "C" fn(*mut u8, usize, usize),
 }
 

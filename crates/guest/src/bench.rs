@@ -140,7 +140,7 @@ impl<'a> Bench<'a> {
         fail_without(self.parameter(name).parse().ok(), name)
     }
 
-    /// As [`Bench::number`], for sizes and counts that index memory.
+    /// [`Bench::number`] for sizes and counts that index memory.
     pub fn count(&self, name: &str) -> usize {
         self.number(name) as usize
     }
@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
         self.begin_with(self.threads);
     }
 
-    /// As [`Bench::begin`], if not all threads that work are there from the start.
+    /// [`Bench::begin`] if some working threads start later.
     pub fn begin_with(&mut self, threads_at_start: usize) {
         if self.baseline_bytes.is_none() {
             aged::prepare(threads_at_start);
@@ -231,7 +231,7 @@ impl<'a> Bench<'a> {
         self.play_beside(round, context, body, |_| ())
     }
 
-    /// As [`Bench::play`]; once the clock has started, the main thread does something, too.
+    /// Like [`Bench::play`]; once the clock has started, the main thread does something, too.
     pub fn play_beside<C: Sync>(
         &mut self,
         round: Round,
@@ -313,7 +313,7 @@ impl<'a> Bench<'a> {
         self.record_purged(round, span, 0, ops);
     }
 
-    /// As [`Bench::record`], with the part of the time that purging took.
+    /// [`Bench::record`] with the part of the time that purging took.
     pub fn record_purged(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
         let figures = [
             span.wall_ns,
@@ -357,7 +357,7 @@ impl<'a> Bench<'a> {
         report::say("figure", format_args!("{name} {value}"));
     }
 
-    /// As [`Bench::figure`], for a word: a property of this machine, for instance.
+    /// [`Bench::figure`] for a word: a property of this machine, for instance.
     pub fn note(&self, name: &str, word: &str) {
         report::say("note", format_args!("{name} {word}"));
     }

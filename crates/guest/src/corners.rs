@@ -88,7 +88,7 @@ impl CornerCheck<'_> {
         unsafe { (self.api.free)(block) };
     }
 
-    /// As [`CornerCheck::aligned`], for a function that the allocator need not have.
+    /// [`CornerCheck::aligned`] for a function that the allocator need not have.
     fn aligned_by(&self, name: &str, function: &CStr) {
         if let Some(function) = beside_free(function) {
             // SAFETY: both have this signature wherever they are defined.

@@ -122,7 +122,7 @@ impl Image {
         })
     }
 
-    /// Its own name; empty if it has none.
+    /// The file's own name; empty if it has none.
     pub fn soname(&self) -> &CStr {
         // SAFETY: offset 0 of the names is an empty one.
         unsafe { CStr::from_ptr(self.strings.add(self.soname).cast()) }

@@ -36,7 +36,7 @@ impl HeapPoints {
         HeapPoints::beside(places, 0)
     }
 
-    /// The same, if so many bytes of the harness's lie in a file.
+    /// Heap points, if so many bytes of the harness lie in a file.
     pub fn beside(places: usize, harness_file_bytes: u64) -> HeapPoints {
         HeapPoints {
             taken: HarnessTable::shared(places),

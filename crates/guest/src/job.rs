@@ -37,7 +37,7 @@ impl<'a> Job<'a> {
             .unwrap_or_else(|| fail!("error", "the job lacks `{key}`"))
     }
 
-    /// As [`Job::word`], for a number.
+    /// [`Job::word`] as a number.
     pub fn number(&self, key: &str) -> u64 {
         let word = self.word(key);
         word.parse()

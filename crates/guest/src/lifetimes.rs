@@ -34,9 +34,9 @@ struct LifetimeRow {
 #[derive(Clone, Copy)]
 pub struct Drawn {
     pub size: u32,
-    /// What is left of its life, in births or in bytes.
+    /// The rest of the life, in births or in bytes.
     pub left: f64,
-    /// What is over of it.
+    /// The part of the life that is over.
     pub age: f64,
     pub is_freed_remotely: bool,
 }

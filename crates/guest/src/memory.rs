@@ -95,7 +95,7 @@ pub fn keep<T>(value: T) -> *mut T {
     place
 }
 
-/// What is set once and stays until the process ends.
+/// A value that is set once and stays until the process ends.
 pub struct SetOnce<T>(AtomicPtr<T>);
 
 impl<T> SetOnce<T> {
@@ -109,7 +109,7 @@ impl<T> SetOnce<T> {
         self.0.store(keep(value), Release);
     }
 
-    /// What it was set to; what threads change of it is made to be shared.
+    /// The value; what threads change of it must be made to be shared.
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: null, or set once and never changed.
         unsafe { self.0.load(Acquire).as_ref() }
@@ -248,7 +248,8 @@ impl Resident {
             Some(text) => {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
                 let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
-                // As shares: a page of shared memory that is mapped at two places is resident once.
+                // Shares, since a page of shared memory that is mapped at two places is resident
+                // once.
                 let shared = kib(text, "Pss_Shmem:")
                     .or_else(|| proc_kib(c"/proc/self/status", "RssShmem:"))
                     .unwrap_or(0);
@@ -281,7 +282,7 @@ impl Resident {
 /// A mapping of this process that belongs to no file of a disk.
 pub struct FilelessMapping {
     pub start: usize,
-    /// Its resident bytes, each page of shared memory divided by the number of processes.
+    /// The mapping's resident bytes, each page of shared memory divided by the number of processes.
     pub bytes: u64,
 }
 

@@ -10,7 +10,7 @@ const MOST_OBJECTS: usize = 64;
 /// A loaded object and the addresses it spans.
 #[derive(Clone, Copy)]
 pub struct MappedObject {
-    /// Its file.
+    /// The object's file.
     pub path: &'static CStr,
     start: usize,
     end: usize,
@@ -59,7 +59,7 @@ impl Objects {
         Some(self.list[self.owner(function)?].path)
     }
 
-    /// All of them.
+    /// All mapped objects.
     pub fn all(&self) -> &[MappedObject] {
         &self.list[..self.len]
     }

@@ -15,7 +15,7 @@ const CACHE_LINES: u32 = 16384;
 /// Pages are counted for so many nodes in a row.
 const WINDOW: u32 = 1000;
 
-/// What is known of a visit of all nodes.
+/// What a visit of all nodes finds.
 #[derive(Clone, Copy, Default)]
 pub struct Placement {
     /// Distinct pages of 1000 nodes in a row, averaged.

@@ -168,7 +168,7 @@ impl ShapeThread<'_> {
         block
     }
 
-    /// As [`ShapeThread::allocate`], and every byte of a block smaller than a page is written.
+    /// Like [`ShapeThread::allocate`], and writes every byte of a block smaller than a page.
     pub fn filled(&self, size: usize, stamp: u32) -> StampedBlock {
         let block = self.untouched(size, stamp);
         // SAFETY: just made.

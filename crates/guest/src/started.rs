@@ -12,7 +12,7 @@ use heapmark_wire::Launched;
 
 /// Exit code of a started process whose malloc belongs to another library.
 pub const OTHER_MALLOC: c_int = 3;
-/// The same if malloc returned NULL.
+/// The exit code if malloc returned NULL.
 pub const NO_MEMORY: c_int = 4;
 
 /// Most arguments of a started process.

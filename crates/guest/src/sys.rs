@@ -140,7 +140,7 @@ fn timespec(ns: u64) -> libc::timespec {
     }
 }
 
-/// As [`sleep_ns`].
+/// [`sleep_ns`] in milliseconds.
 pub fn sleep_ms(ms: u64) {
     sleep_ns(ms * 1_000_000);
 }

@@ -32,7 +32,7 @@ impl<'a> TextIn<'a> {
         core::str::from_utf8(&self.room[..self.len]).unwrap_or_default()
     }
 
-    /// The same as a C string; `None` if no place is left for its end.
+    /// The text as a C string; `None` if no place is left for its end.
     pub fn c_str(&self) -> Option<&CStr> {
         CStr::from_bytes_until_nul(self.room).ok()
     }

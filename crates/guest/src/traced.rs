@@ -27,7 +27,7 @@ pub struct Trace {
     files: [[u8; PATH_BYTES]; FILES],
     /// Files below `/proc` and `/sys` that it opened, each once.
     pub file_count: usize,
-    /// What it held when its work was done.
+    /// Memory of the process when its work was done.
     pub memory: Option<ProcessMemory>,
 }
 

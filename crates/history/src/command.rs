@@ -133,7 +133,7 @@ pub fn opened(
         let mut runs = 0..history.runs.len();
         runs.any(|place| store::head_of(&run_in(dir, place)).is_file())
     };
-    // One whose first run was refused has measured nothing.
+    // A history whose first run was refused has measured nothing.
     let Some(history) = History::read(dir).map_err(usage)?.filter(has_begun) else {
         return Ok(History::new(family, work, command.to_vec()));
     };

@@ -24,14 +24,14 @@ pub struct History {
     pub reference: String,
     /// All versions, the oldest first.
     pub versions: Vec<SeriesVersion>,
-    /// Its runs, in their order.
+    /// The history's runs, in their order.
     pub runs: Vec<Part>,
 }
 
 /// A version of an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesVersion {
-    /// Its name in tables.
+    /// The version's name in tables.
     pub name: String,
     /// What `-a` takes for it.
     pub word: String,
@@ -47,7 +47,7 @@ pub struct Part {
 }
 
 impl History {
-    /// One that has measured nothing yet.
+    /// A history that has measured nothing yet.
     pub fn new(family: String, work: Vec<String>, command: Vec<String>) -> History {
         History {
             schema: SCHEMA,
@@ -60,7 +60,7 @@ impl History {
         }
     }
 
-    /// What it is of: the family, or builds.
+    /// What the history is of: the family, or builds.
     pub fn of_what(&self) -> &str {
         match self.family.as_str() {
             "" => "builds",

@@ -44,15 +44,15 @@ struct File {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exhibit {
-    /// Its name on the command line.
+    /// The exhibit's name on the command line.
     pub name: String,
     /// The family.
     pub family: String,
     /// Releases: the last good one, a bad one.
     pub good: String,
-    /// As `good`.
+    /// The bad release, in the notation of `good`.
     pub bad: String,
-    /// One that is good again.
+    /// A later release that is good again.
     #[serde(default)]
     pub mended: Option<String>,
     /// What happens, in a few words.
@@ -81,9 +81,9 @@ pub struct Exhibit {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Exhibited {
-    /// It was not measured here.
+    /// Not measured here.
     NotMeasured,
-    /// It cannot be.
+    /// Cannot be measured.
     NotPossible {
         /// Why.
         why: String,
@@ -100,7 +100,7 @@ pub enum Exhibited {
         /// Whether a later release takes less again.
         mended: bool,
     },
-    /// It does not.
+    /// The releases do not differ as the exhibit says.
     NotShown {
         /// Bad over good, if both have numbers.
         ratio: Ratio,
@@ -108,7 +108,7 @@ pub enum Exhibited {
 }
 
 impl Exhibit {
-    /// Its releases as names of allocators.
+    /// The exhibit's releases as names of allocators.
     pub fn versions(&self) -> Vec<String> {
         let all = [Some(&self.good), Some(&self.bad), self.mended.as_ref()];
         let all = all.into_iter().flatten();
@@ -127,12 +127,12 @@ impl Exhibit {
         )
     }
 
-    /// Its history in the museum's directory, if it has one.
+    /// The exhibit's history in the museum's directory, if it has one.
     fn history(&self, dir: &Path) -> Result<Option<History>> {
         History::read(&dir.join(&self.name))
     }
 
-    /// What it comes to, with differences of more than 1 %.
+    /// The finding, with differences of more than 1 %.
     fn shown(&self, dir: &Path) -> Result<Exhibited> {
         if let Some(why) = &self.why_not {
             return Ok(Exhibited::NotPossible { why: why.clone() });

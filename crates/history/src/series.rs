@@ -54,7 +54,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 /// A version in a series.
 #[derive(Clone, Debug, Serialize)]
 pub struct VersionPoint {
-    /// Its name.
+    /// The version's name.
     pub version: String,
     /// The median of its processes, in the metric's unit.
     pub value: f64,
@@ -571,7 +571,7 @@ impl VersionPoint {
         }
     }
 
-    /// What is drawn: its ratio to the reference, or its value where ranges decide.
+    /// Height in the chart: the ratio to the reference, or the value where ranges decide.
     pub fn height(&self) -> f64 {
         match &self.behind {
             Behind::Logs(_) => self.ratio.map_or(1.0, |ratio| ratio.ratio),
@@ -586,7 +586,7 @@ impl Series {
         self.metric.judged == Judged::ByTest
     }
 
-    /// Its changes.
+    /// The series's changes.
     pub fn changes(&self) -> impl Iterator<Item = &LevelChange> {
         self.steps.iter().filter(|step| step.is_change())
     }
@@ -715,7 +715,7 @@ mod tests {
         let told = told_of(&[first(), grown(&slower_from_five)], &versions);
         assert_eq!(changes(&told), [(WALL.key, "v4", "v5")]);
         assert!(told.drifts.is_empty(), "{:?}", told.drifts);
-        // Another machine: the bridge says so, and nothing is said across the two runs.
+        // On another machine: the bridge says so, and nothing is said across the two runs.
         let other = |name: &str| match name {
             "v1" => 1.1,
             name => slower_from_five(name),

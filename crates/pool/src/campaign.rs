@@ -90,7 +90,7 @@ impl CampaignPlan {
 /// A campaign's directory and plan.
 pub struct Campaign {
     dir: PathBuf,
-    /// What it measures.
+    /// What the campaign measures.
     pub plan: CampaignPlan,
 }
 
@@ -105,7 +105,7 @@ pub enum ShardState {
         /// The machine's name.
         host: String,
     },
-    /// Its last attempt fell silent.
+    /// The last attempt fell silent.
     Lost {
         /// The machine's name.
         host: String,
@@ -190,7 +190,7 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// Its directory.
+    /// The campaign's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

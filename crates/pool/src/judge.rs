@@ -76,9 +76,9 @@ pub struct PooledMachine {
     pub number: usize,
     /// The number of its type, from 1.
     pub machine_type: usize,
-    /// As its first run describes it.
+    /// The machine as its first run describes it.
     pub facts: BTreeMap<String, String>,
-    /// Its runs.
+    /// The machine's runs.
     pub runs: Vec<String>,
     /// Blocks of all of them.
     pub blocks: usize,
@@ -87,9 +87,9 @@ pub struct PooledMachine {
 /// A run that says nothing beside the others.
 #[derive(Debug, Serialize)]
 pub struct RefusedRun {
-    /// Its name.
+    /// The run's name.
     pub run: String,
-    /// Its machine, as it describes it.
+    /// The run's machine, as it describes it.
     pub facts: BTreeMap<String, String>,
     /// Why.
     pub why: String,
@@ -121,7 +121,7 @@ pub struct PooledRow {
     /// is only one.
     #[serde(skip)]
     pub transfer: Transfer,
-    /// The same in the metric's words.
+    /// The verdict in the metric's words.
     pub word: String,
     /// What would narrow the interval for the next machine most, if nothing can be said.
     pub help: Option<Help>,
@@ -158,7 +158,7 @@ pub struct OnMachine {
 pub struct OnType {
     /// The number of the type.
     pub machine_type: usize,
-    /// Its machines that measured the row.
+    /// The type's machines that measured the row.
     pub machines: usize,
     /// The geometric mean of their ratios.
     pub ratio: f64,
@@ -786,7 +786,7 @@ mod tests {
         let (low, high) = row.next_type.unwrap();
         assert!(low < 0.8 && 0.9 < high, "{row:?}");
         assert_eq!(row.word, "faster on all 5, too few types");
-        // One label makes them one type, and of one type there is no interval over types.
+        // One label makes all machines one type, and of one type there is no interval over types.
         let pool = of_kinds(Some("fleet"));
         assert_eq!(
             (pool.types.len(), pool.types[0].name.as_str()),

@@ -115,7 +115,7 @@ mod cpu {
     }
 }
 
-/// Its counter is the same on all CPUs but too slow: threads would read the same tick.
+/// The counter of aarch64 is the same on all CPUs but too slow: threads would read the same tick.
 #[cfg(target_arch = "aarch64")]
 mod cpu {
     pub fn is_steady() -> bool {

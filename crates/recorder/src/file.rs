@@ -101,7 +101,7 @@ impl CaptureFile {
 /// A chunk that is not used yet.
 pub struct Fresh {
     pub at: *mut u8,
-    /// Its number in the file.
+    /// The chunk's number in the file.
     pub place: u32,
     pub bytes: u32,
 }

@@ -56,9 +56,9 @@ pub const ROOM_BYTES: usize = 16 << 10;
 
 /// Phases of a process: nothing was recorded yet.
 pub const FRESH: u32 = 0;
-/// Its file is being created.
+/// The thread's file is being created.
 pub const STARTING: u32 = 1;
-/// Its events are written.
+/// The thread's events are written.
 pub const RECORDING: u32 = 2;
 /// Recording has ended, or was not possible.
 pub const OVER: u32 = 3;
@@ -125,7 +125,7 @@ pub struct StreamState {
     pub writing: usize,
     /// The witness of the running call of the next library; 0 if there is none.
     pub calling: usize,
-    /// One of `clock`'s kinds. Other threads may set it to `WANTED`.
+    /// One of the kinds of `clock`. Other threads may set it to `WANTED`.
     pub clocked: AtomicU8,
     /// How often the thread's destructors have run.
     pub rounds: u8,

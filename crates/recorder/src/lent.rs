@@ -31,7 +31,7 @@ pub struct Lender {
 // SAFETY: written once, when there is one thread.
 unsafe impl Sync for Lender {}
 
-/// That of captures.
+/// The lender of captures.
 pub static CAPTURES: Lender = Lender::new();
 
 /// Reads the environment; once per program.
@@ -69,7 +69,7 @@ impl Lender {
     pub fn ask(&self, inode: u64) -> Option<c_int> {
         // SAFETY: written before there were threads.
         let (word, filters) = unsafe { (&*self.word.get(), *self.filters.get()) };
-        // One after the other: the first call's stack is free before the second.
+        // One call after the other: the first one's stack is free before the second.
         if !self.known.load(Ordering::Acquire) || !may_ask(filters) {
             return None;
         }

@@ -9,9 +9,9 @@ use crate::layout::StreamState;
 pub struct Local {
     /// The state that it writes with; null before its first event, and again after its end.
     pub state: *mut StreamState,
-    /// Its number plus one; 0 is none.
+    /// The thread's number plus one; 0 is none.
     pub thread_and_one: u32,
-    /// Its destructors have run: later events are written to other streams, one by one.
+    /// The thread's destructors have run: later events are written to other streams, one by one.
     pub ended: bool,
     /// The start time of the fork that is under way, or that has made this process; 0 if there was
     /// none.

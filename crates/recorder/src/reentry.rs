@@ -24,7 +24,7 @@ pub fn may_be_inner(state: &mut StreamState) -> bool {
     if state.inner_since.0 <= MOST_INNER.into() {
         return true;
     }
-    // All of them were the program's; this one will be noted.
+    // All these calls were the program's; this one will be noted.
     state.inner -= state.inner_since.0;
     WIPED.process.drop_events(MOST_INNER);
     false

@@ -16,7 +16,7 @@ const MOST_STACK_BYTES: usize = 1 << 20;
 /// Where the kernel saves the stack pointer, from the place of the restorer on: behind the pointer to
 /// it come five words of the `ucontext`, then the registers.
 const SAVED_DEPTH: usize = (1 + 5 + 15) * 8;
-/// The same for the blocked signals, which come behind the 32 words of the registers.
+/// Place of the blocked signals, which come behind the 32 words of the registers.
 const SAVED_MASK: usize = (1 + 5 + 32) * 8;
 
 /// A handler's frame is at least as large: registers, mask and information of the signal, then the

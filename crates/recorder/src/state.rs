@@ -44,7 +44,7 @@ impl StreamState {
         }
     }
 
-    /// Its events have stamps from now on.
+    /// From now on the stream's events have stamps.
     pub fn want_clock(&self) {
         let _ = self.clocked.compare_exchange(
             clock::OFF,

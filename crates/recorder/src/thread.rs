@@ -232,7 +232,7 @@ pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamS
     }
 }
 
-/// As [`record`](crate::record::record), out of line, for rare events.
+/// [`record`](crate::record::record) out of line, for rare events.
 #[cold]
 #[inline(never)]
 pub fn record_rare(event: &Event<'_>) {
@@ -247,7 +247,7 @@ pub fn record_rare(event: &Event<'_>) {
     unsafe { note_rarely(state, event) };
 }
 
-/// As `note` in `record`, out of line.
+/// `note` of `record`, out of line.
 #[cold]
 #[inline(never)]
 pub unsafe fn note_rarely(state: *mut StreamState, event: &Event<'_>) {

@@ -18,7 +18,7 @@ pub struct Shift {
     pub n: usize,
 }
 
-/// Both ends included.
+/// An interval with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end.

@@ -26,9 +26,9 @@ pub const LEAST_TO_TRANSFER: usize = 5;
 /// What the estimates of several machines, or of types of machines, say together, in log units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machines {
-    /// Their mean.
+    /// Mean of the estimates.
     pub estimate: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the estimates.
     pub spread: f64,
     /// How many there are.
     pub machines: usize,

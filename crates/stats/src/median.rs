@@ -10,7 +10,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 pub fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    // What is not finite comes first or last.
+    // Values that are not finite come first or last.
     let ends = [sorted.first()?, sorted.last()?];
     ends.iter().all(|end| end.is_finite()).then_some(sorted)
 }

@@ -34,7 +34,7 @@ pub struct Modes {
 /// One of two modes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Its median, in the units of the input.
+    /// The mode's median, in the units of the input.
     pub median: f64,
     /// Values in it.
     pub count: usize,

@@ -24,7 +24,7 @@ pub struct Stopping {
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another block.
+    /// Measure another block.
     GoOn,
     /// Enough.
     Stop(Stop),

@@ -54,7 +54,7 @@ fn null(doubled_ranks: &[usize]) -> Null {
     let total: usize = doubled_ranks.iter().sum();
     if n <= EXACT_UP_TO {
         let all = 2f64.powi(n as i32);
-        // It is symmetric: its lower half is enough.
+        // The distribution is symmetric: its lower half is enough.
         let ways = ways(doubled_ranks, total / 2).into_iter();
         return Null::Exact {
             chances: ways.map(|count| count / all).collect(),

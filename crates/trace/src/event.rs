@@ -14,7 +14,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Both numbers in one; they fit, since a reader refuses larger ones.
+    /// Both numbers in one word; they fit, since a reader refuses larger ones.
     pub fn packed(self) -> u64 {
         u64::from(self.thread) << 48 | self.index
     }
@@ -28,14 +28,14 @@ impl Token {
     }
 }
 
-/// One event of one thread. The thread's number is stored beside it.
+/// An event of a thread. The thread's number is stored beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// `malloc(size)`, or `operator new(size)`.
     Malloc {
         /// Bytes asked for.
         size: u64,
-        /// It was C++'s `operator new`.
+        /// A call of C++'s `operator new`.
         operator: bool,
     },
     /// `calloc(count, size)`.
@@ -117,7 +117,7 @@ pub enum Event {
     ThreadExit,
     /// The process forks; the child has a trace of its own.
     Fork {
-        /// Its process id.
+        /// Process ID.
         pid: u32,
     },
     /// The time.
@@ -151,7 +151,7 @@ pub enum Event {
     Main,
     /// `mallopt`.
     Mallopt {
-        /// What is set.
+        /// The parameter that is set.
         parameter: i32,
         /// To what.
         value: i32,
@@ -170,7 +170,7 @@ pub enum Event {
     },
     /// The program ends.
     End {
-        /// Its peak resident set in bytes; 0 if unknown.
+        /// Peak resident set in bytes; 0 if unknown.
         peak_rss_bytes: u64,
     },
 }
@@ -209,7 +209,7 @@ impl Event {
         }
     }
 
-    /// The same, to change the name.
+    /// The objects that the event names, to rename them.
     pub fn names_mut(&mut self) -> Option<&mut Token> {
         match self {
             UsableSize { token }

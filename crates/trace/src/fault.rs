@@ -9,9 +9,9 @@ pub enum FaultKind {
     /// It cannot be read: it is another kind of file, of another version, or the disk reports an
     /// error.
     Foreign,
-    /// It is damaged or ends too early; everything before that place is good.
+    /// Damaged, or ends too early; everything before that place is good.
     Damaged,
-    /// Its bytes are whole, but its events cannot have happened.
+    /// The bytes are whole, but the events cannot have happened.
     Impossible,
 }
 
@@ -36,7 +36,7 @@ impl Fault {
         }))
     }
 
-    /// The same, at a chunk and an event.
+    /// The fault at a chunk and an event.
     pub fn at(mut self, chunk: u64, event: u64) -> Fault {
         self.0.place.get_or_insert((chunk, event));
         self

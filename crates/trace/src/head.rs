@@ -50,7 +50,7 @@ impl Head {
         self.set_escaped(key, &escaped);
     }
 
-    /// The same, for a value that is already escaped.
+    /// [`set`](Self::set) for a value that is already escaped.
     pub fn set_escaped(&mut self, key: &str, value: &str) {
         let value = value.to_owned();
         match self.0.iter_mut().find(|(name, _)| name == key) {

@@ -42,7 +42,7 @@ pub enum Content {
 /// How a chunk is stored.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Codec {
-    /// As it is.
+    /// As written, not compressed.
     Plain = 0,
     /// By zstd.
     Zstd = 1,

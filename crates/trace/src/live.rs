@@ -103,7 +103,7 @@ impl<T> Live<T> {
         self.objects.get(&token.packed())
     }
 
-    /// The same, mutable.
+    /// [`get`](Self::get), mutable.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T> {
         self.objects
             .get_mut(&token.packed())

@@ -108,7 +108,7 @@ struct Arena {
     end: u64,
     /// Free ranges: start and length, none beside another.
     free: BTreeMap<u64, u64>,
-    /// The same: length and start.
+    /// The free ranges by length: length and start.
     by_length: BTreeSet<(u64, u64)>,
 }
 

@@ -132,7 +132,7 @@ impl<'t> Writer<'t> {
             codec,
             number: self.chunks,
             first_event: self.totals.events,
-            // None where the content is another.
+            // None if the content is of another kind.
             events: self.events_here,
             raw_bytes: raw.len() as u32,
             stored_bytes: stored.len() as u32,

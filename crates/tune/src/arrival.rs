@@ -36,15 +36,15 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "why")]
 pub enum Arrival {
-    /// Its value was read in the process.
+    /// The value was read in the process.
     ReadBack,
     /// Nothing speaks against it, and its value cannot be read there.
     NotReadBack,
-    /// It did not reach it, or not all of it.
+    /// The setting did not reach the allocator, or only in part.
     NotArrived(String),
 }
 
-/// Who speaks on stderr for himself.
+/// What a line of stderr contains in which an allocator or the loader complains of its settings.
 const SPEAKERS: [&str; 6] = [
     "<jemalloc>",
     "mimalloc: ",

@@ -16,11 +16,11 @@ pub enum Goal {
     Idle,
 }
 
-/// All of them.
+/// All goals.
 pub const GOALS: [Goal; 3] = [Goal::Time, Goal::Memory, Goal::Idle];
 
 impl Goal {
-    /// As it is called in sentences.
+    /// The goal's name in sentences.
     pub fn word(self) -> &'static str {
         match self {
             Goal::Time => "time",
@@ -63,13 +63,13 @@ pub struct AtMost {
     pub ratio: f64,
 }
 
-/// What is said of a finalist.
+/// The judgement of a finalist.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "word", content = "why")]
 pub enum Confirmation {
-    /// It helps.
+    /// The setting helps.
     Confirmed,
-    /// That is not known, and why.
+    /// Not known whether it helps, and why.
     NotConfirmed(String),
 }
 

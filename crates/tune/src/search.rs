@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// What a search asks of the machine.
 pub trait Race {
-    /// One process under this setting without a clock.
+    /// Runs one process under this setting without a clock.
     fn sight(&mut self, setting: &Setting) -> Result<Sight>;
     /// Pairs of each of these and the default, of which two copies run beside them.
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round>;
@@ -36,7 +36,7 @@ pub struct Round {
     pub decoys: Vec<Logs>,
 }
 
-/// What is wanted.
+/// The goal and the limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// What is to become less.
@@ -51,7 +51,7 @@ pub struct Wanted {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "word", content = "why")]
 pub enum Fate {
-    /// It did not reach the allocator.
+    /// The setting did not reach the allocator.
     NotArrived(String),
     /// All that it can change was counted, and is as without it.
     NoEffect,
@@ -59,14 +59,14 @@ pub enum Fate {
     Failed(String),
     /// Others were better, or the default.
     Left,
-    /// It was among those that were confirmed or not.
+    /// Among those that were to be confirmed.
     Finalist,
 }
 
 /// A setting and what the search knows of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// What it sets.
+    /// The setting that is judged.
     pub setting: Setting,
     /// Whether that reached the allocator; `None` if it was not looked at by itself.
     pub arrival: Option<Arrival>,
@@ -124,7 +124,7 @@ impl Entry {
 pub struct Together {
     /// The name of both.
     pub both: String,
-    /// Both over the default.
+    /// Both settings together, over the default.
     pub ratio: Ratio,
     /// Each by itself, in the same blocks.
     pub apart: Vec<(String, Ratio)>,
@@ -133,7 +133,7 @@ pub struct Together {
 /// A row of the confirmation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Confirmed {
-    /// What it sets.
+    /// The setting that was confirmed or not.
     pub setting: Setting,
     /// What the search had said.
     pub search: Option<Ratio>,
@@ -157,7 +157,7 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Those that help, the best first.
+    /// Settings that help, the best first.
     pub fn winners(&self) -> impl Iterator<Item = &Confirmed> {
         let is_it = |it: &&Confirmed| it.confirmation == Some(Confirmation::Confirmed);
         self.confirmed.iter().filter(is_it)
@@ -326,7 +326,7 @@ fn look(
         if let Some(ranges) = ranges.filter(|_| entry.setting.is_counted())
             && entry.fate == Fate::Left
             && ranges.have(&sight.counts)
-            // One process may be within them by chance.
+            // One process may be within the ranges by chance.
             && ranges.have(&race.sight(&entry.setting)?.counts)
         {
             entry.fate = Fate::NoEffect;

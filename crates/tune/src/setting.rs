@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 /// Settings of one allocator that are set together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Setting {
-    /// Its name in tables: `glibc+thresholds-1`; that of the allocator if nothing is set.
+    /// The setting's name in tables: `glibc+thresholds-1`; that of the allocator if nothing is set.
     pub name: String,
     /// The allocator's.
     pub allocator: String,
-    /// What is set together; several if settings are combined.
+    /// The bundles that are set; several if settings are combined.
     pub bundles: Vec<String>,
-    /// What it sets.
+    /// The environment that sets them.
     pub environment: BTreeMap<String, String>,
     /// The knobs and their values; none of a setting that was given as a variable.
     pub parts: Vec<(Knob, String)>,
@@ -57,7 +57,7 @@ impl Setting {
         }
     }
 
-    /// Both together; `None` if they are of two allocators, or set the same.
+    /// Both settings together; `None` if they are of two allocators, or set the same.
     pub fn with(&self, other: &Setting) -> Option<Setting> {
         let is_shared = self.bundles.iter().any(|own| other.bundles.contains(own));
         if self.allocator != other.allocator || is_shared || self.is_none() || other.is_none() {
@@ -274,7 +274,7 @@ pub mod tests {
             for knob in &allocator.knobs {
                 for value in &knob.values {
                     let all = judged(&allocator.family, knob, value);
-                    // That of TCMalloc is glibc's, and none of its malloc.
+                    // This tunable is of glibc's threads, not of its malloc.
                     let is_of_malloc = knob.name != "glibc.pthread.rseq";
                     assert_eq!(all.len(), usize::from(is_of_malloc), "{}", knob.name);
                     let is_taken = |it: &Judged| matches!(it, Judged::Accepted(_));

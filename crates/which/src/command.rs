@@ -62,7 +62,7 @@ struct Answer<'a> {
     /// Whether the allocator that was expected serves all of them; null if none was.
     as_expected: Option<bool>,
     processes: &'a [ProcessView],
-    /// Those of a command that may not be looked at, a line each.
+    /// Processes of a command that may not be looked at, a line each.
     closed: &'a [String],
 }
 
@@ -124,7 +124,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
 
 /// The family of an expected allocator.
 fn family(word: &str, catalog: &Catalog) -> Result<String> {
-    /// Those that are no allocators of the catalogue.
+    /// Allocators that are not in the catalogue.
     const OTHERS: [&str; 2] = ["musl", "go"];
     match word {
         "go" => return Ok(heapmark_core::build::command::GO.to_owned()),

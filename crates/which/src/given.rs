@@ -18,7 +18,7 @@ pub struct Given {
     pub place: String,
     /// The setting's name; empty for text that is none.
     pub setting: String,
-    /// As it was given.
+    /// The value as it was given.
     pub value: String,
     /// What became of it.
     pub state: SettingState,
@@ -32,11 +32,11 @@ pub struct Given {
 pub enum SettingState {
     /// The allocator has this value: read in the process.
     Taken,
-    /// Its parser takes it; whether it has is not known.
+    /// The allocator's parser takes it; whether the allocator has it is not known.
     Given,
     /// The allocator has another value: read in the process.
     Changed,
-    /// Its parser rejects it.
+    /// The allocator's parser rejects it.
     Refused,
     /// Nothing reads it.
     Ignored,
@@ -69,19 +69,19 @@ impl SettingState {
 /// A variable that a process above has, and this one does not.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dropped {
-    /// Its name.
+    /// The variable's name.
     pub variable: String,
-    /// Its value there.
+    /// The variable's value there.
     pub value: String,
     /// The nearest process above that has it.
     pub pid: i32,
-    /// That process's name.
+    /// The name of that process.
     pub name: String,
 }
 
 /// The dynamic linker's variables, which are told apart.
 const LINKER: &str = "LD_";
-/// Those of allocators in an environment.
+/// The settings of allocators in an environment.
 fn of_allocators(environment: &[(String, String)], known: &[Allocator]) -> Vec<(String, String)> {
     let pairs = environment
         .iter()

@@ -6,7 +6,7 @@ use heapmark_core::execute::resident::ResidentByKind;
 use serde::Serialize;
 use std::fs;
 
-/// What is held.
+/// Memory of a process.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeldMemory {
     /// By kind.

@@ -1,4 +1,4 @@
-//! One look at a process: all that is said of it.
+//! A look at a process: all that is said of it.
 
 use crate::given::{Dropped, Given, dropped, given};
 use crate::held::HeldMemory;
@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 pub struct ProcessView {
     /// The process's number.
     pub pid: i32,
-    /// That of its parent.
+    /// The parent's number.
     pub parent: i32,
     /// The kernel's short name of it.
     pub name: String,
-    /// Its words.
+    /// The words of the command line.
     pub command: Vec<String>,
     /// The file that it executes.
     pub program: String,
@@ -30,7 +30,7 @@ pub struct ProcessView {
     pub malloc: Vec<Serving>,
     /// What was to be preloaded.
     pub preloads: Vec<Preload>,
-    /// Its settings.
+    /// The process's settings.
     pub settings: Vec<Given>,
     /// Variables that processes above have and this one does not.
     pub dropped: Vec<Dropped>,
@@ -40,7 +40,7 @@ pub struct ProcessView {
     pub thread_names: BTreeMap<String, usize>,
     /// The CPUs that it may use.
     pub cpus: SeenCpus,
-    /// What it holds.
+    /// Memory of the process.
     pub memory: HeldMemory,
     /// What else must be known, a sentence each.
     pub notes: Vec<String>,
@@ -51,7 +51,7 @@ pub struct ProcessView {
 pub struct SeenCpus {
     /// Those of the machine, by which some allocators size their arenas.
     pub online: u64,
-    /// Those on which the process may run.
+    /// CPUs on which the process may run.
     pub allowed: u64,
     /// How many its control group lets it use at once on average; `None` for no limit, or none that is known.
     pub quota: Option<f64>,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// A library that was to be preloaded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Preload {
-    /// As it was named.
+    /// The library as it was named.
     pub named: String,
     /// Where: `LD_PRELOAD`, or the system's file.
     pub place: &'static str,
@@ -25,7 +25,7 @@ pub struct Preload {
 /// The system's list.
 const SYSTEMS: &str = "/etc/ld.so.preload";
 
-/// Those of a process with these mappings.
+/// The libraries that a process with these mappings was to preload.
 pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload> {
     let variable = process.variable("LD_PRELOAD").unwrap_or_default();
     let system = fs::read_to_string(process.path(SYSTEMS)).unwrap_or_default();
@@ -73,7 +73,7 @@ fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
 fn path(process: &Process, named: &str) -> PathBuf {
     match named.starts_with('/') {
         true => process.path(named),
-        // As from its first folder, which it may have left.
+        // Relative to its first folder, which the process may have left.
         false => format!("/proc/{}/cwd/{named}", process.pid).into(),
     }
 }

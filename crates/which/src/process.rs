@@ -11,13 +11,13 @@ use std::path::PathBuf;
 
 /// A process that can be looked at.
 pub struct Process {
-    /// Its number.
+    /// The process's number.
     pub pid: i32,
-    /// That of its parent.
+    /// The parent's number.
     pub parent: i32,
     /// The kernel's short name of it.
     pub name: String,
-    /// Its words.
+    /// The words of the command line.
     pub command: Vec<String>,
     /// The file that it executes, as it sees that.
     pub program: PathBuf,
@@ -25,7 +25,7 @@ pub struct Process {
     pub threads: u64,
     /// The CPUs on which it may run.
     pub cpus_allowed: u64,
-    /// Its variables as they were when it was executed, in order.
+    /// The process's variables as they were when it was executed, in order.
     pub environment: Vec<(String, String)>,
     /// Whether the dynamic linker drops variables, since it runs with the privileges of its file.
     pub is_secure: bool,
@@ -60,7 +60,7 @@ impl Process {
         Process::unless_closed(pid)?.map_err(|closed| Usage(closed).into())
     }
 
-    /// The same, or the line that says why one that is there may not be looked at.
+    /// [`of`](Self::of), or the line that says why one that is there may not be looked at.
     pub fn unless_closed(pid: i32) -> Result<Result<Process, String>> {
         let gone = || Usage(format!("there is no process {pid}"));
         let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
@@ -122,18 +122,18 @@ impl Process {
         Ok(Ok(process))
     }
 
-    /// One of its files.
+    /// Reads a file of the process.
     pub fn read(&self, file: &str) -> Result<Vec<u8>> {
         let data = fs::read(format!("/proc/{}/{file}", self.pid));
         data.map_err(|error| self.error(error))
     }
 
-    /// The same as text.
+    /// Reads a file of the process as text.
     pub fn text(&self, file: &str) -> Result<String> {
         Ok(String::from_utf8_lossy(&self.read(file)?).into_owned())
     }
 
-    /// What is mapped. A process that ends has an empty address space first.
+    /// The mappings. A process that ends has an empty address space first.
     pub fn maps(&self) -> Result<String> {
         let maps = self.text("maps")?;
         if maps.is_empty() {
@@ -191,7 +191,7 @@ impl Process {
         format!("/proc/{}/root{file}", self.pid).into()
     }
 
-    /// Those above it that may be looked at, the nearest first.
+    /// Parents that may be looked at, the nearest first.
     pub fn ancestors(&self) -> Vec<Process> {
         let mut found: Vec<Process> = Vec::new();
         let mut next = self.parent;
@@ -215,7 +215,7 @@ impl Process {
     }
 }
 
-/// The same process, even if the kernel says that no such process exists.
+/// Whether the error says that the process has ended.
 fn is_gone(error: &io::Error) -> bool {
     // ESRCH: it was there when the file was opened.
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(3)

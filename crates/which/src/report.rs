@@ -15,7 +15,7 @@ const MANY: f64 = 0.8;
 /// Characters of a command that are shown.
 const LONGEST: usize = 60;
 
-/// All of them, one after the other. Those that say the same are counted.
+/// All looks, one after the other. Equal ones are counted.
 pub fn looks(all: &[ProcessView]) -> Vec<Block> {
     let mut groups: Vec<Vec<&ProcessView>> = Vec::new();
     for look in all {

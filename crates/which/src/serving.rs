@@ -22,7 +22,7 @@ use std::path::Path;
 pub struct Serving {
     /// `jemalloc`, `glibc`, `musl`, `a malloc of its own`; `None` if that is not known.
     pub allocator: Option<String>,
-    /// Its version, if that is known.
+    /// The library's version, if that is known.
     pub version: Option<String>,
     /// Whose calls it serves.
     pub serves: Whom,
@@ -51,15 +51,15 @@ impl Serving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whom {
-    /// Those of all objects.
+    /// Calls of all objects.
     All,
-    /// Those of the program's own file.
+    /// Calls of the program's own file.
     Program,
-    /// Those of its libraries.
+    /// Calls of the program's libraries.
     Libraries,
-    /// Those that name it: it has names of its own, beside malloc.
+    /// Calls of the objects that name the allocator: it has names of its own, beside malloc.
     Callers,
-    /// Those of this one library.
+    /// Calls of this one library.
     OneLibrary,
 }
 
@@ -67,13 +67,13 @@ pub enum Whom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// It was preloaded.
+    /// Preloaded.
     Preloaded,
     /// The program or one of its libraries needs it.
     Linked,
-    /// It is inside the program's own file.
+    /// Inside the program's own file.
     Inside,
-    /// It is the C library's.
+    /// Part of the C library.
     CLibrary,
 }
 
@@ -292,7 +292,7 @@ fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<St
         .collect();
     let is_whole_program = defines && !is_static;
     if is_whole_program {
-        // It is the one that serves all.
+        // This one serves all.
         return Vec::new();
     }
     if named.is_empty() && own_malloc(elf).is_some() {
@@ -425,7 +425,7 @@ mod tests {
             file: libm.map(|it| it.file.to_owned()),
             why: None,
         };
-        // It defines no malloc.
+        // libm defines no malloc.
         assert!(objects.first(&elf, &[first]).unwrap().contains("libc.so"));
     }
 

@@ -35,7 +35,7 @@ struct StartedProcess {
 pub struct Started {
     /// What was seen, in the order of their start.
     pub looks: Vec<ProcessView>,
-    /// Those that nobody here may look at, a line each.
+    /// Processes that nobody here may look at, a line each.
     pub closed: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
                     closed.insert(pid, line);
                     continue;
                 }
-                // It has ended.
+                // The process has ended.
                 Err(_) => continue,
             };
             closed.remove(&pid);

@@ -10,7 +10,7 @@ pub struct Launched {
     /// Why the command could not be started; 0 if it was. The process that tried writes this in the
     /// same format before the launcher writes the rest: the first line counts.
     pub errno: i32,
-    /// As `wait4` returns it.
+    /// The status as `wait4` returns it.
     pub status: i32,
     /// From before the fork to after the wait.
     pub wall_ns: u64,

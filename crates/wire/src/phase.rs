@@ -51,7 +51,7 @@ impl Phase {
         matches!(self, Phase::Setup | Phase::Cold | Phase::Run | Phase::After)
     }
 
-    /// Its name in records.
+    /// The phase's name in records.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Load => "load",

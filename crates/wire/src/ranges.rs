@@ -37,7 +37,7 @@ pub enum RangeKind {
 const KINDS: [RangeKind; 3] = [RangeKind::Stack, RangeKind::Harness, RangeKind::Shared];
 
 impl RangeKind {
-    /// Its name in texts.
+    /// The kind's name in texts.
     pub fn word(self) -> &'static str {
         match self {
             RangeKind::Stack => "stack",
@@ -59,7 +59,7 @@ pub struct Known {
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// Its contents.
+    /// The range's contents.
     pub kind: RangeKind,
 }
 

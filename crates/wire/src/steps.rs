@@ -44,7 +44,7 @@ impl ReplayProgress {
         self.position.store(position, Ordering::Release);
     }
 
-    /// It no longer plays.
+    /// Notes that the thread no longer plays.
     pub fn rest(&self) {
         self.reach(IDLE);
     }

@@ -33,7 +33,7 @@ const PASSED_ON: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 /// The library that is preloaded.
 pub struct Recorder(PathBuf);
 
-/// What is recorded, and how much of it.
+/// What is recorded, and how much.
 pub struct Recording<'a> {
     /// The program, by the name it is called with, and its arguments.
     pub command: &'a [OsString],
@@ -66,7 +66,7 @@ pub struct Recorded {
 }
 
 impl Recorder {
-    /// As `build::RECORDER` is found.
+    /// The recorder as `build::RECORDER` finds it.
     pub fn find() -> Result<Recorder> {
         build::RECORDER.find().map(Recorder)
     }
@@ -98,7 +98,7 @@ impl Recorder {
             .with_context(|| format!("cannot start {}", program.display()))?;
         let pid = child.id();
         let handle = signals.handle();
-        // Its number may belong to another process once it has been waited for.
+        // Once the child has been waited for, its number may belong to another process.
         let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
             .inspect_err(|_| _ = child.kill())
             .context("cannot watch the program")?;
@@ -128,7 +128,7 @@ impl Recorder {
         let mut silent = silent(&lender.word, || Ok(of_all(&ours()?)))?;
         let captures = ours()?;
         let captured = of_all(&captures);
-        // One may have begun its capture just now.
+        // Some may have begun their captures just now.
         silent.retain(|(pid, _)| captured.iter().all(|one| one.pid != *pid));
         let status = status.context("cannot wait for the program")?;
         let mut unrecorded = watch.unrecorded(&captured, &programs, &self.0);

@@ -1,4 +1,4 @@
-//! One event as one line, as text or as JSON.
+//! `trace dump`: an event as a line, as text or as JSON.
 
 use heapmark_core::report::text::plain;
 use heapmark_trace::{Event, Token};
@@ -28,7 +28,7 @@ impl Dump {
         line + "\n"
     }
 
-    /// The same as an object of JSON.
+    /// An event as an object of JSON.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
         format!("{}\n", Value::Object(self.next(thread, event)))
     }

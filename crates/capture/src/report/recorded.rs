@@ -7,9 +7,9 @@ use heapmark_core::report::sheet::SheetOf;
 /// A process that was recorded.
 #[derive(Clone, Debug)]
 pub struct RecordedProcess {
-    /// Its command.
+    /// The process's command.
     pub program: String,
-    /// Its process ID.
+    /// Process ID.
     pub pid: String,
     /// The folder of its trace.
     pub trace: String,

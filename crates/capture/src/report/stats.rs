@@ -157,7 +157,7 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The same as a table.
+/// The statistics as a table.
 pub fn summary_table(stats: &Stats) -> Sheet {
     let columns = ["about", "what the trace says"];
     let row = |(what, says): (&str, String)| [Cell::from(what), Cell::text(says)];
@@ -180,7 +180,7 @@ pub fn low(power: usize) -> u64 {
     }
 }
 
-/// The same in words, `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
+/// A border in words, `8 KiB` from `8.00 KiB`: it needs no trailing zeros.
 pub fn border(power: usize, word: fn(f64) -> String) -> String {
     word(low(power) as f64)
         .replace(".00 ", " ")

@@ -61,7 +61,7 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
                 say_earlier(failed.replace(error));
                 continue;
             }
-            // It was named twice, or was not read to its end.
+            // Named twice, or not read to its end.
             None | Some(Ok(None)) => continue,
         };
         tell(capture, &finished);

@@ -45,7 +45,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     }
     inherit(&mut entries, &mut faults);
     faults::none(faults)?;
-    // Those of a tier stay in the order of their names.
+    // Within a tier the order of names stays.
     entries.sort_by_key(|(_, allocator)| allocator.tier);
     Ok(entries
         .into_iter()

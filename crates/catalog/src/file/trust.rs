@@ -17,7 +17,7 @@ pub struct Weakness {
     by: By,
 }
 
-/// Who can.
+/// Who can change a file.
 #[derive(Debug, PartialEq)]
 enum By {
     Everyone,

@@ -13,7 +13,7 @@ pub struct Figure {
     /// The workload of that file.
     #[serde(skip)]
     pub workload: String,
-    /// Its name in reports, in files and on the command line.
+    /// The figure's name in reports, in files and on the command line.
     pub key: String,
     /// What it is, in a sentence.
     pub noun: String,
@@ -31,7 +31,7 @@ pub struct Figure {
     pub about: String,
     /// The title of its column; without one it is only in exports.
     pub column: Option<String>,
-    /// Its line below the tables, which may explain several columns.
+    /// The figure's line below the tables, which may explain several columns.
     pub legend: Option<String>,
     /// What else is done with it.
     pub role: Option<FigureRole>,
@@ -60,7 +60,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Its name in files.
+    /// The unit's name in files.
     pub fn word(self) -> &'static str {
         match self {
             Unit::Ns => "ns",
@@ -102,9 +102,9 @@ impl Better {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureMode {
-    /// One that times.
+    /// A kernel that times.
     Time,
-    /// One that measures memory.
+    /// A kernel that measures memory.
     Memory,
 }
 
@@ -116,9 +116,9 @@ pub enum FigureRole {
     GrowingAbove(f64),
     /// A ratio of times: a table of memory does not say that it differs from process to process.
     RatioOfTimes,
-    /// Its note names system calls; those that the baseline does not make stand below the table.
+    /// The note names system calls; those that the baseline does not make stand below the table.
     SystemCalls,
-    /// The same of files that are opened.
+    /// The note names files that are opened.
     KernelFiles,
     /// A line in the chart of memory over operations, named as its column.
     Line,
@@ -130,7 +130,7 @@ pub enum FigureRole {
     Busy,
     /// The latency of so many of 100 requests that are due at times.
     OpenPercentile(f64),
-    /// The same of a closed loop.
+    /// A percentile of a closed loop.
     ClosedPercentile(f64),
     /// The time of a pair of calls in batches of so many blocks.
     Batch(u32),
@@ -152,14 +152,14 @@ pub enum MemoryShape {
     Peak,
     /// What a pool of threads holds over one request's memory.
     Pool,
-    /// What is held at most over what can be live, if one thread only frees.
+    /// The most that is held over what can be live, if one thread only frees.
     FanIn,
     /// The part of a burst that goes back while the process sleeps.
     Returned,
 }
 
 impl MemoryShape {
-    /// All of them.
+    /// All kinds, in the order of tables.
     pub const ALL: [MemoryShape; 4] = [
         MemoryShape::Peak,
         MemoryShape::Pool,

@@ -93,11 +93,11 @@ pub struct Variant {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProgramRow {
-    /// Its name in tables and cells: `PMDK:zalloc`.
+    /// The row's name in tables and cells: `PMDK:zalloc`.
     pub name: String,
     /// The program that runs it.
     pub program: String,
-    /// What it is, in a line, if the name does not show it.
+    /// What the row is, in a line, if the name does not show it.
     #[serde(default)]
     pub about: String,
     /// The allocator that it always runs under; otherwise nothing is preloaded.

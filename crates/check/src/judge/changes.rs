@@ -4,7 +4,7 @@ use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
 use heapmark_core::store::CheckVerdict;
 use heapmark_stats::wilson;
 
-/// What is no chance.
+/// A change less likely than this is no chance.
 const UNLIKELY: f64 = 0.05;
 /// Fewer processes of a cell of hardening do not show its worst impact.
 const FEW: u32 = 4;

@@ -9,7 +9,7 @@ use heapmark_core::report::document::{Block, Mark, Note, Sheet};
 use heapmark_core::report::text::{join, list, together};
 use heapmark_core::report::units;
 
-/// All of it.
+/// The table of hardening, with its notes.
 pub fn hardening(file: &CheckFile, checks: &[&Check]) -> Vec<Block> {
     let (shown, judged): (Vec<&Check>, Vec<&Check>) =
         checks.iter().partition(|check| check.ends == Ends::Values);

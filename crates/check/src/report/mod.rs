@@ -189,7 +189,7 @@ pub fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
     allocators
 }
 
-/// Those of an allocator that a program cannot rely on.
+/// The results of an allocator that a program cannot rely on.
 pub fn failing(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
     applying(one).filter(|it| it.verdict.is_finding())
 }

@@ -110,7 +110,7 @@ impl CheckSession<'_> {
     /// All checks of the last allocator of the file.
     fn check_all(&self, subject: &Subject, file: &mut CheckFile) -> Result<()> {
         let mut work: Vec<&Check> = self.checks.iter().collect();
-        // Those that may take longest come first: at the end no CPU waits for one of them.
+        // Checks that may take longest come first: at the end no CPU waits for one of them.
         work.sort_by_key(|check| Reverse(check.usual_time() * self.processes(check)));
         self.keep(file)?;
         let mut kept = Instant::now();

@@ -59,7 +59,7 @@ impl Script {
         (session.run(&subjects, file).unwrap(), folder)
     }
 
-    /// The same under one.
+    /// Checks one allocator.
     fn make_of_one(&self, names: &[&str], is_full: bool) -> CheckedAllocator {
         let (mut file, _) = self.make(names, is_full, &["one"]);
         assert!(!file.unfinished);

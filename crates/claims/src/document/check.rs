@@ -156,7 +156,7 @@ pub enum ClaimCheck {
 pub struct Against {
     /// The rows that the check is about.
     pub who: Vec<String>,
-    /// Those that they are compared with; without any, every other row.
+    /// The rows that they are compared with; without any, every other row.
     #[serde(default)]
     pub than: Vec<String>,
     /// Rows that "every other" excludes.
@@ -171,7 +171,7 @@ pub struct Against {
 }
 
 impl ClaimCheck {
-    /// Its own places, if it names any.
+    /// The places of this check, if it names any.
     pub fn at(&self) -> &Place {
         match self {
             ClaimCheck::Below(Against { at, .. })

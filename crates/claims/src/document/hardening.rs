@@ -21,13 +21,13 @@ pub struct HardeningDocument {
     /// The file's name: `isoalloc`.
     #[serde(skip)]
     pub name: String,
-    /// Its short name, with which the numbers of its claims begin: `IA`.
+    /// The document's short name, with which the numbers of its claims begin: `IA`.
     pub short: String,
-    /// Its title.
+    /// The document's title.
     pub title: String,
     /// Where it lies.
     pub source: String,
-    /// Its version or commit.
+    /// The document's version or commit.
     pub version: String,
     /// When it was written, as far as that is known, or read.
     pub date: String,
@@ -35,7 +35,7 @@ pub struct HardeningDocument {
     pub remark: Option<String>,
     /// The allocators that it names.
     pub allocators: BTreeMap<String, NamedAllocator>,
-    /// What it claims of them.
+    /// The features that the document claims.
     pub features: Vec<Feature>,
 }
 
@@ -46,7 +46,7 @@ pub struct NamedAllocator {
     /// Names or patterns of its entries as it comes; none if we have none.
     #[serde(default)]
     pub ours: Vec<String>,
-    /// Those that have its hardening switched on.
+    /// Allocators with the document's hardening switched on.
     #[serde(default)]
     pub configured: Vec<String>,
     /// The catalogue has none: users supply it under one of these names.
@@ -58,11 +58,11 @@ pub struct NamedAllocator {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Feature {
-    /// Its name, mostly the document's.
+    /// The feature's name, mostly the document's.
     pub name: String,
     /// What an allocator does that has it.
     pub says: String,
-    /// What is claimed of each allocator; nothing if the document leaves it open.
+    /// The claim for each allocator; nothing if the document leaves it open.
     pub claimed: BTreeMap<String, Claimed>,
     /// The entries that have this one switched on, if they are others than those that the allocator
     /// names.
@@ -82,22 +82,22 @@ pub struct Feature {
     pub also_with: Option<String>,
 }
 
-/// What is claimed of an allocator.
+/// A claim about an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claimed {
-    /// It has the feature.
+    /// Has the feature.
     Yes,
-    /// It has it if it is so configured.
+    /// Has it if so configured.
     Option,
-    /// It has it by functions of its own.
+    /// Has it through functions of its own.
     Interface,
-    /// It does not have it.
+    /// Does not have it.
     No,
 }
 
 impl Claimed {
-    /// Its words.
+    /// The claim in words.
     pub fn words(self) -> &'static str {
         match self {
             Claimed::Yes => "has it",
@@ -115,7 +115,7 @@ pub enum Signs {
     /// Each cell of each of them.
     #[default]
     All,
-    /// One cell of one of them.
+    /// One cell of any of the checks.
     Any,
 }
 

@@ -30,9 +30,9 @@ pub struct Document {
     /// The file's name: `bt`.
     #[serde(skip)]
     pub name: String,
-    /// Its short name in `workloads/`: `BT`.
+    /// The document's short name in `workloads/`: `BT`.
     pub short: String,
-    /// Its title.
+    /// The document's title.
     pub title: String,
     /// The date of its numbers.
     pub date: String,
@@ -49,12 +49,12 @@ pub struct Document {
     /// own.
     #[serde(default)]
     pub comparisons: bool,
-    /// Its rows by the names that it uses.
+    /// The document's rows by the names that it uses.
     pub rows: Rows,
-    /// Its tables.
+    /// The document's tables.
     #[serde(default)]
     pub figures: Vec<PublishedFigure>,
-    /// Its claims.
+    /// The document's claims.
     pub claims: Vec<Claim>,
 }
 
@@ -93,7 +93,7 @@ pub struct DocumentRow {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PublishedFigure {
-    /// What it shows.
+    /// What the figure shows.
     pub title: String,
     /// The workload that measures ours.
     pub workload: String,
@@ -134,7 +134,7 @@ pub struct Claim {
     /// Why no measurement here shows whether it is true: then it is not testable, whatever was measured.
     #[serde(default)]
     pub not_comparable: String,
-    /// It stands in no sentence of the document: it was read off one of its tables.
+    /// In no sentence of the document: read off one of its tables.
     #[serde(default)]
     pub read_off: bool,
     /// Why its checks cannot be held against the document's own figures, or do not hold there.
@@ -143,7 +143,7 @@ pub struct Claim {
     /// The most threads of the document for this claim, if other than its own.
     #[serde(default)]
     pub document_threads: Option<u32>,
-    /// It is about a curve: with fewer threads on cores of their own it is not testable.
+    /// About a curve: with fewer threads on cores of their own it is not testable.
     #[serde(default)]
     pub least_threads: u32,
     /// Measures of its rows that show why it does not hold; said if it does not.

@@ -371,7 +371,7 @@ impl Spot {
             && is_of(case, self.distribution.as_deref())
     }
 
-    /// The same in another workload.
+    /// This spot in another workload.
     pub fn on(&self, workload: &str) -> Spot {
         Spot {
             workload: workload.into(),

@@ -18,9 +18,9 @@ const NO_ANSWER: [&str; 3] = ["hang", "fault", "stopped"];
 pub enum HardeningVerdict {
     /// The result shows what is claimed.
     Confirmed,
-    /// It shows the opposite.
+    /// The check shows the opposite.
     Contradicted,
-    /// It cannot tell.
+    /// The check cannot tell.
     NotTestable,
 }
 
@@ -50,7 +50,7 @@ pub struct JudgedHardening {
     pub allocator: String,
     /// The entry of the result.
     pub entry: Option<String>,
-    /// What is claimed.
+    /// The claim.
     pub claimed: Claimed,
     /// The verdict.
     pub verdict: HardeningVerdict,

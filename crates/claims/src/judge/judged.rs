@@ -100,7 +100,7 @@ pub struct AsThen {
     pub verdict: Verdict,
 }
 
-/// One comparison.
+/// One comparison of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JudgedPart {
     /// The verdict of this part alone.

@@ -127,7 +127,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
             if let Some(word) = word.filter(|_| is_place) {
                 part.place += &format!(" ({word})");
             }
-            // What is missing under two distributions is listed once.
+            // What is missing under both distributions is listed once.
             if is_place || !judged.parts.contains(&part) {
                 judged.parts.push(part);
             }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 /// A run as read from its directory.
 pub struct Measured {
-    /// Its head.
+    /// The run's head.
     pub head: RunFile,
-    /// Its records.
+    /// The run's records.
     pub records: Vec<Record>,
     /// Memory over time by cell, if it was recorded.
     pub series: BTreeMap<CellId, Columns>,

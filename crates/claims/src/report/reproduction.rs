@@ -210,7 +210,7 @@ fn figure(table: &Reproduced, on: &str) -> String {
     };
     let our_reference = scaled(reference);
     for row in rows {
-        // As printed in the document.
+        // The value as printed in the document.
         let theirs = |_, value: f64| value.to_string();
         let name = format!("{}, published", row.name);
         out += &line(name, &row.published, &reference.published, theirs);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// An allocator with numbers in every case.
 pub struct Candidate {
-    /// Its name.
+    /// The allocator's name.
     pub name: String,
     /// Per case: ln ns/op by block, relative to the baseline's process of the same slot; 0 for the
     /// baseline itself.
@@ -23,7 +23,7 @@ pub struct Candidate {
 /// An allocator without numbers in every case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Its name.
+    /// The allocator's name.
     pub allocator: String,
     /// Cases in which some process did not end `ok`.
     pub failed: usize,

@@ -35,7 +35,7 @@ impl Clock {
         }
     }
 
-    /// What it measures, in a sentence.
+    /// What the clock measures, in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
             Clock::Wall => "time",

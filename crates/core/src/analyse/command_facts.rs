@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CommandFacts {
-    /// As typed in a shell.
+    /// The command as typed in a shell.
     pub line: String,
     /// Whether it is a real program of the catalogue, and not the user's own.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -44,12 +44,12 @@ pub struct CommandFacts {
     /// What of malloc is live when the process ends that holds the most then; of a server, in all its
     /// processes when its client has ended.
     pub end_live_bytes: Option<f64>,
-    /// That process, if there are several.
+    /// The process that ended so, if there are several.
     pub end_of: Option<String>,
     /// What each row's server held after its load, if it was watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drained: Vec<Drained>,
-    /// What is not known of the end.
+    /// What is unknown about the end.
     pub end_unknown: Option<String>,
     /// Objects that take memory past any preloaded allocator, and how.
     pub beyond: Option<String>,
@@ -92,7 +92,7 @@ pub struct CommandFacts {
 /// Bytes of anonymous memory, each process at its most, under glibc.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReachedMemory {
-    /// All of it.
+    /// All of these bytes.
     pub bytes: f64,
     /// What of them malloc serves, at most.
     pub reached_bytes: f64,

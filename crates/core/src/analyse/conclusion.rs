@@ -28,7 +28,7 @@ pub enum Conclusion {
     NothingOk,
     /// Only one allocator has numbers in every case: there is nothing to compare.
     OnlyOne {
-        /// Its name.
+        /// The allocator's name.
         allocator: String,
     },
     /// The leader differs from all others.

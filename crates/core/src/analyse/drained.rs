@@ -52,14 +52,14 @@ pub enum GrowthWay {
     Survivors,
 }
 
-/// One look.
+/// What one look at the server finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DrainMoment {
     /// Seconds since the end of the load; 0 also before it.
     pub after_s: f64,
     /// Resident, summed over its processes.
     pub rss_bytes: f64,
-    /// The same, with shared pages divided.
+    /// Proportional set size: pages that several processes share are divided among them.
     pub pss_bytes: f64,
     /// Heap and anonymous mappings.
     pub heap_bytes: f64,
@@ -93,7 +93,7 @@ pub enum GrowthKind {
     Threads,
     /// Files and shared memory.
     Files,
-    /// What is live is not known.
+    /// How much is live is not known.
     Unknown,
 }
 

@@ -76,7 +76,7 @@ pub fn detail(outcome: &Outcome) -> String {
 /// Processes of the same workload, thread count and allocator that ended in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
-    /// Their cells.
+    /// The cells that ended so.
     pub cells: Vec<CellId>,
     /// Workload name.
     pub workload: String,

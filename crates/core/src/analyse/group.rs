@@ -120,7 +120,7 @@ pub struct Group<'a> {
     pub case: &'a PlannedCase,
     /// The allocator.
     pub allocator: &'a AllocatorInfo,
-    /// What it is in the comparison.
+    /// The row's part in the comparison.
     pub role: Role,
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
     pub failed: Option<Failed>,
@@ -195,7 +195,7 @@ impl<'a> Group<'a> {
         group
     }
 
-    /// Its processes as metrics see them.
+    /// The group's processes, as metrics see them.
     pub fn samples(&self) -> Vec<(PairKey, Sample<'a>)> {
         self.processes
             .iter()

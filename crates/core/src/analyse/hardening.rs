@@ -8,7 +8,7 @@ use heapmark_stats::mean;
 /// An allocator whose hardening was checked before the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HardeningCost<'a> {
-    /// Its name.
+    /// The allocator's name.
     pub allocator: &'a str,
     /// The share of processes in which a misuse was detected, mean over the misuses.
     pub detected: f64,
@@ -16,7 +16,7 @@ pub struct HardeningCost<'a> {
     pub misuses: usize,
     /// Time over the baseline's: over all cases, or in the only one.
     pub time: f64,
-    /// Its 95 % interval.
+    /// The allocator's 95 % interval.
     pub interval: Option<(f64, f64)>,
     /// Memory over the baseline's.
     pub memory: Option<f64>,

@@ -14,7 +14,7 @@ pub const PEAK: &str = "peak_over_peak";
 /// An allocator in them. Each number is `None` if some process that it needs did not end `ok`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Held {
-    /// Its name.
+    /// The allocator's name.
     pub allocator: String,
     /// Highest resident heap / most live bytes, geometric mean over the replays.
     pub peak: Option<f64>,

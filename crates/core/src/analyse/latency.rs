@@ -35,7 +35,7 @@ pub struct Timer {
     pub median_ns: f64,
 }
 
-/// What is known of the timed calls of a row besides its cells.
+/// What a row shows of its timed calls besides its cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimedCalls {
     /// Processes that are included.

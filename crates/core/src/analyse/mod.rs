@@ -246,7 +246,7 @@ pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
     let rest = own.map_or(release, |own| &release[own.len()..]);
     let words = match rest.trim_start_matches([',', ' ']) {
         "" => return name.to_owned(),
-        // Another name that begins like this one.
+        // The rest belongs to another name, which begins like this one.
         _ if own.is_some() && !rest.starts_with([',', ' ']) => release,
         words => words,
     };
@@ -351,7 +351,7 @@ impl Analysis {
                 .chain(depend_on_turns(table))
                 .reduce(|own, alone| own + " " + &alone);
         }
-        // What is said of allocators over all cases is said of those without a factor.
+        // Sentences over all cases are about cases without a factor.
         let judged = self.cases.iter().zip(&tables);
         let judged = judged.filter(|(case, _)| case.factor.is_none());
         let judged = judged.map(|(case, table)| JudgedCase::new(case, table));
@@ -433,7 +433,7 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 /// Where one comparison of times stands while the run goes on.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// Its case.
+    /// The allocator's case.
     pub case: String,
     /// Its allocator.
     pub allocator: String,
@@ -519,7 +519,7 @@ impl<'a> JudgedCase<'a> {
         }
     }
 
-    /// The same, to be compared by this clock.
+    /// This case, judged by another clock.
     fn by(&self, clock: Clock) -> JudgedCase<'a> {
         JudgedCase { clock, ..*self }
     }
@@ -570,7 +570,7 @@ fn withhold(rows: &mut [TableRow]) {
     }
 }
 
-/// Its parameters, and what its command does.
+/// A case's parameters, and what its command does.
 fn work_of(case: &Case) -> Vec<String> {
     let parameters = case.parameters.iter();
     let parameters = parameters.map(|(name, value)| format!("{name}={value}"));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// An allocator over all cases, compared with the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overall {
-    /// Its name.
+    /// The allocator's name.
     pub allocator: String,
     /// Geometric mean over cases of its time over the baseline's; 1 for the baseline.
     pub ratio: f64,
@@ -37,7 +37,7 @@ pub struct Overall {
     pub slower: usize,
     /// The same of the time without the kernel's; `None` if some case has none.
     pub user_ratio: Option<f64>,
-    /// Its memory over the baseline's; `None` if no case has any.
+    /// The allocator's memory over the baseline's; `None` if no case has any.
     pub memory: Option<MemoryRatio>,
     /// The kernel's part of its time, mean over cases, 0 to 1; `None` without a floor.
     pub kernel_share: Option<f64>,
@@ -48,7 +48,7 @@ pub struct Overall {
 /// host others use, too (docs/METHODOLOGY.md); less where nothing else shares the machine.
 const BETWEEN_RUNS: f64 = 0.035;
 
-/// Another run has noise of its own, as much as this one.
+/// Another run has as much noise of its own.
 fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
     let other = 1.96 * BETWEEN_RUNS;
     let reach = |end: f64| (2.0 * ((end / ratio).ln().powi(2) + other.powi(2))).sqrt();

@@ -10,7 +10,7 @@ pub enum Purge {
     /// The run reports another value, or none.
     #[default]
     Unknown,
-    /// It is not made to.
+    /// Nothing makes it purge.
     None,
     /// By its settings.
     Configured,

@@ -43,13 +43,13 @@ impl Length {
 pub struct Dependence {
     /// The log ratio of short turns less that of long ones.
     pub short_over_long: f64,
-    /// What is added at each of the lengths that were asked for.
+    /// The lengths of turns that were asked for, and what each adds to the log ratio.
     added: [(u64, f64); 2],
     /// How many times the error of a exceeds that of a mean of as many.
     widens: f64,
 }
 
-/// That the scheduler's turns were much shorter than asked for, in the median.
+/// Warns if the scheduler's turns were, in the median, much shorter than asked for.
 pub fn cut_short(turns: &[Length]) -> Option<String> {
     let of = |ns: fn(&Length) -> u64| {
         let all: Vec<f64> = turns.iter().map(|turn| ns(turn) as f64 / 1e6).collect();

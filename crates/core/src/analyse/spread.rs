@@ -9,11 +9,11 @@ use serde::Serialize;
 pub struct TwoModes {
     /// Median of the lower mode.
     pub low: f64,
-    /// Its number of processes.
+    /// The mode's number of processes.
     pub low_count: usize,
     /// Median of the higher mode.
     pub high: f64,
-    /// Its number of processes.
+    /// The mode's number of processes.
     pub high_count: usize,
 }
 

@@ -35,7 +35,7 @@ pub struct Table {
     pub work: Vec<String>,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
-    /// What is different from the case before it, if only that is.
+    /// What is different from the case before, if the rest is equal.
     #[serde(skip)]
     pub factor: Option<Factor>,
     /// The row that the others are compared with.
@@ -82,11 +82,11 @@ pub struct Table {
 /// otherwise.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TableRow {
-    /// Its name.
+    /// The allocator's name.
     pub allocator: String,
-    /// Its tier, as the run recorded it.
+    /// The allocator's tier, as the run recorded it.
     pub tier: String,
-    /// What it is in the comparison.
+    /// The row's part in the comparison.
     pub role: Role,
     /// How it failed, if it did: then it has no cells.
     pub failed: Option<Failed>,
@@ -225,7 +225,7 @@ impl Table {
         self.rows.iter().find(|row| row.allocator == allocator)
     }
 
-    /// Its rows that have numbers.
+    /// The table's rows that have numbers.
     pub fn measured(&self) -> impl Iterator<Item = &TableRow> + Clone {
         self.rows.iter().filter(|row| row.has_run())
     }
@@ -298,7 +298,7 @@ impl TableRow {
             .find(|cell| cell.label == function && cell.metric.key == key)
     }
 
-    /// The same in nanoseconds, which are whole there.
+    /// The value of a function's cell in whole nanoseconds.
     pub fn call_ns(&self, function: &str, key: &str) -> Option<u64> {
         let cell = self.of_function(function, key);
         cell.map(|cell| cell.spread.median as u64)
@@ -309,7 +309,7 @@ impl TableRow {
         self.cell(WALL.key).unwrap_or(&NO_TIME)
     }
 
-    /// What it is ranked by: its time, or the number that its command reports of itself.
+    /// The cell by which the row is ranked: its time, or the number that its command reports.
     pub fn ranked(&self) -> &TableCell {
         self.cell(VALUE_COST).unwrap_or_else(|| self.time())
     }

@@ -13,13 +13,13 @@ pub struct TableCell {
     /// The metric, by its key.
     #[serde(serialize_with = "key")]
     pub metric: &'static Metric,
-    /// What it is of, if the row has several: a function.
+    /// The function that the value is about, if the row has several.
     pub label: String,
     /// Over the processes of the row.
     pub spread: Spread,
     /// How many values that is over.
     pub n: u64,
-    /// These values.
+    /// The samples behind the cell.
     #[serde(skip)]
     pub values: Vec<f64>,
     /// Over the baseline's in the same blocks.

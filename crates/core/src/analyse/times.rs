@@ -1,4 +1,4 @@
-//! What is known of the times of a row.
+//! The times of a row.
 
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub struct TimeParts {
 /// group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stalled {
-    /// Their number.
+    /// Number of samples.
     pub samples: usize,
     /// The causes.
     pub by: BTreeSet<&'static str>,
@@ -29,7 +29,7 @@ pub struct Stalled {
 /// A sample as the charts show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
-    /// Its block.
+    /// The process's block.
     pub block: u32,
     /// Wall time x threads / operations.
     pub ns_per_op: f64,

@@ -11,16 +11,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is built.
+/// What cargo is to build.
 #[derive(Clone, Debug, Default)]
 pub struct CargoProgram {
     /// The package, if it is named.
     pub package: Option<String>,
     /// The binary, if it is named.
     pub bin: Option<String>,
-    /// As cargo takes them.
+    /// `--features`, in cargo's notation.
     pub features: Option<String>,
-    /// As cargo takes it.
+    /// `--target`, in cargo's notation.
     pub target: Option<String>,
 }
 
@@ -38,13 +38,13 @@ pub struct CargoBuild {
 /// An allocator that a program can be built with.
 struct GlobalAllocator {
     name: &'static str,
-    /// Its package and the rest of its entry among the dependencies.
+    /// The allocator's package and the rest of its entry among the dependencies.
     package: Option<(&'static str, &'static str)>,
     /// The value of the static, a constant.
     value: &'static str,
 }
 
-/// All of them.
+/// The allocators that `--cargo` can build in.
 const GLOBAL: [GlobalAllocator; 4] = [
     GlobalAllocator {
         name: "system",

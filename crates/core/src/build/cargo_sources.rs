@@ -19,9 +19,9 @@ const LOCK: &str = include_str!("../../../sources/Cargo.lock");
 /// A crate as the lock file, or a table of releases, pins it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Pin {
-    /// Its name.
+    /// The package's name.
     pub name: String,
-    /// Its version, with what follows `+`.
+    /// The package's version, with what follows `+`.
     pub version: String,
     /// SHA-256 of the archive that the registry serves.
     #[serde(default)]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The tools and the folder of one build.
 pub struct Bench<'a> {
-    /// What is built.
+    /// The recipe to build.
     pub recipe: &'a Recipe,
     /// The crate's sources.
     pub sources: &'a Path,

@@ -44,7 +44,7 @@ impl<'p> Input<'p> {
         })
     }
 
-    /// Its folder in the cache, whether it is there or not.
+    /// The input's folder in the cache, whether it is there or not.
     pub fn folder(&self) -> PathBuf {
         self.place.folder()
     }

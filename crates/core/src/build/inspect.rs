@@ -21,9 +21,9 @@ pub struct Inspection {
     pub exports: BTreeSet<String>,
     /// Everything else that it exports.
     pub others: BTreeSet<String>,
-    /// Its soname; empty if it has none.
+    /// The library's soname; empty if it has none.
     pub soname: String,
-    /// Its GNU build-id in hex; empty if it has none.
+    /// The library's GNU build-id in hex; empty if it has none.
     pub build_id: String,
     /// The libraries it needs.
     pub needed: Vec<String>,

@@ -25,7 +25,7 @@ const LAST_BYTES: usize = 1 << 16;
 pub enum Environment {
     /// The caller's.
     Inherited,
-    /// None.
+    /// Only what the command sets.
     Own,
 }
 

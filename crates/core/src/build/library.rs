@@ -26,7 +26,7 @@ pub struct Work<'a> {
     place: CachePlace,
 }
 
-/// What it is built from, and how.
+/// Where the library's sources come from.
 enum Sources<'a> {
     /// By a recipe.
     Crate(cargo_sources::Pin, &'a Recipe),

@@ -105,7 +105,7 @@ pub struct Library {
 pub struct Built {
     /// The allocator that was asked for.
     pub name: String,
-    /// Its library, or the step that failed with the compiler's output.
+    /// The allocator's library, or the step that failed with the compiler's output.
     pub result: Result<Library>,
     /// Wall time.
     pub seconds: f64,

@@ -58,7 +58,7 @@ impl Repository {
         lines.lines().last().map(String::from)
     }
 
-    /// Its distance from the last commit with the number of a version.
+    /// The commit's distance from the last one with the number of a version.
     pub fn description(&self, commit: &str) -> Option<String> {
         let versions = "--match=[0-9]*.[0-9]*.[0-9]*";
         self.line(&["describe", "--long", "--abbrev=40", versions, commit])
@@ -84,7 +84,7 @@ impl Repository {
     /// that were never added do not count. Git's own comparison would run filters.
     pub fn differs(&self, commit: &str, files: &[TreeEntry]) -> Result<bool> {
         let Some(top) = self.line(&["rev-parse", "--show-toplevel"]) else {
-            // It has no such folder.
+            // The commit has no such folder.
             return Ok(false);
         };
         let staged = self.bytes(&["diff-index", "--cached", "--name-only", commit]);

@@ -6,26 +6,26 @@ use anyhow::Result;
 /// Whether an allocator (or a program) can be measured now.
 #[derive(Debug)]
 pub enum State<T = Library> {
-    /// It can.
+    /// Ready to be measured.
     Ready(T),
-    /// It is not built yet.
+    /// Not built yet.
     NotBuilt {
         /// The command that builds it.
         line: String,
     },
-    /// It is not installed on this system.
+    /// Not installed on this system.
     Absent {
         /// What is missing.
         why: String,
         /// The command that installs it.
         line: String,
     },
-    /// It is known to fail on the kernel that runs here.
+    /// Known to fail on the kernel that runs here.
     Unsupported {
         /// Which kernels, and what happens there.
         why: String,
     },
-    /// It is installed but cannot be used.
+    /// Installed, but it cannot be used.
     Refused {
         /// What is wrong, where, and how to fix it.
         why: String,

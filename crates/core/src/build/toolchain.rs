@@ -88,17 +88,17 @@ pub fn remove_flags(command: &mut Command) {
     }
 }
 
-/// One compiler.
+/// A compiler of this machine.
 pub struct Compiler {
     /// The program, as `configure` scripts want it in `CC`.
     pub program: OsString,
     arguments: Vec<OsString>,
-    /// What it says of its version.
+    /// The first line of `--version`.
     version: String,
 }
 
 impl Compiler {
-    /// Its name and version, in its own words.
+    /// The compiler's name and version, in its own words.
     pub fn name(&self) -> &str {
         self.version.lines().next().unwrap_or_default()
     }

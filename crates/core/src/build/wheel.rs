@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 const LOCK: &str = include_str!("../../../sources/requirements.txt");
-/// Its own `--version` takes ten times as long.
+/// `pip --version` takes ten times as long.
 const FIND_PIP: &str = "import importlib.util as u; exit(u.find_spec('pip') is None)";
 const NO_PIP: &str = "pip for python3 is not there";
 const PIP_LINE: &str = "apt-get install python3-pip";

@@ -32,7 +32,7 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// One command per usable CPU.
+/// Number of parallel commands: one per usable CPU.
 pub fn jobs() -> usize {
     crate::observe::machine::usable_cpus() as usize
 }

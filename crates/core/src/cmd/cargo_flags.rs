@@ -10,7 +10,7 @@ use std::path::Path;
 /// conflicts with.
 const ELSEWHERE: [&str; 4] = ["variants", "server", "age", "limit"];
 
-/// What is built, and with which allocators.
+/// What cargo is to build, and with which allocators.
 #[derive(clap::Args)]
 pub struct CargoFlags {
     /// Build the program of the Rust project here once with each allocator as its `#[global_allocator]`, from copies of the workspace,

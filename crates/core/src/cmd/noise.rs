@@ -110,7 +110,7 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         ..Plan::default()
     };
     let mut plan = plan.in_turns(&AskedTurns::default());
-    // The same work both ways, in turn; a habit needs only what ran alone.
+    // Both ways measure the same work in turn; a habit needs only what ran alone.
     plan.cases
         .retain(|case| case.turns.is_some() && args.habit.is_none());
     for case in &mut plan.cases {

@@ -120,7 +120,7 @@ impl Output {
         }
     }
 
-    /// Its name.
+    /// The file's name.
     pub fn path(&self) -> &Path {
         &self.path
     }

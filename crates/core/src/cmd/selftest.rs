@@ -28,7 +28,7 @@ pub struct SelftestArgs {
     output: Option<PathBuf>,
 }
 
-/// What is planted into an allocator.
+/// A fault that is planted into an allocator.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
     /// Nothing: it must not be found.

@@ -108,7 +108,7 @@ pub struct SettingRow {
 }
 
 impl SettingRow {
-    /// It, of these allocators.
+    /// The subject of the command under these allocators.
     pub fn subject(&self, allocators: &[Subject]) -> Result<Subject> {
         let mut all = allocators.iter();
         let known = all.find(|subject| subject.allocator.name == self.allocator);
@@ -133,7 +133,7 @@ impl TryArgs {
     }
 }
 
-/// Those that are tried beside the baseline unless others are asked for.
+/// The allocators that are tried beside the baseline unless others are asked for.
 const USUAL: [&str; 5] = ["jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"];
 
 /// The row of the command as the user runs it.

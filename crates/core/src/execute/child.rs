@@ -72,11 +72,11 @@ pub struct Launch {
 pub struct Rules<'a> {
     /// Huge pages of the whole process.
     pub huge_pages: HugePages,
-    /// What it is told when it asks for CPUs.
+    /// The CPUs that the process sees when it asks.
     pub cpus_seen: Option<CpusSeen>,
     /// Of the memory of the process.
     pub limit: Option<&'a MemoryLimit>,
-    /// Its place in a duet.
+    /// The process's place in a duet.
     pub side: Option<&'a Side>,
 }
 

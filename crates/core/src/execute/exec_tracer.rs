@@ -22,7 +22,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-/// One exec: a process and the program that it became.
+/// A process and the program that it executed.
 #[derive(Clone, Debug)]
 pub struct Executed {
     pub pid: i32,
@@ -269,7 +269,7 @@ fn go_on(
         let started = Executed::at_its_start(pid, preloaded.witness);
         found.executed.extend(started);
     } else if event == libc::PTRACE_EVENT_EXIT {
-        // Its memory is still there.
+        // The process's memory is still there.
         let last = found
             .executed
             .iter_mut()

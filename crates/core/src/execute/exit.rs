@@ -71,7 +71,7 @@ impl End {
         self.under_limit?.outcome(self.launched.errno)
     }
 
-    /// Its exit code, if it ended by itself.
+    /// The process's exit code, if it ended by itself.
     pub fn code(&self) -> Option<i32> {
         ExitStatus::from_raw(self.launched.status)
             .code()

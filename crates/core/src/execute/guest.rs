@@ -33,7 +33,7 @@ pub struct Corner {
 const SHORT: Duration = Duration::from_secs(20);
 
 impl Guest {
-    /// As `build::GUEST` is found.
+    /// The guest as `build::GUEST` finds it.
     pub fn find() -> Result<Guest> {
         build::GUEST.find().map(|path| Guest { path })
     }

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// One process's work.
+/// The work of one process.
 #[derive(Clone, Default)]
 pub struct Job {
     /// The kernel or program that runs.
@@ -51,7 +51,7 @@ pub struct Job {
     pub cpus_seen: Option<CpusSeen>,
     /// The limit on its memory, in a run that looks for the smallest one.
     pub limit: Option<MemoryLimit>,
-    /// Its place in a duet.
+    /// The process's place in a duet.
     pub side: Option<Side>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,

@@ -35,7 +35,7 @@ pub struct Measurement {
     /// How long single calls took, if the process timed calls: then nothing else of it is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,
-    /// Its memory, if the process was sampled for that.
+    /// The process's memory, if the process was sampled for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Box<Footprint>>,
     /// The turns that it took with the process that it is compared with: then its time is its CPU time, since the wall

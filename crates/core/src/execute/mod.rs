@@ -137,7 +137,7 @@ pub struct Attempt {
     pub usage: Option<Usage>,
     /// Which objects served the malloc family.
     pub proof: Option<Proof>,
-    /// Its environment.
+    /// The process's environment.
     pub environment: BTreeMap<String, String>,
     /// The end of its stderr, unless it ended `ok`.
     pub stderr: String,

@@ -22,7 +22,7 @@ pub enum Outcome {
     },
     /// The process exited before its work was done.
     Exit {
-        /// Its exit code.
+        /// The exit code.
         code: i32,
         /// The phase it was in.
         phase: String,
@@ -34,7 +34,7 @@ pub enum Outcome {
         /// The phase it was in.
         phase: String,
     },
-    /// It did not end within its time.
+    /// The process did not end within its time.
     Hang {
         /// The limit, in seconds.
         after_s: f64,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A program and its files on this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program {
-    /// Its name in the catalogue.
+    /// The program's name in the catalogue.
     pub name: String,
     /// Which allocator serves its memory.
     pub allocator: Serves,
@@ -17,13 +17,13 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
     /// The command that is started.
     pub executable: Executable,
-    /// What it must print, if it does not speak the job protocol.
+    /// What the program must print, if it does not speak the job protocol.
     pub expects_stdout: Option<Prints>,
     /// For a program without the job protocol: a library that counts calls of the malloc family.
     pub counter: Option<PathBuf>,
     /// Why it cannot be started: its cells end `unsupported`.
     pub refused: Option<String>,
-    /// What it needs but this machine does not have: its cells end `absent`.
+    /// What the program needs but this machine does not have: its cells end `absent`.
     pub absent: Option<String>,
 }
 

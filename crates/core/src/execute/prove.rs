@@ -117,7 +117,7 @@ pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
     }
 }
 
-/// Its device and inode.
+/// A file's device and inode.
 pub fn identity(file: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.dev(), metadata.ino()))

@@ -28,7 +28,7 @@ const TAKING: [&str; 6] = [
 /// An object that takes memory where no preloaded library gives it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Beyond {
-    /// Its file.
+    /// The object's file.
     pub object: String,
     pub how: How,
 }
@@ -36,9 +36,9 @@ pub struct Beyond {
 /// Where it takes its memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
-    /// Its malloc is bound to this file's.
+    /// The object's malloc is bound to that of this file.
     Bound(String),
-    /// It has this allocator inside.
+    /// The object has this allocator inside.
     Inside(String),
 }
 
@@ -102,7 +102,7 @@ pub struct Binding {
     pub is_ground: bool,
 }
 
-/// One line of `/proc/PID/maps`.
+/// A line of `/proc/PID/maps`.
 #[derive(Debug)]
 pub struct Mapping<'a> {
     /// The first byte.

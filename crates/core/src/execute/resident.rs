@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub struct ResidentByKind {
     /// All that is resident.
     pub rss_bytes: u64,
-    /// The same, with what several processes share divided among them.
+    /// Proportional set size: pages that several processes share are divided among them.
     pub pss_bytes: u64,
     /// The heap and anonymous mappings: allocators', and what the program maps itself.
     pub heap_bytes: u64,
@@ -247,7 +247,7 @@ Rss:                   0 kB
 7f0018000000-7f0030000000 rw-p 00000000 00:00 0 
 Rss:                 128 kB
 ";
-        // One that is used in part, and one that is used up; others are reserved otherwise.
+        // Two mappings: one used in part, one used up; others are reserved otherwise.
         assert_eq!(
             ResidentByKind::read(smaps, &[]).arena_bytes,
             (64 + 32) << 10

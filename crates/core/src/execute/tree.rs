@@ -44,7 +44,7 @@ pub fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
-/// What is resident of a process; nothing if it is gone.
+/// Resident memory of a process; 0 if the process is gone.
 pub fn resident_bytes(pid: i32) -> u64 {
     let statm = read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());

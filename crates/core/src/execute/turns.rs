@@ -49,7 +49,7 @@ struct Progress {
     turns: u64,
 }
 
-/// Both have done about as much if one has at least this share of the other's CPU time.
+/// Both sides did about as much if one has at least this share of the other's CPU time.
 const ALIKE: f64 = 0.9;
 /// Fewer turns of one side meet too little of what the other meets.
 const LEAST_TURNS: u32 = 3;
@@ -83,7 +83,7 @@ impl std::error::Error for Over {}
 /// The turns that a process took; stored as it was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnsTaken {
-    /// Who gave them.
+    /// How the turns were made.
     pub by: Turns,
     /// The CPU.
     pub cpu: usize,
@@ -121,7 +121,7 @@ impl Duet {
         }))
     }
 
-    /// One side: 0 or 1.
+    /// The side with this index: 0 or 1.
     pub fn side(self: &Arc<Duet>, index: usize) -> Side {
         Side {
             duet: self.clone(),
@@ -172,7 +172,7 @@ impl Duet {
     pub fn end(&self) {
         held(&self.state).is_over = true;
         self.changed.notify_all();
-        // It is never full: a duet ends a few times at most.
+        // The pipe is never full: a duet ends a few times at most.
         let _ = write(&self.over, &1u64.to_ne_bytes());
     }
 
@@ -270,7 +270,7 @@ impl Side {
         &self.duet.allowed
     }
 
-    /// Its process runs until the result is dropped.
+    /// Lets the process of this side run until the result is dropped.
     pub(super) fn runs(&self, launcher: Pid) -> Running<'_> {
         self.change(|side| side.launcher = Some(launcher.as_raw_nonzero().get()));
         Running(self)

@@ -185,7 +185,7 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     .judged_by_range()
 }
 
-/// The same, of a process; the guest reads its memory at a few moments after the last free.
+/// Memory of a process so long after its last free; the guest reads it at a few moments.
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
     let kept = footprint

@@ -28,11 +28,11 @@ use std::sync::LazyLock;
 /// One number per process.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name in files and on the command line.
+    /// The metric's name in files and on the command line.
     pub key: &'static str,
     /// A shorter name that the command line takes, too.
     pub alias: Option<&'static str>,
-    /// What it is, in a sentence: `time`, `instructions`.
+    /// What the metric is, in a sentence: `time`, `instructions`.
     pub noun: &'static str,
     /// What it is measured in.
     pub unit: Unit,
@@ -51,7 +51,7 @@ pub struct Metric {
 /// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// It is only described.
+    /// Only described.
     No,
     /// By a test on pairs: it varies from process to process.
     ByTest,
@@ -85,18 +85,18 @@ pub enum Value {
     PerOperation,
     /// A figure that its kernel reports by this name.
     Figure,
-    /// It is a property of all processes of a row together.
+    /// A property of all processes of a row together.
     Row,
 }
 
 /// A process as metrics see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// What it measured.
+    /// The measurement of the process.
     pub measurement: &'a Measurement,
-    /// Its times; `None` if there is nothing to divide.
+    /// The process's times; `None` if there is nothing to divide.
     pub process: Option<Process>,
-    /// Its memory, if that was sampled.
+    /// The process's memory, if that was sampled.
     pub memory: Option<&'a MemoryProfile>,
     /// What was resident on average, if that was sampled.
     pub mean_heap: Option<&'a MeanHeap>,
@@ -225,7 +225,7 @@ impl Metric {
         self.figure?.column.as_deref()
     }
 
-    /// Its line below the tables, if it is a figure that has one.
+    /// The line below the tables, if the metric is a figure that has one.
     pub fn legend(&self) -> Option<&'static str> {
         self.figure?.legend.as_deref()
     }
@@ -326,7 +326,7 @@ pub fn key_in(role: FigureRole) -> &'static str {
     with_role(role).map_or("", |metric| metric.key)
 }
 
-/// Those that rows are judged by, by their names on the command line.
+/// The metrics by which rows are judged, by their names on the command line.
 pub fn judged() -> impl Iterator<Item = &'static Metric> {
     all().filter(|metric| metric.judged != Judged::No)
 }

@@ -54,7 +54,7 @@ pub struct Case {
     /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
-    /// What is different from the case before it, if only that is.
+    /// What is different from the case before, if the rest is equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<Factor>,
     /// How many of its threads work at a time, if not all.
@@ -98,7 +98,7 @@ impl Case {
         }
     }
 
-    /// The same under a factor.
+    /// This case under a factor.
     pub fn under(&self, factor: Factor) -> Case {
         Case {
             workload: self.workload.clone() + &factor.suffix(),
@@ -157,7 +157,7 @@ impl Case {
         }
     }
 
-    /// The same, to be changed.
+    /// The command, to be changed.
     pub fn command_mut(&mut self) -> Option<&mut UserCommand> {
         match &mut self.target {
             Target::Command(command) => Some(command),
@@ -272,7 +272,7 @@ impl Case {
         self.is_replay() && other.is_replay() && trace(self) == trace(other)
     }
 
-    /// The same case replayed by one thread.
+    /// This case, replayed by one thread.
     pub fn played_by_one(&self) -> Case {
         let mut case = self.clone();
         case.threads = 1;
@@ -295,7 +295,7 @@ impl Case {
     pub fn changed_file(&self) -> Option<&str> {
         let is_changed = |name: &str, made: &str, read: ReadsFile| {
             let file = self.parameters.get(name)?;
-            // What is no longer there is not needed: its content is a parameter.
+            // A file that is gone is not needed: its content is a parameter.
             let is_there = file.ends_with(".csv") && Path::new(file).exists();
             let now = || read(&self.parameters).ok().flatten();
             (is_there && now().as_ref() != self.parameters.get(made)).then_some(file.as_str())
@@ -353,7 +353,7 @@ pub struct Override {
     pub workload: String,
     /// Parameter name.
     pub parameter: String,
-    /// Its value.
+    /// The parameter's value.
     pub value: String,
 }
 

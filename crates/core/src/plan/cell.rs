@@ -1,4 +1,4 @@
-//! One process of a plan, and its name.
+//! A cell: one process of a plan, and its name.
 
 use super::Limit;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl CellId {
         CellId(format!("corners/{allocator}/{}", corner.replace(' ', "-")))
     }
 
-    /// As the name of a file: that of `memory@2/b03/jemalloc` is `memory@2_b03_jemalloc`.
+    /// The name as that of a file: `memory@2/b03/jemalloc` becomes `memory@2_b03_jemalloc`.
     pub fn file_stem(&self) -> String {
         self.0.replace('/', "_")
     }
@@ -103,7 +103,7 @@ impl<S: Into<String>> From<S> for CellId {
     }
 }
 
-/// One process to run: holds all that is needed to run it again.
+/// One process to run, with all that is needed to run it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// Unique in a plan.

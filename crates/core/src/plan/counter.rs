@@ -17,7 +17,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// Its name on the command line and in a job.
+    /// The counter's name on the command line and in a job.
     pub fn word(self) -> &'static str {
         match self {
             Counter::Callgrind => "callgrind",

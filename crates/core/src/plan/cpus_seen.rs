@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What it hears when it asks.
+/// The CPUs that a process sees when it asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpusSeen {
     /// The truth, as late as others hear something else: its calls are asked of heapmark, too.
     Machine,
-    /// That there are so many, and no quota.
+    /// So many CPUs, and no quota.
     Count(u32),
 }
 

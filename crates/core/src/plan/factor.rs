@@ -3,16 +3,16 @@
 use super::HugePages;
 use serde::{Deserialize, Serialize};
 
-/// What is different in the second of two cases that are otherwise the same.
+/// The difference between two cases that are otherwise equal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factor {
     /// Its heap is aged before it begins, until so many of 100 blocks of the litter stay; the first
     /// has a fresh heap.
     Age(u8),
-    /// Its memory may be in huge pages by this rule; that of the first is in none.
+    /// The second case may have its memory in huge pages by this rule; the first has none.
     HugePages(HugePages),
-    /// It is told that there are so many CPUs; the first hears the truth.
+    /// The second case sees so many CPUs; the first sees those that are there.
     CpusSeen(u32),
 }
 

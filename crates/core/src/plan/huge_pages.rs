@@ -16,7 +16,7 @@ pub enum HugePages {
 }
 
 impl HugePages {
-    /// Its name on the command line.
+    /// The rule's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             HugePages::Never => "never",

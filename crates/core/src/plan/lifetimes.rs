@@ -29,7 +29,7 @@ struct Row {
     size: u32,
     /// In births of their thread.
     lifetime: f64,
-    /// Their part of all births.
+    /// The share of all births.
     share: f64,
     is_short: bool,
 }
@@ -83,7 +83,7 @@ const HEADERS: [(&[&str], Form); 3] = [
 /// A line of a file.
 struct Line {
     size: u32,
-    /// Its other columns.
+    /// The line's other columns.
     numbers: Vec<f64>,
 }
 
@@ -102,7 +102,7 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(rows))
 }
 
-/// What is wrong with a file, and in which line.
+/// The fault of a file, and its line.
 type FileFault = (Option<usize>, String);
 
 fn rows_of(text: &str, remote: f64) -> Result<String, FileFault> {

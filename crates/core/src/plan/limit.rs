@@ -4,7 +4,7 @@
 use heapmark_wire::limit_search::ALIKE;
 use serde::{Deserialize, Serialize};
 
-/// What is limited.
+/// What a limit is on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
@@ -17,7 +17,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// Its name on the command line.
+    /// The limit's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             LimitKind::Cgroup => "cgroup",

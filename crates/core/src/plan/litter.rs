@@ -38,7 +38,7 @@ pub struct Litter {
 }
 
 impl Litter {
-    /// None: the heap stays fresh.
+    /// No litter: the heap stays fresh.
     pub fn none() -> Litter {
         Litter {
             stay: 100,

@@ -14,7 +14,7 @@ pub enum Mode {
     Time,
     /// The time of single calls.
     Latency {
-        /// One call in so many of each thread is timed.
+        /// Of each thread one call in so many is timed.
         every: u32,
     },
     /// Events; no time of such a process means anything.
@@ -124,7 +124,7 @@ impl Mode {
         }
     }
 
-    /// What is limited, if something is.
+    /// The kind of limit, if this mode sets one.
     pub fn limit(self) -> Option<LimitKind> {
         match self {
             Mode::Limit(kind) => Some(kind),
@@ -161,7 +161,7 @@ impl Mode {
         }
     }
 
-    /// Its processes, in words.
+    /// The processes of this mode, in words.
     pub fn processes(self) -> String {
         match self {
             Mode::Time => "measured ones".into(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// A number that the command reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnValue {
-    /// Its name in tables.
+    /// The value's name in tables.
     pub name: String,
     /// Whether more of it is better.
     pub higher: bool,
@@ -26,7 +26,7 @@ pub enum ReadValue {
     Regex(String),
     /// What stands at this path of a JSON document: `results[0].times`.
     Json(String),
-    /// As a known tool writes it; of several benchmarks the one of this name.
+    /// The format of a known tool; of several benchmarks the one of this name.
     Tool {
         /// The tool.
         tool: String,

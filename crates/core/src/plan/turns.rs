@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Who gives two processes their turns.
+/// How two processes take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turns {
@@ -19,9 +19,9 @@ pub enum Turns {
 /// Turns as they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Who gives them.
+    /// How the turns are made.
     pub by: Turns,
-    /// Their lengths in milliseconds, in turn from duet to duet.
+    /// Lengths of the turns in milliseconds, used one after the other from duet to duet.
     pub lengths_ms: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ impl Default for Asked {
 /// How the two processes of one duet take turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Who gives them.
+    /// How the turns are made.
     pub by: Turns,
     /// How long one is.
     pub length: Duration,

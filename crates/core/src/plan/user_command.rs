@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The command that every allocator runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UserCommand {
-    /// What is started, an absolute path, then its arguments.
+    /// The command: an absolute path, then its arguments.
     pub command: Vec<String>,
     /// Hashes of its files: of a script and its interpreter, or of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct UserCommand {
     /// The user's variables that configure allocators.
     #[serde(default)]
     pub settings: crate::catalog::Settings,
-    /// Those that were set, and the parts that were removed.
+    /// Variables that were set, and the parts that were removed.
     #[serde(default)]
     pub taken_out: std::collections::BTreeMap<String, String>,
     /// The client that drives it, if it is a server.
@@ -60,15 +60,15 @@ pub struct UserCommand {
 /// A build of the command, or a setting of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandVariant {
-    /// Its name in the tables.
+    /// The variant's name in the tables.
     pub name: String,
-    /// What is started, an absolute path, then its arguments.
+    /// The command: an absolute path, then its arguments.
     pub command: Vec<String>,
     /// The file of its program, and hashes of its files, as in [`UserCommand::sha256`].
     pub program: PathBuf,
     /// See there.
     pub sha256: Vec<String>,
-    /// Its variables.
+    /// The variant's variables.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub environment: std::collections::BTreeMap<String, String>,
     /// Why nothing can be preloaded into it, so that it cannot report what serves it.
@@ -82,9 +82,9 @@ pub struct CommandVariant {
 /// What was piped or redirected into heapmark.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PipedInput {
-    /// Its size.
+    /// The input's size.
     pub bytes: u64,
-    /// Its hash.
+    /// The input's hash.
     pub sha256: String,
     /// A file without a name that holds it; `None` in a run that was read from disk.
     #[serde(skip)]
@@ -94,7 +94,7 @@ pub struct PipedInput {
 /// What belongs to a real program of the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealCommand {
-    /// Its input in the cache, of which `folder` is a copy.
+    /// The command's input in the cache, of which `folder` is a copy.
     pub input: PathBuf,
     /// A hash of all that the input follows from.
     pub key: String,
@@ -110,7 +110,7 @@ pub struct RealCommand {
 /// The client of a server. Runs under no allocator but its own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Client {
-    /// What is started once the server answers, an absolute path, then its arguments.
+    /// The client, started once the server answers: an absolute path, then its arguments.
     pub command: Vec<String>,
     /// Where the server answers.
     #[serde(flatten)]
@@ -178,7 +178,7 @@ impl UserCommand {
         all.any(|words| words.contains(SIDE))
     }
 
-    /// It as this side, 0 or 1.
+    /// The command as this side, 0 or 1, runs it.
     pub fn as_side(&self, side: usize) -> UserCommand {
         let of_side = |words: &String| words.replace(SIDE, &side.to_string());
         UserCommand {
@@ -194,7 +194,7 @@ impl UserCommand {
         all.find(|variant| name == Some(&variant.name))
     }
 
-    /// It as this variant runs it.
+    /// The command as this variant runs it.
     pub fn as_variant(&self, variant: Option<&CommandVariant>) -> UserCommand {
         let command = variant.map_or(&self.command, |variant| &variant.command);
         UserCommand {
@@ -210,14 +210,14 @@ impl UserCommand {
             .unwrap_or(variant)
     }
 
-    /// As typed in a shell.
+    /// The command as typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }
 }
 
 impl CommandVariant {
-    /// As typed in a shell, behind its variables.
+    /// The variant as typed in a shell, behind its variables.
     pub fn line(&self) -> String {
         let variables = self.environment.iter();
         let variables = variables.map(|(name, value)| {
@@ -234,7 +234,7 @@ impl Client {
         self.drain_ns.map(std::time::Duration::from_nanos)
     }
 
-    /// As typed in a shell.
+    /// The client as typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }

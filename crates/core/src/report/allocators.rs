@@ -69,7 +69,7 @@ fn row(allocator: &Allocator) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Those of packages depend on the system.
+/// Releases of packages depend on the system.
 fn release(allocator: &Allocator) -> String {
     match allocator.sources.dates.is_empty() {
         true => allocator.release(None),

@@ -115,7 +115,7 @@ pub struct BesideRow {
     pub test: String,
     /// The allocator.
     pub allocator: String,
-    /// Its median elapsed time over the baseline's.
+    /// The row's median elapsed time over the baseline's.
     pub theirs: f64,
     /// Runs of it behind that.
     pub runs: usize,

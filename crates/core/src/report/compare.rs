@@ -72,7 +72,7 @@ fn findings<'a>(
         .filter(|(_, findings)| !findings.is_empty())
 }
 
-/// The same in sentences; of the old run only if it was another.
+/// The failed checks in sentences; of the old run only if it was another.
 fn failed_checks(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let said = |run| {
         let all = findings(run, comparison);

@@ -43,9 +43,9 @@ pub enum Mark {
     /// Nothing.
     #[default]
     None,
-    /// It is what the document says above all.
+    /// The document's main point.
     Strong,
-    /// It calls for doubt.
+    /// A reason to doubt.
     Doubt,
     /// Less than what it is compared with.
     Faster,
@@ -94,7 +94,7 @@ pub struct Sheet {
 pub struct Cell {
     /// Before the value: `<= `, `~`.
     pub sign: &'static str,
-    /// What is shown.
+    /// The value shown.
     pub value: Value,
     /// The word for it.
     pub mark: Mark,
@@ -104,13 +104,13 @@ pub struct Cell {
     pub words: String,
     /// The id of what a page says more of it.
     pub href: Option<String>,
-    /// Its own id on a page.
+    /// The cell's own id on a page.
     pub id: Option<String>,
     /// The length of a bar, over the longest of its column.
     pub bar: Option<f64>,
 }
 
-/// What is in a cell.
+/// The content of a cell.
 #[derive(Clone, Default)]
 pub enum Value {
     /// Not known.
@@ -126,9 +126,9 @@ pub enum Value {
     Digits(f64),
     /// One number over another.
     Ratio(f64),
-    /// The same beside many others, in two decimals.
+    /// A ratio in a column of many, in two decimals.
     Short(f64),
-    /// The same with its interval.
+    /// A ratio with its interval.
     Interval(Ratio),
 }
 
@@ -218,7 +218,7 @@ impl Sheet {
         self.notes.extend(lines.into_iter().map(Note::from));
     }
 
-    /// As the first cell with a value asks for.
+    /// A column is aligned as its first cell with a value asks for.
     pub fn alignment(&self, column: usize) -> Alignment {
         let alignment = |row: &Vec<Cell>| match &row.get(column)?.value {
             Value::Text(_) => Some(Alignment::Text),
@@ -275,7 +275,7 @@ impl Cell {
 }
 
 impl Mark {
-    /// That of a verdict.
+    /// The mark of a verdict.
     pub fn of(verdict: Verdict) -> Mark {
         match verdict {
             Verdict::Faster => Mark::Faster,

@@ -55,7 +55,7 @@ fn absent(analysis: &Analysis) -> Vec<String> {
     distinct(reasons)
 }
 
-/// That not only malloc differs in these rows.
+/// Says that these rows differ in more than malloc.
 pub fn c_libraries(names: &[String], has_floors: bool) -> Option<String> {
     let are = match names {
         [] => return None,
@@ -72,7 +72,7 @@ pub fn c_libraries(names: &[String], has_floors: bool) -> Option<String> {
     ))
 }
 
-/// That records were left out of all tables, if some were.
+/// Says that records were left out of all tables, if some were.
 pub fn unplanned(analysis: &Analysis) -> Option<String> {
     let records = count(analysis.unplanned, "record");
     (analysis.unplanned > 0).then(|| format!("{records} of no planned row: ignored."))

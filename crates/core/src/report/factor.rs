@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, FactorRatio, Role, Table, TableRow};
 use crate::metric::WALL;
 use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
-/// What is said of a factor.
+/// The words for a factor.
 struct FactorWords {
     /// Behind a heading.
     case: String,

@@ -70,7 +70,7 @@ impl Format {
         NAMES.iter().map(|(format, _)| *format)
     }
 
-    /// Its name on the command line.
+    /// The format's name on the command line.
     pub fn name(self) -> &'static str {
         NAMES
             .iter()

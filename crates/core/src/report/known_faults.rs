@@ -1,9 +1,9 @@
-//! What is known of an allocator before a run: the checks that it does not pass.
+//! Known faults of an allocator: the checks that it does not pass.
 
 use super::text::{count, enclosed, list, short};
 use crate::store::{CheckVerdict, KnownFault, Standing};
 
-/// Who says that a program may rely on what a check asks for.
+/// The standing of a check: what says that a program may rely on it.
 pub fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Std => "ISO C or POSIX",

@@ -78,7 +78,7 @@ pub fn price_table(prices: &Prices) -> Sheet {
     table.sheet
 }
 
-/// The same, and the warning.
+/// The prices as blocks, with the warning.
 pub fn prices(prices: &Prices) -> Vec<Block> {
     let warning = price_warning(prices);
     vec![

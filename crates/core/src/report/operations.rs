@@ -14,7 +14,7 @@ fn shown(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
     cells.filter_map(|cell| Some((cell.metric.column()?, cell)))
 }
 
-/// Those that rows are judged by, beside their time.
+/// The cells by which rows are judged, beside their time.
 fn judged(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
     shown(row).filter(|(_, cell)| cell.metric.judged != Judged::No)
 }

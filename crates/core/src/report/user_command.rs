@@ -571,7 +571,7 @@ struct JudgedRow<'a> {
 }
 
 impl JudgedRow<'_> {
-    /// Its ratio and the ends of that, as they are shown.
+    /// The row's ratio and the ends of that, as they are shown.
     fn shown(&self, tried: &CommandFacts) -> Ratio {
         let cost = Ratio {
             ratio: self.ratio,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A run in progress.
 pub struct Session {
     pub(super) selection: Arc<Selection>,
-    /// Its plan, less the turns of cases that cannot take any.
+    /// The plan, less the turns of cases that cannot take any.
     pub(super) plan: Rc<Plan>,
     pub(super) runner: Rc<dyn Runner>,
     store: Option<Store>,

@@ -13,9 +13,9 @@ use std::time::Duration;
 pub struct Due {
     /// Why it runs.
     pub purpose: Purpose,
-    /// Its place in the plan.
+    /// The cell's place in the plan.
     pub cell: Cell,
-    /// Its work.
+    /// The cell's work.
     pub job: Job,
     /// How long it may take.
     pub timeout: Duration,
@@ -29,11 +29,11 @@ pub struct Observed {
     pub attempt: Attempt,
     /// What else the machine did meanwhile; only of processes of a block.
     pub interference: Option<Interference>,
-    /// Its memory, if that is what it ran for.
+    /// The process's memory, if that is what it ran for.
     pub memory: Option<MemoryProfile>,
     /// What was resident on average, if its memory was sampled often enough.
     pub mean_heap: Option<MeanHeap>,
-    /// Its memory over time, as a table.
+    /// The process's memory over time, as a table.
     pub series: Option<String>,
     /// What it took of what is to be limited, if that is what it ran for.
     pub demand: Option<Demand>,

@@ -32,7 +32,7 @@ pub struct Checked {
 /// A check that an allocator is known not to pass: how it ended last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownFault {
-    /// Its name.
+    /// The check's name.
     pub check: String,
     /// Who says that a program may rely on it.
     pub standing: Standing,
@@ -49,7 +49,7 @@ pub struct KnownFault {
     pub at: String,
 }
 
-/// Who says that a program may rely on it.
+/// What says that a program may rely on a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -68,13 +68,13 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
-    /// It ran to its end, and all held.
+    /// Ran to its end, and all held.
     Pass,
-    /// It cannot apply to this allocator or here.
+    /// Not applicable to this allocator or here.
     Unsupported,
-    /// It ran to its end, and something did not hold.
+    /// Ran to its end, and something did not hold.
     Fail,
-    /// It did not end within its time.
+    /// Did not end within its time.
     Hang,
     /// A signal or an exit of the allocator's ended it.
     Crash,
@@ -99,7 +99,7 @@ impl fmt::Display for CheckVerdict {
 /// How often a misuse was detected at once or by the next call, when it was tried last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
-    /// Its name.
+    /// The check's name.
     pub check: String,
     /// Processes in which it was, over all sizes and forms.
     pub detected: u32,

@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// As read from a line of `samples.jsonl`.
+    /// Latencies as read from a line of `samples.jsonl`.
     fn told() -> Latency {
         serde_json::from_str(&serde_json::to_string(&latency()).unwrap()).unwrap()
     }

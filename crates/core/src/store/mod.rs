@@ -89,7 +89,7 @@ impl Store {
 
     /// Opens a run directory to resume it.
     pub fn open(dir: &Path) -> Result<Store> {
-        // What is added must not be written anywhere else.
+        // What is appended must not be written anywhere else.
         for name in [SAMPLES, tables::SERIES, tables::LATENCY, preflights::FOLDER] {
             let path = dir.join(name);
             if path.is_symlink() {

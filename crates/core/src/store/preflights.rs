@@ -41,7 +41,7 @@ impl Preflights {
     }
 }
 
-/// Those of a run directory.
+/// The preflights of a run directory.
 pub(super) fn read(dir: &Path, paths: Paths) -> Result<Preflights> {
     Ok(Preflights {
         before: list(dir, BEFORE, paths)?,

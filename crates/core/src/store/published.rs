@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 /// How paths in strings are read.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Paths {
-    /// As they were stored: what is started needs them.
+    /// Paths as they were stored: what is started needs them.
     Stored,
-    /// As anybody may read them.
+    /// Paths as anybody may read them.
     Published,
 }
 
@@ -25,7 +25,7 @@ impl Paths {
     }
 }
 
-/// What is known of who runs heapmark, and where; empty if it is not.
+/// Names of the user and the machine; empty if unknown.
 struct Names {
     home: String,
     user: String,

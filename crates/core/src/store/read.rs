@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A run directory as read.
 pub struct Run {
-    /// Its head.
+    /// The run's head.
     pub head: RunFile,
     /// One record per cell, the last attempt of each, in the order they were first written.
     pub records: Vec<Record>,
@@ -36,7 +36,7 @@ pub fn read(dir: &Path) -> Result<Run> {
     read_with(dir, Paths::Stored, &|line| serde_json::from_slice(line))
 }
 
-/// The same, with paths as anybody may read them.
+/// The run with paths as anybody may read them.
 pub fn read_published(dir: &Path) -> Result<Run> {
     let parse = |line: &[u8]| serde_json::from_slice(&Paths::Published.of(line));
     read_with(dir, Paths::Published, &parse)

@@ -25,7 +25,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// One process and its result.
+/// A process and its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Why it ran.
@@ -55,7 +55,7 @@ pub struct Record {
     pub started: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it measured; absent unless the outcome is `ok`.
+    /// The measurement; absent unless the outcome is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
     /// Faults in functions that few workloads call; only of the process that tests them.
@@ -78,10 +78,10 @@ pub struct Record {
     /// often enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_heap: Option<Box<MeanHeap>>,
-    /// Its limit, in a run that looks for the smallest one.
+    /// The memory limit, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<Limit>>,
-    /// What it took of what is to be limited; only of the process with which that search begins.
+    /// Memory of the kind to be limited; only of the process with which that search begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Box<Demand>>,
     /// The library that served the malloc family; absent if the process did not get that far.

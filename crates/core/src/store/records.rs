@@ -57,12 +57,12 @@ impl<S: BuildHasher> Records<S> {
         self.find(cell).is_ok()
     }
 
-    /// All of them, in the order of their cells' first ones.
+    /// The records in the order of their cells' first ones.
     pub fn all(&self) -> &[Record] {
         &self.all
     }
 
-    /// As [`Records::all`], without the index.
+    /// [`Records::all`] by value, without the index.
     pub fn into_all(self) -> Vec<Record> {
         self.all
     }

@@ -31,7 +31,7 @@ pub struct RunFile {
     /// The allocators of the comparison, in plan order, then the A/A copy and the floor, as reports
     /// describe them.
     pub allocators: Vec<AllocatorInfo>,
-    /// The same, as they are run: `--resume` starts these again.
+    /// The subjects as they are run: `--resume` starts these again.
     pub subjects: Vec<Subject>,
     /// Allocators that rows of programs always run under, and that are not compared.
     #[serde(default)]
@@ -58,7 +58,7 @@ impl RunFile {
         self.plan.cases.iter().any(|case| case.command().is_some())
     }
 
-    /// It as a run for each thing that it measures: times, say, and memory beside them.
+    /// One run for each thing that is measured: times, say, and memory beside them.
     pub fn parts(&self) -> Vec<RunFile> {
         let part = |beside| RunFile {
             plan: self.plan.only(beside),
@@ -93,7 +93,7 @@ pub struct AllocatorInfo {
     pub tier: String,
     /// Where the library came from, in words.
     pub origin: String,
-    /// As the library reported it, or the pinned source's version.
+    /// The version that the library reported, or the pinned source's.
     pub version: String,
     /// The date of its sources, from the catalogue; empty if the version contains it.
     #[serde(default)]

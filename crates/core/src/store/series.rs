@@ -29,7 +29,7 @@ impl Columns {
 /// The memory of one process over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its cell.
+    /// The series's cell.
     pub cell: CellId,
     /// Workload name.
     pub workload: String,
@@ -41,7 +41,7 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// One moment, with the main columns of the file.
+/// A moment, with the main columns of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Since just before the process was started, or since its first sample.

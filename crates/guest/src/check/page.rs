@@ -24,11 +24,11 @@ unsafe impl Sync for PageEntry {}
 
 /// The owner of an entry.
 pub(super) enum EntryOwner {
-    /// It was this page's before.
+    /// Was this page's before.
     Own,
-    /// It is this page's from now on.
+    /// Is this page's from now on.
     Fresh,
-    /// It is another page's.
+    /// Is another page's.
     Other,
 }
 

@@ -93,7 +93,7 @@ impl Shadow {
                 Some(freed)
             })?;
             granule += freed;
-            // It extends into the next page only if it reached the end of this one.
+            // A block extends into the next page only if it reached the end of this one.
             if freed == 0 || !granule.is_multiple_of(GRANULES) {
                 break;
             }

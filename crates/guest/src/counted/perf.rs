@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 /// An event that can be counted.
 #[derive(Clone, Copy)]
 pub struct PerfEvent {
-    /// Its name in reports.
+    /// The event's name in reports.
     pub name: &'static str,
     kind: u32,
     config: u64,

@@ -30,7 +30,7 @@ struct BatchLoad {
     remote: bool,
     /// Something is written into each block.
     touch: bool,
-    /// What is written can be read again.
+    /// Blocks are written so that they can be read again.
     verify: bool,
     /// If all blocks have the same.
     one_size: Option<usize>,

@@ -44,7 +44,7 @@ struct FanInContext {
     slots: HarnessTable<u32>,
     /// Live blocks of each producer.
     held: HarnessTable<AtomicPtr<u8>>,
-    /// Their sizes, if memory is measured.
+    /// Sizes of the blocks, if memory is measured.
     held_bytes: HarnessTable<AtomicU32>,
     /// A ring of each producer's; the consumer empties it.
     rings: HarnessTable<AtomicPtr<u8>>,
@@ -71,7 +71,7 @@ struct FanInCounts {
     allocated_bytes: AtomicU64,
     /// Of the consumer: blocks of the rings that it freed.
     freed: Cell<u64>,
-    /// Their bytes, if memory is measured.
+    /// Bytes of the freed blocks, if memory is measured.
     freed_bytes: AtomicU64,
 }
 

@@ -50,7 +50,7 @@ pub struct LapTimes {
     /// Of all laps: the time that a worker took, on average.
     pub mean_ns: u64,
     pub rounds: u64,
-    /// Those that were not cold.
+    /// Laps that were not cold.
     pub measured: u64,
 }
 
@@ -86,12 +86,12 @@ pub struct SameSizeBlocks {
     api: Api,
     pub size: usize,
     touch: bool,
-    /// What is written can be read again.
+    /// Blocks are written so that they can be read again.
     verify: bool,
 }
 
 impl SameSizeBlocks {
-    /// As the parameters `size` and `touch` say.
+    /// The blocks that the parameters `size` and `touch` ask for.
     pub fn of(bench: &Bench) -> SameSizeBlocks {
         SameSizeBlocks {
             api: bench.api,

@@ -76,7 +76,7 @@ pub enum MemoryPoints {
     OwnOnly,
     /// As [`MemoryPoints::Own`], and times are among the figures, so no other process runs meanwhile.
     OwnAlone,
-    /// As [`MemoryPoints::OwnOnly`], and no other process runs meanwhile.
+    /// Like [`MemoryPoints::OwnOnly`], and no other process runs meanwhile.
     OwnOnlyAlone,
 }
 
@@ -94,12 +94,12 @@ impl MemoryPoints {
 
 /// A workload's code.
 pub struct Kernel {
-    /// Its name in workload files.
+    /// The kernel's name in workload files.
     pub name: &'static str,
     /// The functions of the malloc family that it calls. An allocator that leaves one of them to
     /// libc cannot run it.
     pub calls: &'static [&'static str],
-    /// Its parameters, all of which a job must carry.
+    /// The kernel's parameters, all of which a job must carry.
     pub parameters: &'static [&'static str],
     /// Where its memory figures come from.
     pub memory: MemoryPoints,
@@ -110,7 +110,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// One that is timed and calls malloc and free alone; others name what differs.
+    /// A kernel that is timed and calls malloc and free alone; others name what differs.
     const fn timed(
         name: &'static str,
         parameters: &'static [&'static str],

@@ -21,7 +21,7 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// The same on the clock: how long does a request take?
+/// Ratchet on the clock: how long does a request take?
 pub const TIMED: Kernel = Kernel {
     name: "ratchet-timed",
     memory: MemoryPoints::Own,
@@ -57,7 +57,7 @@ struct RatchetContext {
 struct Seat {
     due: Semaphore,
     request: Cell<u64>,
-    /// It waits at its largest.
+    /// The request waits at its largest, where memory is read.
     has_point: Cell<bool>,
     ends: Cell<bool>,
 }
@@ -212,7 +212,7 @@ impl RatchetContext {
     }
 
     fn request(&self, thread: &ShapeThread, request: u64, has_point: bool) {
-        // Its table comes from the allocator under test, as a request's would.
+        // The table comes from the allocator under test, as a request's would.
         let table = thread.untouched(self.blocks * size_of::<*mut u8>(), 0);
         let entry = |index: usize| table.address().cast::<*mut u8>().wrapping_add(index);
         let mut random = SplitMix::new(self.seed, request);
@@ -226,7 +226,7 @@ impl RatchetContext {
             self.at_peak.wait();
             self.at_peak.wait();
         }
-        // The same sizes again.
+        // Draws the same sizes again.
         let mut random = SplitMix::new(self.seed, request);
         for index in 0..self.blocks {
             let size = self.sizes.draw(&mut random);

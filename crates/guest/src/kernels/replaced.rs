@@ -15,13 +15,13 @@ pub enum Made {
     Aligned(usize),
 }
 
-/// What is written into a block.
+/// How a block is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     Nothing,
     /// A byte of each page, and a stamp.
     Pages,
-    /// All of it, and a stamp.
+    /// Every byte, and a stamp.
     All,
 }
 

@@ -24,7 +24,7 @@ pub const KERNEL: Kernel = Kernel {
 
 /// The word by which `main` knows a started process.
 pub const WORD: &CStr = c"start";
-/// Its last argument, if a tracer waits for the end of its work.
+/// The last argument, if a tracer waits for the end of the work.
 const TRACED: &CStr = c"traced";
 const UNTRACED: &CStr = c"untraced";
 

@@ -56,7 +56,7 @@ struct TraversedNode {
     /// In a tree, the larger keys; of a record, its string.
     other: *mut TraversedNode,
     key: u64,
-    /// Its place in the order of a traversal.
+    /// The node's place in the order of a traversal.
     number: u32,
     string_bytes: u32,
 }

@@ -78,11 +78,11 @@ impl fmt::Display for Counts {
 /// A call that took long.
 #[derive(Clone, Copy, Default)]
 pub struct LongestCall {
-    /// Its duration.
+    /// The call's duration.
     pub ns: u64,
     /// The requested bytes; 0 for free, which is not reported.
     pub bytes: u64,
-    /// Its end, counted from the start of the recording.
+    /// The call's end, counted from the start of the recording.
     pub at_ns: u64,
 }
 

@@ -50,12 +50,12 @@ struct Crew<'c, C> {
     body: Option<Body<C>>,
 }
 
-/// One worker. All zero while the table is made.
+/// A worker of the team. All zero while the table is made.
 struct TeamWorker<'c, C> {
     crew: *const Crew<'c, C>,
     index: usize,
     thread: libc::pthread_t,
-    /// Its stack, if memory over time is recorded; otherwise the C library provides one.
+    /// The worker's stack, if memory over time is recorded; otherwise the C library provides one.
     stack: Stack,
     began_ns: u64,
     ended_ns: u64,

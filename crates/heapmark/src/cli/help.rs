@@ -290,7 +290,7 @@ fn groups(line: &Command) -> String {
     text
 }
 
-/// Its name and the first clause of what it is about; its own help has the rest.
+/// A command's name and the first clause of what it is about; its own help has the rest.
 fn line_of(command: &Command) -> String {
     let about = command
         .get_about()

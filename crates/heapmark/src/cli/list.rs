@@ -202,7 +202,7 @@ fn of_metric(metric: &Metric) -> Value {
 fn of_run(dir: &Path) -> Value {
     let space_bytes = space_of(dir);
     let size = bytes(space_bytes as f64);
-    // It may be no text.
+    // The name may be no text.
     let name = dir.display().to_string();
     match store::head(dir) {
         Ok(head) => {

@@ -156,7 +156,7 @@ fn direction(step: &LevelChange, by: &Metric) -> &'static str {
     }
 }
 
-/// One value over another; of what was none before, there is no ratio.
+/// A ratio as a cell; a value that was none before has no ratio.
 fn cell_of(ratio: Ratio) -> Cell {
     match ratio.interval {
         _ if !ratio.ratio.is_finite() => "none before".into(),

@@ -62,7 +62,7 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
                 )));
             }
         },
-        // Another machine cannot go on with it.
+        // Another machine cannot go on with the shard.
         _ => say!("shard {shard}: not whole, so nothing of it is kept; run it again"),
     }
     Ok(exit)

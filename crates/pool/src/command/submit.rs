@@ -73,7 +73,7 @@ impl SlurmFlags {
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 
-    /// They have an effect with Slurm only.
+    /// The flags have an effect with Slurm only.
     fn refused_without(&self, is_slurm: bool) -> Result<()> {
         match self.all().next() {
             Some((name, _)) if !is_slurm => {

@@ -130,7 +130,7 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         && block.is_null()
         && size > 0
     {
-        // It failed: the old block is as it was.
+        // The call failed: the old block is as it was.
         large::born(old, bytes);
     }
     block

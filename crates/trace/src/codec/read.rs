@@ -50,7 +50,7 @@ impl CodecState {
     }
 
     fn read_rare(&mut self, which: u64, payload: &mut &[u8]) -> Result<Event> {
-        // Those that name an object begin with it.
+        // Kinds that name an object begin with it.
         let token = match which {
             REALLOC_REMOTE..=USABLE_SIZE | TOUCH | TOUCH_SPREAD | FREE_ALIGNED => {
                 self.token(take_number(payload)?, take_number(payload)?)?

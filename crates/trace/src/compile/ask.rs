@@ -12,7 +12,7 @@ pub const MOST_BYTES: u64 = 1 << 47;
 pub struct Ask<'e> {
     event: &'e Event,
     pub bytes: u64,
-    /// It is one of `operator new`.
+    /// A call of an `operator new`.
     pub operator: bool,
     /// The alignment, a power of two; 0 if there is none.
     pub align: u64,
@@ -74,7 +74,7 @@ impl Ask<'_> {
         };
         Ok(Ask {
             event,
-            // As the C++ library does if the allocator has no operators of its own.
+            // At least 1, as in the C++ library if the allocator has no operators of its own.
             bytes: bytes.max(operator.into()),
             operator,
             align,

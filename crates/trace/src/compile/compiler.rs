@@ -23,13 +23,13 @@ struct Object {
     bytes: u64,
     /// How many ops of its owner must be done before it can be used: up to the one that made it.
     born: u64,
-    /// Another thread that used it last, and how many ops that thread must have done.
+    /// The other thread that used it last, and how many ops that thread must have done.
     user: Option<Moment>,
     /// Where the stream of its owner holds the number of its touched pages.
     pages_at: Option<u64>,
     /// `operator new` made it, and so `operator delete` must free it.
     operator: bool,
-    /// It was made with an alignment of two to the power of this.
+    /// The alignment that it was made with, as a power of two.
     align_log: Option<u8>,
 }
 
@@ -138,7 +138,7 @@ impl Compiler {
                 self.head.trims += 1;
                 self.tune(thread, &[Rare::Trim.word(0), pad])?;
             }
-            // It changes nothing.
+            // Changes nothing.
             Info => {}
             Failed { .. } => self.head.failed += 1,
             Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),

@@ -46,11 +46,11 @@ impl Recorded {
 pub enum Order {
     /// A thread waits for what its next op needs.
     Dependent,
-    /// The same, and it waits for the recorded time.
+    /// Like `Dependent`, and each op waits for its recorded time.
     Timed,
     /// One thread plays at a time.
     Strict,
-    /// The same, and it is always the same thread, which makes all calls.
+    /// Like `Strict`, and always by the same thread, which makes all calls.
     Alone,
 }
 

@@ -42,7 +42,7 @@ impl WordWriter {
     }
 }
 
-/// One thread's ops; by default of a thread that plays nothing.
+/// The ops of a thread; by default of one that plays nothing.
 #[derive(Default)]
 pub struct Stream {
     pub first: u64,

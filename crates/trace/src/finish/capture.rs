@@ -27,7 +27,7 @@ pub struct Capture {
     pub dropped: u64,
     /// The chunks of each stream, in order.
     pub streams: Vec<Vec<Start>>,
-    /// What is wrong with its chunks.
+    /// Faults of the capture's chunks.
     pub damage: Vec<String>,
     /// Where the file ends, if it has become shorter since it was opened.
     pub shortened: Cell<Option<u64>>,

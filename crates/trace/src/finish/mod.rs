@@ -43,7 +43,7 @@ pub struct Finished {
     pub capture_bytes: u64,
     /// Peak of the live bytes.
     pub peak_live_bytes: u64,
-    /// What is wrong with the capture, a line each.
+    /// Faults of the capture, a line each.
     pub damage: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ fn begin(turn: Turn, family: &Family, each: &mut dyn FnMut(Unfinished)) {
     if wanted {
         each(capture);
     } else if let Ok(file) = Capture::open(capture.path()) {
-        // Its own faults do not matter to its children.
+        // A parent's faults do not matter to its children.
         let _ = capture.merge(&file, each, |_, _| Ok(()));
     }
 }

@@ -42,9 +42,9 @@ self_cell::self_cell! {
 /// A stream that is being read.
 pub struct Stream<'a> {
     capture: &'a Capture,
-    /// Its number.
+    /// The stream's number.
     name: u32,
-    /// Its further chunks.
+    /// The stream's further chunks.
     starts: Iter<'a, Start>,
     opened: Option<Opened>,
     /// The buffer of the previous chunk, for reuse.
@@ -61,7 +61,7 @@ pub struct Stream<'a> {
     part: Option<RecordPart>,
     /// A moment of this stream with a known time: stamp and nanoseconds.
     pub known: (u64, u64),
-    /// What is wrong with it.
+    /// Faults of the stream.
     pub damage: Vec<String>,
     /// Events that are missing.
     pub lost: u64,

@@ -38,7 +38,7 @@ trait Format {
     }
 }
 
-/// Its name, what it does not say, and its reader.
+/// A format's name, what it does not say, and its reader.
 type Known = (&'static str, &'static str, Box<dyn Format>);
 
 /// Makes a trace of another tool's text.

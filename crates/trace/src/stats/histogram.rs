@@ -20,7 +20,7 @@ pub struct Bucket {
     pub high: u64,
     /// How many there were.
     pub count: u64,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
 }
 

@@ -77,7 +77,7 @@ struct LiveObject {
     at_ns: u64,
     /// How often `realloc` moved it.
     steps: u32,
-    /// Its beginning is unknown.
+    /// The object's beginning is unknown.
     inherited: bool,
 }
 

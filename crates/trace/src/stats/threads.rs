@@ -10,10 +10,10 @@ const MOST_PAIRS: usize = 100;
 /// Pairs that are counted at once: in programs with more, no pair stands out.
 const MOST_COUNTED: usize = 1 << 16;
 
-/// One thread.
+/// A thread of the trace.
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct Thread {
-    /// Its number.
+    /// The thread's number.
     pub thread: u32,
     /// Objects that it allocated.
     pub allocations: u64,

@@ -8,7 +8,7 @@ const MOST: usize = 1024;
 /// A range of events.
 #[derive(Clone, Copy, Serialize)]
 pub struct TimelinePoint {
-    /// Its last event.
+    /// The point's last event.
     pub event: u64,
     /// The time of that event.
     pub ns: u64,

@@ -8,7 +8,7 @@ use heapmark_which::{Given, SettingState};
 /// What the script knows of a setting.
 #[derive(Clone, Copy)]
 struct Truth {
-    /// Its bundle.
+    /// The setting's bundle.
     bundle: &'static str,
     /// Time and peak over the default's.
     time: f64,
@@ -94,7 +94,7 @@ impl Script {
     }
 }
 
-/// Those with faults to count change nothing else.
+/// Settings with faults to count change nothing else.
 fn moved(truth: &Truth) -> Moved {
     match truth.bundle.starts_with("counted") {
         true => Moved::Faults,
@@ -190,7 +190,7 @@ fn each_kind_of_setting_is_told_and_the_good_one_is_confirmed() {
     assert_eq!(fate(&tuned, "faster"), &Fate::Finalist);
     assert_eq!(fate(&tuned, "slower"), &Fate::Left);
     assert_eq!(fate(&tuned, "counted"), &Fate::NoEffect);
-    // Its faults differ: only pairs can tell.
+    // The faults differ: only pairs can tell.
     assert_ne!(fate(&tuned, "counted-moves"), &Fate::NoEffect);
     assert!(matches!(fate(&tuned, "lost"), Fate::NotArrived(_)));
     // What did not arrive or does nothing was never raced.

@@ -28,7 +28,7 @@ const fn tunable(name: &'static str, variable: &'static str, bounds: (u64, u64))
 const ANY: (u64, u64) = (0, u64::MAX);
 const ONE_AND_MORE: (u64, u64) = (1, u64::MAX);
 
-/// All of them.
+/// The tunables of malloc.
 pub const TUNABLES: [Tunable; 13] = [
     tunable("arena_max", "MALLOC_ARENA_MAX", ONE_AND_MORE),
     tunable("arena_test", "MALLOC_ARENA_TEST", ONE_AND_MORE),

@@ -11,7 +11,7 @@ pub enum OptionKind {
     /// A number of 32 bits from the first to the last of these; beyond them it is refused, or if so said, set to
     /// the nearest.
     U32(u64, u64, Beyond),
-    /// The same of 64 bits.
+    /// A number of 64 bits.
     U64(u64, u64, Beyond),
     /// A signed number within these.
     Signed(i64, i64),
@@ -30,7 +30,7 @@ pub enum OptionKind {
 /// What happens to a number beyond an option's bounds.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Beyond {
-    /// It is refused.
+    /// The parser refuses it.
     Refused,
     /// The nearest bound is taken.
     Nearest,
@@ -45,7 +45,7 @@ pub enum In {
     Old,
     /// 5.3.1 alone.
     New,
-    /// Both, if the profiler was built in.
+    /// Both versions, if the profiler was built in.
     Prof,
     /// 5.3.1, if the profiler was built in.
     NewProf,
@@ -219,7 +219,7 @@ const ENDS_WITH_COMMA: &str = "Conf string ends with comma";
 /// The jemalloc that reads it.
 #[derive(Clone, Copy)]
 pub struct Built {
-    /// Its version; `None` if that is not known.
+    /// Version of jemalloc; `None` if unknown.
     pub version: Option<(u32, u32, u32)>,
     /// Whether its profiler was built in.
     pub has_prof: bool,

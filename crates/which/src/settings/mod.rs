@@ -9,12 +9,12 @@ mod number;
 
 use serde::Serialize;
 
-/// One setting, and what the allocator's parser makes of it.
+/// A setting, and what the allocator's parser makes of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// `narenas`, `glibc.malloc.arena_max`, `MIMALLOC_PURGE_DELAY`; empty for text that is no setting.
     pub name: String,
-    /// As it was given.
+    /// The value as it was given.
     pub value: String,
     /// The judgement.
     pub judged: Judged,

@@ -8,7 +8,7 @@ use memchr::memmem;
 /// The fewest tunables that make a list.
 const LEAST: usize = 10;
 
-/// Those of malloc that were set; or why that is not known.
+/// The tunables of malloc that were set; or why they are not known.
 pub fn values(linker: &Mapped) -> Result<Values, String> {
     let lists = linker.mapped().filter_map(|(_, bytes)| List::of(bytes));
     let list = lists.into_iter().next();

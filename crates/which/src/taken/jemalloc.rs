@@ -4,7 +4,7 @@ use super::{Mapped, Values};
 use crate::settings::jemalloc::{OPTIONS, OptionKind};
 use object::{Object, ObjectSymbol};
 
-/// Those of a mapped object that are numbers or true or false; or why that is not known.
+/// Options of a mapped object that are numbers or true or false; or why they are not known.
 pub fn values(object: &Mapped) -> Result<Values, String> {
     let mut values = Values::new();
     for symbol in object.elf.symbols().filter(|it| it.is_definition()) {
@@ -17,7 +17,7 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
             continue;
         };
         let is_own = prefix.is_empty() || prefix.ends_with("je_");
-        // As large as the option's type, or it is something else.
+        // A symbol of another size than the option's type is something else.
         let size = match kind {
             OptionKind::Bool => 1,
             OptionKind::U32(..) => 4,
@@ -55,7 +55,7 @@ pub fn compiled_in(object: &Mapped) -> Option<String> {
     };
     let symbol = all.into_iter().find(is_it)?;
     let pointer = super::word(&object.at(symbol.address(), 8)?, 0).filter(|it| *it != 0)?;
-    // It may end just before a page that is not there.
+    // The string may end just before a page that is not there.
     let sizes = [LONGEST, 256, 32];
     let bytes = sizes
         .iter()

@@ -24,7 +24,7 @@ pub struct Options {
     pub is_unread: bool,
 }
 
-/// Those of a mapped object; or why that is not known.
+/// Options of a mapped object; or why they are not known.
 pub fn options(object: &Mapped) -> Result<Options, String> {
     let why = || "mimalloc's table of options was not recognised".to_owned();
     let at = memmem::find(object.data, FIRST).ok_or_else(why)? + 1;

@@ -78,7 +78,7 @@ pub struct Mapped<'m, 'a> {
 }
 
 impl Mapped<'_, '_> {
-    /// What is at an address of the file, in the process.
+    /// Bytes of the process at an address of the file.
     fn at(&self, address: u64, count: usize) -> Option<Vec<u8>> {
         self.memory
             .bytes(self.moved_by.wrapping_add(address), count)
@@ -100,7 +100,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     word.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// The same of 32 bits.
+/// A number of 32 bits at this place.
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     let half = bytes.get(at..at + 4)?;
     half.try_into().ok().map(u32::from_ne_bytes)

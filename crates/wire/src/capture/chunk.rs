@@ -73,17 +73,17 @@ pub struct Start {
     pub thread: u32,
     /// The stream that the chunk belongs to.
     pub stream: u32,
-    /// Its number in the stream, from 0.
+    /// The chunk's number in the stream, from 0.
     pub number: u32,
     /// The number of its first event in the stream, from 0.
     pub first_event: u64,
     /// The present time; no event in the chunk has an earlier stamp.
     pub stamp: u64,
-    /// The same moment, in nanoseconds since the recording began.
+    /// That moment in nanoseconds since the recording began.
     pub ns: u64,
-    /// Its events have stamps from the first one on.
+    /// The events have stamps from the first one on.
     pub clocked: bool,
-    /// Its number in the file, from 0.
+    /// The chunk's number in the file, from 0.
     pub place: u32,
     /// Bytes of it that are reserved on the disk, including its header.
     pub bytes: u32,
@@ -163,9 +163,9 @@ impl Header {
 pub struct Chunk<'a> {
     /// What it holds.
     pub kind: ChunkKind,
-    /// Its place.
+    /// The chunk's place.
     pub start: Start,
-    /// Its writer had finished it, and its checksum is right.
+    /// The writer had finished the chunk, and its checksum is right.
     pub sealed: bool,
     /// In the first chunk of a file: chunks of events that were begun.
     pub chunks: u32,
@@ -362,7 +362,7 @@ impl<'a> Chunk<'a> {
         }))
     }
 
-    /// Its text, as pairs of a key and an escaped value.
+    /// The chunk's text, as pairs of a key and an escaped value.
     pub fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         text::pairs(self.payload)
     }

@@ -8,9 +8,9 @@ use core::fmt;
 /// An event and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its number in its stream, from 0.
+    /// The event's number in its stream, from 0.
     pub number: u64,
-    /// Its thread.
+    /// The thread of the event.
     pub thread: u32,
     /// Its time; `None` if the stream had no clock. A call that allocates has the time of its
     /// return, one that frees has that of its start.
@@ -24,7 +24,7 @@ pub struct Record<'a> {
 pub struct Damage {
     /// The byte of the payload at which the unreadable event begins.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The fault in words.
     pub what: &'static str,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct EncodingState {
 const TORN: &str = "an event is cut off";
 
 impl<'a> Chunk<'a> {
-    /// Its events.
+    /// The chunk's events.
     pub fn records(&self) -> Records<'a> {
         Records::new(self.payload, &self.start, self.sealed)
     }

@@ -68,11 +68,11 @@ pub struct CompiledHead {
 /// Why a file is no compiled trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompiledFault {
-    /// It is shorter than a head, or not as long as its head states.
+    /// Shorter than a head, or not as long as the head states.
     Length,
-    /// It is something else, or of another version.
+    /// Something else, or of another version.
     Magic,
-    /// Its numbers contradict each other.
+    /// The numbers contradict each other.
     Numbers,
 }
 

@@ -90,7 +90,7 @@ pub enum Rare {
     Realloc = 11,
     /// An aligned allocation into the slot `argument`; alignment and size follow.
     Aligned = 12,
-    /// As [`Op::FreeSized`] of the slot `argument`; the size follows.
+    /// Like [`Op::FreeSized`] of the slot `argument`; the size follows.
     FreeSized = 13,
     /// operator new into the slot `argument`; the size follows.
     New = 14,

@@ -64,7 +64,7 @@ impl CheckedPlaces<'_> {
         self.comparable(spot, &other, over)?;
         let divisor = over.who.as_deref().unwrap_or(row);
         let mut theirs = self.number(divisor, &other).map_err(|lack| match lack {
-            // It is a place that is missing, not this row.
+            // A place is missing, not this row.
             Lack::Missing(words) if self.evidence.case(&other).is_none() => Lack::Other(words),
             lack => lack,
         })?;

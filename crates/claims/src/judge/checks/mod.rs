@@ -96,7 +96,7 @@ fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
     }
 }
 
-/// One check and the parts found so far.
+/// A check and the parts found so far.
 struct CheckedPlaces<'a> {
     rows: &'a Rows,
     evidence: &'a Evidence<'a>,

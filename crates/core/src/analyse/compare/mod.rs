@@ -25,9 +25,9 @@ use serde::Serialize;
 
 /// One of the runs that are compared.
 pub struct Side<'a> {
-    /// Its head.
+    /// The run's head.
     pub head: &'a RunFile,
-    /// Its records.
+    /// The run's records.
     pub records: &'a [Record],
 }
 
@@ -69,7 +69,7 @@ pub struct Compared {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// Its value over that of the other side, as measured.
+    /// The row's value over that of the other side, as measured.
     pub ratio: Ratio,
     /// Between two runs: the same with the anchor's value in each run as the unit.
     pub beside_anchor: Option<Ratio>,
@@ -89,7 +89,7 @@ pub struct LeftAlone {
 /// A fact that two runs disagree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Its name.
+    /// What differs.
     pub what: String,
     /// In the earlier run.
     pub old: String,
@@ -100,7 +100,7 @@ pub struct Difference {
 /// Why the times of a paced row carry no information.
 pub const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
-/// The same of a command.
+/// Why the times of such a command carry no information.
 const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
 
 /// Why a row cannot be compared with the baseline of its run.

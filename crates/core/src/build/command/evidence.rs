@@ -54,7 +54,7 @@ pub const GO: &str = "Go's own allocator";
 pub struct Evidence {
     /// `jemalloc`; a C library by its name.
     pub allocator: &'static str,
-    /// As the file has it.
+    /// The version as it stands in the file.
     pub version: Option<String>,
     /// `its symbol mi_malloc`; empty if the version says it.
     pub sign: String,
@@ -95,7 +95,7 @@ pub fn evidence(data: &[u8]) -> Vec<Evidence> {
             found.insert(allocator, format!("its symbol {known}"));
         }
     }
-    // That is musl's C library, whose malloc is not linked if another one takes its place.
+    // Then libc.a is musl's: its malloc is not linked if another one takes its place.
     if found.len() > 1
         && found
             .get(MUSL)

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct Linked {
     /// The one that serves: by its name if the dynamic linker's folders have it, else its path.
     pub serves: Option<String>,
-    /// Those that come after the one that serves.
+    /// Libraries with a malloc that come after the one that serves.
     pub behind: Vec<String>,
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Its options that have a value of their own word.
+/// Options of the linker that take a value as a word of its own.
 const WITH_VALUE: [&str; 7] = [
     "--library-path",
     "--glibc-hwcaps-prepend",

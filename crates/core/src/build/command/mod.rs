@@ -189,7 +189,7 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
         .split(|byte| *byte == b'\n')
         .next()?;
     let line = String::from_utf8_lossy(line);
-    // As the kernel reads it: what else is blank belongs to the name.
+    // The kernel splits at spaces and tabs only: other blanks belong to the name.
     let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let first = PathBuf::from(words.next()?);
     if !first.ends_with("env") {

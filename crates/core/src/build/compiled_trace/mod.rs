@@ -19,7 +19,7 @@ const COMPILER: &str = env!("HEAPMARK_COMPILED_TRACE_SOURCES");
 
 /// A compiled trace that is ready; its file is kept while this value exists.
 pub struct CompiledTrace {
-    /// Its file.
+    /// The trace's file.
     pub path: PathBuf,
     /// The head of the file.
     pub head: CompiledHead,

@@ -101,7 +101,7 @@ pub struct Comparison {
     /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run", "cells"], help_heading = "Results")]
     pub cell: Option<String>,
-    /// What it is part of.
+    /// The larger study that this run is part of.
     #[arg(skip)]
     pub part_of: PartOf,
 }

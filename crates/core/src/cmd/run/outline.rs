@@ -138,7 +138,7 @@ fn allocators(selection: &Selection) -> String {
     named(plan.allocators.iter().map(of).collect())
 }
 
-/// What is special about an allocator.
+/// What a user should know of an allocator before it is measured.
 fn state(subject: &Subject) -> Option<String> {
     let library = &subject.library;
     match library.files.first() {
@@ -194,7 +194,7 @@ fn described(command: &UserCommand) -> String {
     joined(words.into_iter().flatten(), "; ")
 }
 
-/// What is started: of several builds or settings each.
+/// The command line; of several builds or settings one line each.
 fn lines(command: &UserCommand) -> String {
     let of = |variant: &CommandVariant| format!("{}: {}", variant.name, variant.line());
     match &command.variants[..] {

@@ -57,7 +57,8 @@ pub fn chosen<'p>(
     Ok(chosen)
 }
 
-/// Those that can run here. Names the others, and the packages that they need, in a line.
+/// The chosen programs that can run here. Names the others, and the packages that they need, in a
+/// line.
 pub fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
     let (installed, absent): (Vec<&RealProgram>, Vec<&RealProgram>) = chosen
         .iter()
@@ -77,7 +78,7 @@ pub fn apt_line<'p>(programs: impl IntoIterator<Item = &'p RealProgram>) -> Stri
     format!("apt-get install {}", packages.join(" "))
 }
 
-/// What is measured of real programs; refuses flags that mean nothing for them.
+/// The mode in which real programs are measured; refuses flags that mean nothing for them.
 pub fn mode(command: &RunArgs) -> Result<Mode> {
     let args = &command.args;
     let mode = args.instead.mode().unwrap_or_default();
@@ -310,7 +311,7 @@ fn sizes(programs: &[&RealProgram], set: &[Override]) -> Result<Vec<(String, u64
 struct Ports(BTreeSet<u16>);
 
 impl Ports {
-    /// One that is free now, and that no other server of this run gets.
+    /// A port that is free now, and that no other server of this run gets.
     fn free(&mut self) -> Result<u16> {
         // Two runs at a time begin at different places.
         let count = usize::from(PORTS.end - PORTS.start);

@@ -260,7 +260,7 @@ fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
 struct Measured {
     mode: Mode,
     cases: Vec<Case>,
-    /// Those whose memory is measured beside.
+    /// Cases whose memory is measured in processes of their own.
     beside: Vec<Case>,
     /// Where real programs work.
     scratch: Option<Draft>,
@@ -598,7 +598,7 @@ pub fn refuse_turns(flags: &Comparison, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What is stored of an allocator.
+/// The allocator's entry in `run.json`.
 pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorInfo> {
     let allocator = &subject.allocator;
     let library = &subject.library;

@@ -220,7 +220,7 @@ pub fn beside(
     Ok((cases, compiled_traces))
 }
 
-/// The same calls in later rounds of a process.
+/// The case of the same calls in later rounds of a process.
 fn later(first: &Case) -> Case {
     Case {
         workload: format!("{}{REUSE}", first.workload),
@@ -237,7 +237,7 @@ fn cautioned(case: &Case, text: &str) -> Option<String> {
     Some(caution.map_or(text.into(), |caution| format!("{text} {caution}")))
 }
 
-/// The same calls, made by one thread.
+/// The case of the same calls, all made by one thread.
 fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     let mut case = several.played_by_one();
     let compiled = compile(&mut case, cpus)?;

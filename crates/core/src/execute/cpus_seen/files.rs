@@ -72,7 +72,7 @@ impl CpuFiles {
         }
         let own = path.strip_prefix("/proc/self").ok();
         let seen = own.map_or_else(
-            // As the process sees it, whatever is mounted there.
+            // The path in the process's own view, whatever is mounted there.
             || PathBuf::from(format!("/proc/{thread}/root{}", path.display())),
             |rest| Path::new("/proc").join(thread.to_string()).join(rest),
         );

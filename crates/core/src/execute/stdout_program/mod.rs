@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// What a program must print, and how much work that is.
 pub struct Expected {
-    /// Its whole stdout.
+    /// The whole stdout.
     pub text: String,
     /// Operations of the workload.
     pub operations: u64,
@@ -51,7 +51,7 @@ pub(super) struct Printed<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// One process that ran to its end.
+/// A process that ran to its end.
 struct Ran {
     end: End,
     said: String,
@@ -66,7 +66,7 @@ impl Ran {
         expected.map_or(0, |expected| expected.operations)
     }
 
-    /// What is wrong with it: the way it ended, or what it printed.
+    /// What is wrong with the process: the way it ended, or what it printed.
     fn fault(&self) -> Option<Outcome> {
         if let Some(why) = self.refused.clone() {
             return Some(Outcome::Unsupported { why });

@@ -30,7 +30,7 @@ const EACH: usize = HEAD + 2 * CLASSES;
 /// The file in which the processes of a tree count what they request.
 pub struct SizesFile(Handed);
 
-/// One program of the tree.
+/// A program of the tree.
 #[derive(Default)]
 struct Requests {
     path: String,

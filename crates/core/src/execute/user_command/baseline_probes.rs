@@ -144,7 +144,7 @@ impl CommandRunner<'_> {
         };
         // What has so much to do makes up for it afterwards, and takes longer than that in all.
         let slow_for_ns = timed.end.launched.wall_ns * 3 / 2;
-        // What is judged by a number of its own may run for a fixed time.
+        // A command that is judged by a number of its own may run for a fixed time.
         if slower
             && self.command.values.is_empty()
             && let Some(slower_ns) = calls.slower_ns(timed.cpu_ns())

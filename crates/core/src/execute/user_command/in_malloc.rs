@@ -69,7 +69,7 @@ impl Calls {
         (matters && self.calls > 0).then_some(slower_ns.ceil() as u64)
     }
 
-    /// These calls over those of another process.
+    /// The ratio of these calls to those of another process.
     pub fn over(self, other: Calls) -> f64 {
         self.calls as f64 / other.calls as f64
     }

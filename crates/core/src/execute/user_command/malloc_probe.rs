@@ -9,7 +9,7 @@ use crate::execute::{Proof, Subject, prove};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// One program that a process of the tree executed.
+/// A program that a process of the tree executed.
 #[derive(Debug, PartialEq)]
 pub struct Witnessed {
     pub pid: i32,
@@ -91,9 +91,9 @@ pub fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
 /// Programs that were executed but not reported by a witness, in words.
 #[derive(Debug, Default, PartialEq)]
 pub struct Silent {
-    /// Those that no preloaded allocator reaches, and why.
+    /// Programs that no preloaded allocator reaches, and why.
     pub out_of_reach: Option<String>,
-    /// Those that the allocator may serve, without a proof.
+    /// Programs that the allocator may serve, without a proof.
     pub unknown: Option<String>,
 }
 

@@ -77,7 +77,7 @@ pub struct Reference {
     trees: Mutex<Trees>,
     /// How its processes were scheduled.
     scheduled: Mutex<BTreeSet<Scheduling>>,
-    /// What it prints, if output is compared.
+    /// What the command prints, if output is compared.
     printed: Option<Arc<Printed>>,
     /// The digest of what it writes, if that is compared.
     written: Option<String>,

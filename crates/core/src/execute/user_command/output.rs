@@ -42,7 +42,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// All of it in a few words.
+    /// The output in a few words.
     pub fn digest(&self) -> String {
         format!("crc32 {:08x} of {} bytes printed", self.sum, self.bytes)
     }

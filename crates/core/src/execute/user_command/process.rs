@@ -28,10 +28,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// One process, with what it started, that ran to its end.
+/// A process that ran to its end, with what it started.
 pub struct Ran {
     pub end: End,
-    /// What it printed, if its output is read.
+    /// The output, if it is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
     /// Why no process could report, if that shows.

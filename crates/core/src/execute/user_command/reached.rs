@@ -65,7 +65,7 @@ pub struct Reach {
     pub processes: usize,
     /// The one that held the most when it ended by itself, and what was live in it then.
     pub end: Option<(i32, u64)>,
-    /// One that has had more memory than that one, and did not end by itself.
+    /// A process that had more memory than the one that counts, and did not end by itself.
     pub untold_end: Option<i32>,
 }
 
@@ -83,7 +83,7 @@ impl ReachFile {
         ("HEAPMARK_REACH".into(), self.0.told())
     }
 
-    /// What is live now in these processes; `None` if none of them counts.
+    /// Live bytes of these processes now; `None` if none of them counts.
     pub fn live_bytes(&self, tree: &[i32]) -> Result<Option<u64>> {
         let words = self.0.words(EACH * (1 + PROCESSES));
         let words = words.context("reading what is live")?;
@@ -213,7 +213,7 @@ mod tests {
         };
         assert_eq!(reach, wanted);
         assert_eq!(sum(&all, &seen, true).reached_bytes, 3 * MIB);
-        // One that no library could be preloaded into.
+        // With a process that no library could be preloaded into.
         let reach = sum(&all, &[(7, 11 * MIB), (8, 0), (9, 5 * MIB)].into(), false);
         assert_eq!(
             (reach.reached_bytes, reach.anonymous_bytes),
@@ -236,7 +236,7 @@ mod tests {
         let mib = MIB as i64;
         let ended = |pid, resident, live| [pid, 0, 0, 9, 5, 5, 9, 0, resident, live];
         let (small, large) = (ended(7, mib, 1), ended(8, 30 * mib, 2));
-        // It became another program, which was killed.
+        // The process became another program, which was killed.
         let all = words(&[&small, &large, &ended(9, 90 * mib, 3), &[9, 0, 0, 1]]);
         let of = |seen: &[(i32, u64)]| sum(&all, &seen.iter().copied().collect(), false);
         let reach = of(&[(7, MIB), (8, 20 * MIB), (9, 19 * MIB)]);
@@ -245,7 +245,7 @@ mod tests {
             (3, Some((8, 2)), None)
         );
         assert_eq!(of(&[(8, 20 * MIB), (9, 21 * MIB)]).untold_end, Some(9));
-        // One that no library could be preloaded into.
+        // The same.
         assert_eq!(of(&[(4009, 99 * MIB)]).untold_end, Some(4009));
     }
 }

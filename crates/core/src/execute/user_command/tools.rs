@@ -9,7 +9,7 @@ pub type Named = Vec<(String, f64)>;
 
 /// A tool whose output can be read.
 pub struct Tool {
-    /// Its name on the command line.
+    /// The tool's name on the command line.
     pub name: &'static str,
     /// The name of its number.
     pub value: &'static str,
@@ -51,7 +51,7 @@ const fn rate(
     }
 }
 
-/// All of them.
+/// The tools whose output is known.
 pub const TOOLS: [Tool; 11] = [
     time("hyperfine", "s", hyperfine),
     time("criterion", "ns", criterion),

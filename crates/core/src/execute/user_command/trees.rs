@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_not_the_same_each_time_under_the_baseline_is_no_fault_of_a_candidate() {
-        // It waits for an event by polling.
+        // This program waits for an event by polling.
         assert_eq!(
             difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"),
             None
@@ -129,7 +129,8 @@ mod tests {
             difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(),
             "sh was always there"
         );
-        // It executes files that it has just made, with generated names: the same number each time.
+        // This one executes files that it has just made, with generated names: the same number each
+        // time.
         let made_up = ["sh /tmp/a1 /tmp/a2", "sh /tmp/b1 /tmp/b2"];
         assert_eq!(difference(&made_up, "sh /tmp/c1 /tmp/c2"), None);
         assert_eq!(

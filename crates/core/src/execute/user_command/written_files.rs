@@ -40,7 +40,7 @@ impl Files {
         Files(seen)
     }
 
-    /// One that was made, changed or removed until then.
+    /// A file that was made, changed or removed since then.
     pub fn changed(&self, then: &Files) -> Option<PathBuf> {
         let other = |(path, seen): &(&PathBuf, &Seen)| then.0.get(*path) != Some(*seen);
         let gone = self.0.iter().find(other);

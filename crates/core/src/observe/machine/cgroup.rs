@@ -19,9 +19,9 @@ pub struct Groups {
 /// The version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Version {
-    /// One hierarchy per controller.
+    /// Version 1: a hierarchy per controller.
     One,
-    /// One hierarchy.
+    /// Version 2: one hierarchy for all.
     Two,
 }
 
@@ -32,7 +32,7 @@ impl Groups {
         Groups::of_process(root, "self", controller)
     }
 
-    /// Those of another process, by its number.
+    /// The control groups of another process, by its number.
     pub fn of_process(root: &Root, process: &str, controller: &str) -> Option<Groups> {
         let lines = root.text(&format!("proc/{process}/cgroup"))?;
         let has = |list: &str| list.split(',').any(|name| name == controller);

@@ -67,7 +67,7 @@ impl CpuTicks {
         })
     }
 
-    /// All of it that was not stolen.
+    /// Time that was not stolen.
     pub fn busy(&self) -> u64 {
         self.programs + self.interrupts
     }

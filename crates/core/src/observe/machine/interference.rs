@@ -56,7 +56,7 @@ pub struct Snapshot {
     pub cpu_stall_ns: Option<u64>,
     /// Time in which some task of the machine waited for memory.
     pub memory_stall_ns: Option<u64>,
-    /// The same for the tasks of heapmark's own control group.
+    /// The stall of the tasks of heapmark's own control group.
     pub own_memory_stall_ns: Option<u64>,
     /// Pages read from swap and written to it.
     pub swapped_pages: Option<u64>,

@@ -42,7 +42,7 @@ const TYPICAL_FAULT_NS: f64 = 1_000.0;
 /// Something that has a price.
 struct PricedEvent {
     name: &'static str,
-    /// What is measured, in one line.
+    /// What the price is of, in one line.
     means: &'static str,
     /// Above it the price is unusual; `None` without a source for one.
     typical_ns: Option<f64>,
@@ -129,7 +129,7 @@ pub struct Price {
     pub most_ns: f64,
     /// How many there were.
     pub repetitions: u32,
-    /// What is usual elsewhere, if a source says so.
+    /// The usual price elsewhere, if a source says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub typical_ns: Option<f64>,
     /// What was measured.
@@ -206,7 +206,7 @@ impl Mapping {
         Some(Mapping { begin, bytes })
     }
 
-    /// One of small pages only, none of them touched.
+    /// A mapping of small pages only, none of them touched.
     fn of_small_pages() -> Option<Mapping> {
         let mapping = Mapping::new(PAGES * page_size())?;
         // A kernel without huge pages refuses this, and gives small ones anyway.

@@ -76,7 +76,7 @@ impl Mapped {
     }
 }
 
-/// One line of a maps file.
+/// A line of a maps file.
 struct Region<'a> {
     start: u64,
     end: u64,

@@ -41,7 +41,7 @@ pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> 
 /// The columns of the series.
 const COLUMNS: &str = "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
 
-/// One sample.
+/// One sample of memory.
 #[derive(Clone, Copy, Default)]
 struct MemorySample {
     time_ns: u64,

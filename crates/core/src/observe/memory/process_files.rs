@@ -17,7 +17,7 @@ pub struct ProcessFiles {
 }
 
 impl ProcessFiles {
-    /// Those of a process.
+    /// The files of a process.
     pub fn of(pid: i32) -> ProcessFiles {
         ProcessFiles {
             pid,

@@ -56,9 +56,9 @@ const COPY: Duration = Duration::from_millis(100);
 /// Which of its memory counts for a process.
 #[derive(Clone, Copy)]
 enum Counted {
-    /// All of it.
+    /// All memory of the process.
     All,
-    /// What it has beyond this, which it had when it was first seen: it was just forked.
+    /// Memory beyond this, which it had when it was first seen: it was just forked.
     Beyond(u64, Instant),
 }
 
@@ -79,7 +79,7 @@ impl Counted {
 /// Samples a tree.
 pub struct TreeSampler {
     seen: Tree,
-    /// What is known of the processes of the last look.
+    /// The processes of the last look.
     known: BTreeMap<i32, Counted>,
     pace: Pace,
     /// Whether page tables are walked. That takes long and delays the process, so never in a timed

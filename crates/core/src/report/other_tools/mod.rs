@@ -41,9 +41,9 @@ struct ExportedRow<'a> {
 
 /// A figure of a row, in the unit that other tools expect.
 struct Figure {
-    /// Its name for Bencher.
+    /// The figure's name for Bencher.
     slug: &'static str,
-    /// Its name for readers.
+    /// The figure's name for readers.
     title: &'static str,
     unit: &'static str,
     better: Better,
@@ -54,7 +54,7 @@ struct Figure {
 }
 
 impl ExportedRow<'_> {
-    /// Its times, rate and memory, as far as they are known.
+    /// The row's times, rate and memory, as far as they are known.
     fn figures(&self) -> Vec<Figure> {
         let row = self.row;
         let time = |slug, title, spread: Spread| Figure {
@@ -91,7 +91,7 @@ impl ExportedRow<'_> {
             .collect()
     }
 
-    /// Its element of lists by case and row.
+    /// The row's element of lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
     }

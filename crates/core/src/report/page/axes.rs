@@ -75,7 +75,7 @@ pub fn titled(title: &str) -> Value {
     axis
 }
 
-/// The same from zero on, without marks of its own.
+/// An axis from zero on, without marks of its own.
 pub fn from_zero(title: &str) -> Value {
     let mut axis = titled(title);
     axis["rangemode"] = json!("tozero");

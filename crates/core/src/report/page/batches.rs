@@ -24,7 +24,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
         "Time of a pair of malloc and free of each allocator over the blocks of a batch, medians over processes, a line for \
          each order in which a batch is freed. A step is the end of a cache: what was freed beyond it goes further back, and \
          comes from there again. An order above the others is one that the allocator is not made for.",
-        // As long as one of the orders is selected, all are there.
+        // While one of the orders is selected, all are shown.
         views::by_workload(&cases, |_, _, data| plots(legend, &cases, data)),
     )
 }

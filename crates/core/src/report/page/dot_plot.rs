@@ -11,7 +11,7 @@ pub struct Dot<'a> {
     pub subject: Entry<'a>,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
-    /// Its tooltip.
+    /// The dot's tooltip.
     pub words: String,
 }
 
@@ -35,7 +35,7 @@ pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Valu
     Plot::new(title, traces, axis, axes::names())
 }
 
-/// The same for ratios, with a line at 1.
+/// A dot plot of ratios, with a line at 1.
 pub fn ratios(legend: &SeriesLegend, title: String, dots: Vec<Dot>, baseline: &str) -> Plot {
     let axis = axes::ratios(&format!("time / {}", in_chart(baseline)), &extent(&dots));
     plot(legend, title, dots, axis).with_line_at_one("x")

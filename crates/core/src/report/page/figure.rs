@@ -13,7 +13,7 @@ pub fn bars(name: &str, x: impl Serialize, y: impl Serialize) -> Value {
     json!({ "type": "bar", "name": name, "x": x, "y": y, "hoverinfo": "skip" })
 }
 
-/// The same, horizontal.
+/// The same bars, horizontal.
 pub fn horizontal(mut bars: Value) -> Value {
     bars["orientation"] = json!("h");
     bars

@@ -5,11 +5,11 @@ use crate::store::{Record, RunFile, Series};
 
 /// A run to be shown on a page.
 pub struct PageRun<'a> {
-    /// Its name: the run directory.
+    /// The run's name: the run directory.
     pub name: String,
-    /// Its head.
+    /// The run's head.
     pub head: &'a RunFile,
-    /// Its records.
+    /// The run's records.
     pub records: &'a [Record],
     /// Memory over time, one series for each row that has one.
     pub series: Vec<Series>,

@@ -36,7 +36,7 @@ pub struct RankingBlock {
 /// A line of the ranking.
 #[derive(Default, Serialize)]
 struct Ranked {
-    /// Its place in the legend of the charts.
+    /// The allocator's place in the legend of the charts.
     entry: Option<usize>,
     name: String,
     version: String,
@@ -53,7 +53,7 @@ struct Ranked {
     next: Option<(f64, f64)>,
     next_bar: Option<Bar>,
     memory: Option<String>,
-    /// Its memory itself, and its part of the most that one of them holds, in percent.
+    /// The allocator's memory itself, and its part of the most that one of them holds, in percent.
     #[serde(skip)]
     holds: Option<f64>,
     memory_width: Option<f64>,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub struct Section {
     /// The target of links; also the name of downloaded files.
     pub id: String,
-    /// Its heading.
+    /// The section's heading.
     pub heading: String,
     /// What it shows, one paragraph each.
     pub text: Vec<String>,
@@ -19,11 +19,11 @@ pub struct Section {
     pub hides: &'static str,
     /// The page that it leads to.
     pub link: Option<PageLink>,
-    /// Its charts.
+    /// The section's charts.
     pub views: Vec<View>,
-    /// Its stacked bars, one chart for each case.
+    /// Stacked bars, one chart for each case.
     pub parts: Vec<PartsChart>,
-    /// Its tables.
+    /// The section's tables.
     pub tables: Vec<Sheet>,
     /// The meaning of their columns.
     pub legend: Vec<String>,
@@ -51,7 +51,7 @@ pub struct View {
 pub struct Plot {
     pub title: String,
     pub traces: Vec<Trace>,
-    /// Its axes and lines across it, as plotly.js reads them.
+    /// The plot's axes and lines across it, as plotly.js reads them.
     pub layout: Value,
 }
 
@@ -66,9 +66,9 @@ pub struct Entry<'a> {
 /// The part of one allocator in a chart. The script chooses its colour and its marker.
 #[derive(Serialize)]
 pub struct Trace {
-    /// Its place in the legend; `None` if it stays when allocators are switched off.
+    /// Place in the legend; `None` if the trace stays when allocators are switched off.
     pub entry: Option<usize>,
-    /// Its place among several lines of one allocator, which then have colours of their own.
+    /// Place among several lines of one allocator, which then have colours of their own.
     pub line: Option<usize>,
     /// Index of its run.
     pub run: usize,
@@ -95,14 +95,14 @@ pub struct PartsChart {
 /// Harness, kernel and rest of an allocator's time.
 #[derive(Serialize)]
 pub struct PartsBar {
-    /// Its place in the legend of the charts.
+    /// The bar's place in the legend of the charts.
     pub entry: Option<usize>,
     pub name: String,
     /// The sum of its parts.
     pub total: String,
     /// In percent of the longest bar.
     pub widths: [f64; 3],
-    /// Its tooltip.
+    /// The bar's tooltip.
     pub words: String,
 }
 

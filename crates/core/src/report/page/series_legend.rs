@@ -51,7 +51,7 @@ impl<'a> SeriesLegend<'a> {
         Trace::new(self.entry(name), run, drawn)
     }
 
-    /// Its name in a chart: `jemalloc`, with several runs `jemalloc · 2`.
+    /// The series's name in a chart: `jemalloc`, with several runs `jemalloc · 2`.
     pub fn label(&self, Entry { run, name }: Entry) -> String {
         in_chart(&format!("{name}{}", self.suffix(run)))
     }

@@ -79,7 +79,7 @@ struct Curve<'a> {
     subject: Entry<'a>,
     row: &'a TableRow,
     series: &'a Series,
-    /// Its memory before the first operation that is not the allocator's.
+    /// The process's memory before the first operation that is not the allocator's.
     before_bytes: u64,
     most_live: f64,
 }

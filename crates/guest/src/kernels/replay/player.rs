@@ -1,4 +1,4 @@
-//! One thread's stream, op by op.
+//! The player of one thread's stream, op by op.
 
 use super::order::SeenProgress;
 use super::stage::Stage;

@@ -16,7 +16,7 @@ const FAULT_AROUND: usize = 64 << 10;
 
 /// A mapped compiled trace.
 pub struct Sheet {
-    /// Its head.
+    /// The trace's head.
     pub head: CompiledHead,
     /// All its words.
     pub words: &'static [u64],
@@ -60,7 +60,7 @@ impl Sheet {
         );
     }
 
-    /// Its bytes that count as the harness's memory.
+    /// The trace's bytes that count as the harness's memory.
     pub fn resident_bytes(&self) -> i64 {
         resident_bytes(size_of_val(self.words))
     }

@@ -51,7 +51,7 @@ struct Sums {
 /// The schedule of one thread.
 #[derive(Clone, Copy)]
 pub struct ThreadSchedule<'s> {
-    /// Those that live at the start, the oldest first, and those that are born.
+    /// Blocks that live at the start, the oldest first, and those that are born.
     pub born: &'s [Birth],
     /// Entries of `deaths` that come before those of a birth.
     deaths_before: &'s [u32],
@@ -311,7 +311,7 @@ fn draw_objects(
     }
     for (birth, (object, left)) in births.iter_mut().zip(lefts.iter()).enumerate() {
         object.death = if lifetimes.are_bytes() {
-            // Its own bytes are not part of what is left.
+            // A block's own bytes are not part of what is left.
             death(random, birth + 1, *left)
         } else {
             death(random, birth, *left)

@@ -13,7 +13,7 @@ pub enum WriteBack {
     /// Writes back and drops the line.
     #[cfg(target_arch = "x86_64")]
     Clflushopt,
-    /// As `Clflushopt`, one line after the other.
+    /// Like `Clflushopt`, one line after the other.
     #[cfg(target_arch = "x86_64")]
     Clflush,
     /// Cleans to the point of coherency.

@@ -97,7 +97,7 @@ impl Drain {
         is_due
     }
 
-    /// What is live during the load, and how many threads there are.
+    /// Notes what is live during the load, and how many threads there are.
     pub fn loaded(&mut self, tree: &[i32], live: Option<u64>) {
         self.most_threads = self.most_threads.max(all_threads(tree));
         let at = self.started.elapsed();

@@ -51,7 +51,7 @@ pub(super) struct Served {
     pub used: Used,
     /// What was resident after its rest.
     pub rest_rss_bytes: Option<u64>,
-    /// What it held before its load and after it.
+    /// Memory before the load and after it.
     pub drained: Vec<(String, f64)>,
     pub fault: Option<Outcome>,
 }
@@ -129,7 +129,7 @@ impl<'a> Drive<'a> {
         }))
     }
 
-    /// One look; `launcher` is the process that has started the server.
+    /// Looks at the server once; `launcher` is the process that has started it.
     pub fn look(&mut self, launcher: i32) -> Duration {
         if let Err(fault) = self.go_on(launcher) {
             self.fault = Some(fault);
@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
         if is_below(launcher, ready) != Some(false) {
             let before = self.used_until_now(launcher)?;
             if let Some(drain) = &mut self.drain {
-                // One that has just begun may not have told yet that nothing is live.
+                // A server that has just started may not have reported yet that nothing is live.
                 let none = (*ready == Ready::Started).then_some(0);
                 drain.before(&descendants(launcher), before.live_bytes.or(none));
             }
@@ -304,7 +304,7 @@ fn has_executed(launcher: i32) -> bool {
     let own = program(launcher).ok();
     let is_another = |pid: &i32| match program(*pid) {
         Ok(file) => Some(file) != own,
-        // It has other rights by now.
+        // By now the process has other rights.
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
     };
     descendants(launcher).iter().any(is_another)

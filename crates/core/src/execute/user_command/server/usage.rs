@@ -10,7 +10,7 @@ use anyhow::Result;
 #[derive(Clone, Copy, Default)]
 pub struct Used {
     pub cpu_ns: u64,
-    /// What is resident at that moment.
+    /// Resident memory at that moment.
     pub rss_bytes: u64,
     /// What of malloc is live then, if that is counted.
     pub live_bytes: Option<u64>,

@@ -16,7 +16,7 @@ pub enum ItemState {
 }
 
 impl ItemState {
-    /// Its word.
+    /// The state's word.
     pub fn word(self) -> &'static str {
         match self {
             ItemState::Fine => "fine",
@@ -26,7 +26,7 @@ impl ItemState {
     }
 }
 
-/// One line of the preflight.
+/// A line of the preflight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreflightItem {
     /// Short, unique; a heading of docs/REDUCING-NOISE.md.

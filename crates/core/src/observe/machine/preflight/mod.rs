@@ -29,7 +29,7 @@ pub enum When {
     After,
 }
 
-/// One check of the machine.
+/// A check of the machine before a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
     /// UTC, RFC 3339.
