@@ -44,7 +44,7 @@ test-all: setup-test        ## also what takes longer: full presets, all languag
 	$(EXAMPLES)
 	$(TEST) --no-fail-fast --tests -- --include-ignored
 
-HOST = catalog core check capture pool history which tune claims
+HOST = catalog build plan observe core check capture pool history which tune claims
 test-core:                  ## the tests of the host's crates that need no more than a C compiler: for a first change
 	$(CARGO) test --locked --no-fail-fast -p heapmark $(HOST:%=-p heapmark-%) --lib --test core
 

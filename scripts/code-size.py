@@ -24,8 +24,8 @@ TOKEN = re.compile(
 )
 DEFINED = re.compile(r"\b(struct|enum|union|trait|type|fn|const|static|mod|macro_rules!)\s+(?:mut\s+)?(\w+)")
 TYPES = ("struct", "enum", "union", "trait", "type")
-# The crates of the host: the core, features above it, and the command line above all.
-HOST = ("catalog", "core", "check", "capture", "pool", "history", "which", "claims", "heapmark")
+# The crates of the host: the core, what it stands on, features above it, and the command line above all.
+HOST = ("catalog", "build", "plan", "observe", "core", "check", "capture", "pool", "history", "which", "tune", "claims", "heapmark")
 
 
 def tokens(text):

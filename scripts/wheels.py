@@ -79,7 +79,7 @@ def program(arch, python):
     tag = f"manylinux_{PROGRAM_GLIBC.replace('.', '_')}"
     run(python, "-m", "maturin", "build", "--release", "--locked", "--target", triple, "--compatibility", tag, "--out", DIST, environment=environment)
     built = DIST / "cargo" / triple / "release"
-    outs = sorted(built.glob("build/heapmark-core-*/out/witness.so"), key=lambda file: file.stat().st_mtime)
+    outs = sorted(built.glob("build/heapmark-build-*/out/witness.so"), key=lambda file: file.stat().st_mtime)
     check_glibc(built / "heapmark", PROGRAM_GLIBC)
     check_glibc(outs[-1].with_name("heapmark-guest"), PROGRAM_GLIBC)
     for name in PRELOADED:

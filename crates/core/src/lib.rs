@@ -1,7 +1,7 @@
 //! The core of heapmark: measures allocators, compares and reports. It knows no feature, which are crates above it.
 //!
 //! A library of stages. A stage uses only the stages to its left:
-//! `build < plan < execute, observe < store < metric < analyse < session, report < cmd`
+//! `execute < store < metric < analyse < session, report < cmd`
 //! (`crates/heapmark/tests/core/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
 // So that a file of tests that other crates include has the same paths here.
@@ -11,16 +11,16 @@ extern crate self as heapmark_core;
 #[macro_use]
 pub mod cmd;
 
-// The crate below: what can be measured, and files that are complete or absent.
+// The crates below: what can be measured, and files that are complete or absent; builds, plans, observations.
+pub use heapmark_build as build;
 pub use heapmark_catalog as catalog;
 pub use heapmark_catalog::file;
+pub use heapmark_observe as observe;
+pub use heapmark_plan as plan;
 
 pub mod analyse;
-pub mod build;
 pub mod execute;
 pub mod metric;
-pub mod observe;
-pub mod plan;
 pub mod report;
 pub mod session;
 pub mod store;

@@ -132,10 +132,10 @@ pub fn doctor(look: &Preflight) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::machine::prices::planted;
     use crate::observe::preflight::PreflightItem;
     use crate::report::Screen;
     use crate::report::render::terminal;
+    use crate::store::preflights::priced;
 
     fn item(name: &str, found: Option<&str>, state: ItemState) -> PreflightItem {
         let (means, change) = ("times wander".to_string(), "switch it off".to_string());
@@ -177,7 +177,7 @@ mod tests {
             colour: false,
         };
         for (ns, is_dear) in [(4_400.0, true), (250.0, false)] {
-            let measured = planted(ns);
+            let measured = priced(ns);
             let analysis = Analysis {
                 prices: Some(measured.clone()),
                 ..Analysis::default()

@@ -106,11 +106,28 @@ pub(super) fn append<T: Serialize + DeserializeOwned>(
     keep(dir, name, sealed(&text))
 }
 
+/// A machine whose page faults cost this much when memory is taken again.
+#[cfg(test)]
+pub fn priced(fault_ns: f64) -> Prices {
+    let price = crate::observe::machine::prices::Price {
+        name: "page-fault-again".into(),
+        median_ns: fault_ns,
+        least_ns: 0.9 * fault_ns,
+        most_ns: 1.5 * fault_ns,
+        repetitions: 3,
+        typical_ns: Some(1_000.0),
+        means: String::new(),
+    };
+    Prices {
+        measured: "2026-01-02T03:04:05Z".into(),
+        prices: vec![price],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::read as read_with;
     use super::*;
-    use crate::observe::machine::prices::planted;
     use crate::observe::preflight::{ItemState, PreflightItem};
     use std::fs;
 
@@ -155,9 +172,9 @@ mod tests {
         let stored = || read(dir.path()).map(|all| all.prices);
         assert_eq!(stored().unwrap(), []);
         for ns in [250.0, 4_400.0] {
-            append(dir.path(), PRICES, planted(ns)).unwrap();
+            append(dir.path(), PRICES, priced(ns)).unwrap();
         }
-        assert_eq!(stored().unwrap(), [planted(250.0), planted(4_400.0)]);
+        assert_eq!(stored().unwrap(), [priced(250.0), priced(4_400.0)]);
         assert_eq!(read(dir.path()).unwrap().warnings(), None);
         let path = dir.path().join(PRICES.0);
         let text = fs::read_to_string(&path).unwrap();

@@ -1,5 +1,5 @@
 //! Holds the order of the core's stages: a stage uses only stages to its left in
-//! `build < plan < execute, observe < store < metric < analyse < session, report < cmd`. The catalogue is a crate below it, features
+//! `execute < store < metric < analyse < session, report < cmd`. Catalogue, builds, plans and observations are crates below it, features
 //! are crates above it, of which only `claims` and `tune` use another one, and nothing of the host enters the guest. Reads the sources as
 //! text.
 
@@ -8,10 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Stages of one step do not know each other.
-const LADDER: [&[&str]; 8] = [
-    &["build"],
-    &["plan"],
-    &["execute", "observe"],
+const LADDER: [&[&str]; 6] = [
+    &["execute"],
     &["store"],
     &["metric"],
     &["analyse"],
@@ -19,12 +17,13 @@ const LADDER: [&[&str]; 8] = [
     &["cmd"],
 ];
 
-/// Of the crate below, with the same paths here.
-const BELOW: [&str; 2] = ["file", "catalog"];
+/// Crates below and a module of one, with the same paths here.
+const BELOW: [&str; 5] = ["file", "catalog", "build", "plan", "observe"];
 
 /// The crates of the host. Cargo refuses that one of the first uses a later one that uses it.
-pub const HOST: [&str; 10] = [
-    "catalog", "core", "check", "capture", "pool", "history", "which", "tune", "claims", "heapmark",
+pub const HOST: [&str; 13] = [
+    "catalog", "build", "plan", "observe", "core", "check", "capture", "pool", "history", "which",
+    "tune", "claims", "heapmark",
 ];
 
 /// Crates of features, each with the features that it may use.
@@ -125,14 +124,13 @@ pub fn crates() -> PathBuf {
         .to_path_buf()
 }
 
-/// The source files of the host, each with its path in its crate.
+/// The source files of the host, each with the name of its crate and its path there.
 pub fn host_files() -> Vec<(PathBuf, PathBuf)> {
     let of = |name: &str| {
         let source = crates().join(name).join("src");
+        let place = |file: &Path| Path::new(name).join(file.strip_prefix(&source).unwrap());
         let files = rust_files(&source).into_iter();
-        files
-            .map(|file| (file.strip_prefix(&source).unwrap().to_path_buf(), file))
-            .collect::<Vec<_>>()
+        files.map(|file| (place(&file), file)).collect::<Vec<_>>()
     };
     HOST.into_iter().flat_map(of).collect()
 }
@@ -180,22 +178,22 @@ fn every_stage_uses_only_stages_to_its_left() {
 fn the_checker_sees_planted_steps_to_the_right() {
     assert_eq!(
         faults(
-            "plan",
-            "use crate::catalog::Catalog;\nuse crate::plan::Cell;"
+            "execute",
+            "use crate::catalog::Catalog;\nuse crate::execute::Job;"
         ),
         Vec::<String>::new()
     );
     assert_eq!(
-        faults("plan", "use crate::store::Store;"),
-        ["plan uses store, which is not to its left"]
+        faults("execute", "use crate::store::Store;"),
+        ["execute uses store, which is not to its left"]
     );
     assert_eq!(
-        faults("build", "fn f() -> crate::cmd::Exit { todo!() }"),
-        ["build uses cmd, which is not to its left"]
+        faults("execute", "fn f() -> crate::cmd::Exit { todo!() }"),
+        ["execute uses cmd, which is not to its left"]
     );
     assert_eq!(
-        faults("observe", "use crate::execute;"),
-        ["observe uses execute, which is not to its left"]
+        faults("report", "use crate::session;"),
+        ["report uses session, which is not to its left"]
     );
     assert_eq!(
         faults("cmd", "use crate::helpers::join;"),
@@ -222,7 +220,7 @@ fn no_process_is_signalled_by_a_number_that_may_be_anothers_by_then() {
         .map(|(place, _)| place.display().to_string())
         .collect();
     // A process that is traced keeps its number until its tracer has waited for it, in the same thread.
-    assert_eq!(files, ["execute/exec_tracer.rs"]);
+    assert_eq!(files, ["core/execute/exec_tracer.rs"]);
 }
 
 #[test]

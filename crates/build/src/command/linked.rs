@@ -1,0 +1,111 @@
+//! Which libraries of a program define malloc: the dynamic linker loads them in the order in which
+//! they are needed, and the first one that defines malloc serves. Reads files, as `ldd` would find
+//! them.
+
+use crate::find_library;
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSymbol};
+use std::collections::{BTreeSet, VecDeque};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The libraries of a program, beside libc, that define malloc.
+#[derive(Debug, Default, PartialEq)]
+pub struct Linked {
+    /// The one that serves: by its name if the dynamic linker's folders have it, else its path.
+    pub serves: Option<String>,
+    /// Libraries with a malloc that come after the one that serves.
+    pub behind: Vec<String>,
+}
+
+/// What a file says of its libraries.
+struct Needs {
+    libraries: Vec<String>,
+    folders: Vec<PathBuf>,
+    defines_malloc: bool,
+}
+
+impl Needs {
+    fn of(file: &Path) -> Option<Needs> {
+        let data = fs::read(file).ok()?;
+        let elf: ElfFile64 = ElfFile64::parse(data.as_slice()).ok()?;
+        let table = elf.elf_dynamic_table().ok()?;
+        let mut needs = Needs {
+            libraries: Vec::new(),
+            folders: Vec::new(),
+            defines_malloc: elf
+                .dynamic_symbols()
+                .any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc")),
+        };
+        let origin = file.parent()?.to_str()?;
+        for entry in &table {
+            let text = || {
+                Some(
+                    std::str::from_utf8(table.string(entry).ok()?)
+                        .ok()?
+                        .to_owned(),
+                )
+            };
+            match entry.tag {
+                DT_NEEDED => needs.libraries.extend(text()),
+                DT_RPATH | DT_RUNPATH => {
+                    let folders = text().unwrap_or_default();
+                    let folders = folders.replace("${ORIGIN}", origin);
+                    let folders = folders.replace("$ORIGIN", origin);
+                    needs.folders.extend(folders.split(':').map(PathBuf::from));
+                }
+                _ => {}
+            }
+        }
+        Some(needs)
+    }
+}
+
+/// Of this program.
+pub fn linked(program: &Path) -> Linked {
+    let mut linked = Linked::default();
+    let mut is_served = false;
+    let mut known = BTreeSet::new();
+    let mut waiting = VecDeque::from([(None::<String>, program.to_path_buf(), Vec::new())]);
+    let named = env::var_os("LD_LIBRARY_PATH").into_iter();
+    let named = named.flat_map(|all| env::split_paths(&all).collect::<Vec<_>>());
+    let named: Vec<PathBuf> = named
+        .filter_map(|it| std::path::absolute(it).ok())
+        .collect();
+    while let Some((name, file, above)) = waiting.pop_front() {
+        let Some(needs) = Needs::of(&file) else {
+            continue;
+        };
+        if let Some(name) = name.filter(|_| needs.defines_malloc) {
+            let own = name.rsplit('/').next().unwrap_or(&name);
+            if !own.starts_with("libc.so") && !own.starts_with("ld-") {
+                match is_served {
+                    false => linked.serves = Some(name),
+                    true => linked.behind.push(name),
+                }
+            }
+            is_served = true;
+        }
+        // A folder that a program names is searched for its libraries' libraries, too.
+        let folders = [above, needs.folders].concat();
+        for name in needs.libraries {
+            let of_folders = named.iter().chain(&folders).map(|it| it.join(&name));
+            let is_there = |path: &PathBuf| path.is_file();
+            let found = if name.contains('/') {
+                Some((name.clone(), PathBuf::from(&name)))
+            } else if let Some(file) = of_folders.clone().find(is_there) {
+                Some((file.display().to_string(), file))
+            } else {
+                find_library(&name).map(|file| (name.clone(), file))
+            };
+            if let Some((shown, file)) = found
+                && known.insert(name)
+            {
+                waiting.push_back((Some(shown), file, folders.clone()));
+            }
+        }
+    }
+    linked
+}

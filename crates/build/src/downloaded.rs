@@ -1,0 +1,69 @@
+//! Files out of a package that was downloaded, kept in the cache with their checksums.
+
+use super::Library;
+use super::cache::{CachePlace, hash_of_file};
+use super::state::State;
+use super::step::{Slots, Steps};
+use anyhow::{Result, bail};
+use heapmark_catalog::file::WithPath;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file beside the others that has their checksums, in the format of `sha256sum -c`.
+const CHECKSUMS: &str = "SHA256SUMS";
+
+/// The folder of these files, if the cache has them as they were kept.
+pub fn unchanged(place: &CachePlace, files: &[impl AsRef<str>]) -> Option<PathBuf> {
+    let folder = place.folder();
+    let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
+    let found = checksums(&folder, files).ok()?;
+    (wanted == found).then_some(folder)
+}
+
+/// Keeps the folder in which these files are, with their checksums.
+pub fn keep(place: &CachePlace, finished: &Path, files: &[impl AsRef<str>]) -> Result<()> {
+    let sums = finished.join(CHECKSUMS);
+    fs::write(&sums, checksums(finished, files)?).with_path("writing", &sums)?;
+    place.keep_folder(finished)
+}
+
+/// What `cached` has, or what `take_out` downloads into a workshop and keeps if it may be had here; also returns whether it
+/// was there.
+pub fn fetched(
+    place: &CachePlace,
+    state: State,
+    slots: &Slots,
+    cached: impl Fn() -> Option<Library>,
+    take_out: impl FnOnce(&Path, &Steps) -> Result<Library>,
+) -> Result<(Library, bool)> {
+    match state {
+        State::Absent { why, line } => bail!("{why}; {line}"),
+        State::Refused { why } => bail!(why),
+        _ => {}
+    }
+    place.build(
+        || Ok(cached()),
+        || {},
+        |workshop| take_out(workshop, &Steps::new(&place.log(), slots)?),
+    )
+}
+
+/// The first file in a folder, or in folders below it, whose name fits.
+pub fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    entries.sort();
+    entries.into_iter().find_map(|path| {
+        if path.is_dir() {
+            return file_in(&path, fits);
+        }
+        fits(path.file_name()?.to_str()?).then_some(path)
+    })
+}
+
+fn checksums(folder: &Path, files: &[impl AsRef<str>]) -> Result<String> {
+    let line = |file: &str| Ok(format!("{}  {file}\n", hash_of_file(&folder.join(file))?));
+    files.iter().map(|file| line(file.as_ref())).collect()
+}

@@ -1,0 +1,180 @@
+//! A measured program: whether what it needs is installed, and its files -> a command that can be
+//! started, from the cache or built by its recipe. Does not decide what is measured.
+
+use super::State;
+use super::cache::{CachePlace, short_hash};
+use super::paths::in_path;
+use super::step::{self, Slots, Steps};
+use super::{system, toolchain};
+use anyhow::{Context, Result, bail};
+use heapmark_catalog::Program;
+use heapmark_catalog::file::WithPath;
+use heapmark_catalog::program::Need;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program ready to be started.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Executable {
+    /// The folder in which it is started.
+    pub folder: PathBuf,
+    /// The command: an absolute path, then arguments.
+    pub command: Vec<String>,
+    /// The command that makes the program report on itself; empty if it cannot.
+    #[serde(default)]
+    pub probe: Vec<String>,
+    /// The tools it was built with and runs on: the first line of each one's version output, or its
+    /// package's version.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Finds the state. Runs the probes of what the program needs, builds nothing.
+pub fn state(program: &Program) -> State<Executable> {
+    State::of(look(program))
+}
+
+fn look(program: &Program) -> Result<State<Executable>> {
+    Ok(match Work::new(program)? {
+        Err(need) => State::Absent {
+            why: format!("{} is not there", need.what),
+            line: need.line(),
+        },
+        Ok(work) => {
+            let line = format!("heapmark build {}", program.name);
+            work.cached()?
+                .map_or(State::NotBuilt { line }, State::Ready)
+        }
+    })
+}
+
+/// Builds the program unless the cache has it; also returns whether it came from the cache.
+pub fn build(program: &Program) -> Result<(Executable, bool)> {
+    match Work::new(program)? {
+        Err(need) => bail!("{} is not there: {}", need.what, need.line()),
+        Ok(work) => work.build(),
+    }
+}
+
+/// A program whose needs are installed.
+struct Work<'a> {
+    program: &'a Program,
+    versions: BTreeMap<String, String>,
+    place: CachePlace,
+}
+
+impl<'a> Work<'a> {
+    /// Probes what it needs; the inner error is the first missing need.
+    fn new(program: &'a Program) -> Result<Result<Work<'a>, &'a Need>> {
+        let mut words = Vec::new();
+        let mut versions = BTreeMap::new();
+        for need in &program.needs {
+            let Some(mut said) = probe(need) else {
+                return Ok(Err(need));
+            };
+            if said.trim().is_empty() {
+                said = system::package_version(&need.package);
+            }
+            let version = said.lines().next().unwrap_or_default().trim();
+            versions.insert(need.what.clone(), version.to_string());
+            words.push(said);
+        }
+        words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
+        let files = program.files.iter().flat_map(|(name, text)| [name, text]);
+        let parts = words.iter().chain(files).map(String::as_str);
+        let key = short_hash(parts.chain([std::env::consts::ARCH]));
+        Ok(Ok(Work {
+            program,
+            versions,
+            place: CachePlace::new("programs", &program.name, &key)?,
+        }))
+    }
+
+    fn cached(&self) -> Result<Option<Executable>> {
+        let folder = self.place.folder();
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let Program {
+            run,
+            probe,
+            probe_run,
+            ..
+        } = self.program;
+        let probe = match (probe.as_slice(), probe_run.as_slice()) {
+            ([], []) => Vec::new(),
+            (words, []) => self.command(&[run, words].concat())?,
+            (_, whole) => self.command(whole)?,
+        };
+        Ok(Some(Executable {
+            command: self.command(run)?,
+            probe,
+            folder,
+            versions: self.versions.clone(),
+        }))
+    }
+
+    /// The command with an absolute path as its first word.
+    fn command(&self, words: &[String]) -> Result<Vec<String>> {
+        let mut command = words.to_vec();
+        let first = command.first_mut().context("`run` has no words")?;
+        let path = match first.strip_prefix("./") {
+            Some(file) => self.place.folder().join(file),
+            None => in_path(first)
+                .with_context(|| format!("`run` names {first}, which is not in PATH"))?,
+        };
+        *first = path
+            .to_str()
+            .with_context(|| format!("{} is no UTF-8", path.display()))?
+            .to_string();
+        Ok(command)
+    }
+
+    fn build(&self) -> Result<(Executable, bool)> {
+        self.place.build(
+            || self.cached(),
+            || eprintln!("{}: another heapmark builds it", self.program.name),
+            |workshop| self.construct(workshop),
+        )
+    }
+
+    fn construct(&self, workshop: &Path) -> Result<Executable> {
+        for (name, text) in &self.program.files {
+            let file = workshop.join(name);
+            std::fs::write(&file, text).with_path("writing", &file)?;
+        }
+        let slots = Slots::new(1);
+        let steps = Steps::new(&self.place.log(), &slots)?;
+        for words in &self.program.build {
+            let mut command = command(words).context("`build` holds an empty command")?;
+            command.current_dir(workshop);
+            steps.run(&words.join(" "), &mut command)?;
+        }
+        // A name with a parameter in it refers to several files.
+        if let Some(first) = self.program.run.first()
+            && let Some(file) = first.strip_prefix("./")
+            && !file.contains('{')
+            && !super::command::is_executable(&workshop.join(file))
+        {
+            bail!(
+                "`run` starts ./{file}, which its build does not make (a script is started with its interpreter)"
+            );
+        }
+        self.place.keep_folder(workshop)?;
+        self.cached()?
+            .with_context(|| format!("{} is gone", self.place.folder().display()))
+    }
+}
+
+/// The output of a need's probe; `None` if it is not installed.
+fn probe(need: &Need) -> Option<String> {
+    step::output(&mut command(&need.probe)?)
+}
+
+fn command(words: &[String]) -> Option<Command> {
+    let (first, arguments) = words.split_first()?;
+    let mut command = Command::new(first);
+    command.args(arguments).env("LC_ALL", "C");
+    toolchain::remove_flags(&mut command);
+    Some(command)
+}

@@ -1,0 +1,79 @@
+//! What a process takes of a kind of memory if nothing limits it: where the search for its smallest
+//! limit begins. Sampled from outside: a short peak between two looks is missed.
+
+use super::pace::Pace;
+use super::process_files::{ProcessFiles, Walked};
+use crate::clock::thread_cpu_ns;
+use heapmark_plan::LimitKind;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What was sampled.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Demand {
+    /// Most bytes that a limit would have counted, the harness's included; 0 of a process that ended
+    /// before it was looked at.
+    pub most_bytes: u64,
+    /// Those of the harness's own tables and stacks.
+    pub harness_bytes: u64,
+    /// Most bytes that the kernel could have taken back at once, in all processes: they were freed
+    /// by MADV_FREE.
+    pub reclaimable_bytes: u64,
+    /// How often it was sampled.
+    pub looks: u64,
+}
+
+/// Nothing is timed, so these looks may cost more than others.
+const UNTIMED: u32 = 10;
+
+/// Samples a process, or a tree of processes.
+pub struct DemandSampler {
+    kind: LimitKind,
+    demand: Demand,
+    pace: Pace,
+}
+
+impl DemandSampler {
+    /// For a limit of this kind.
+    pub fn new(kind: LimitKind) -> DemandSampler {
+        DemandSampler {
+            kind,
+            demand: Demand::default(),
+            pace: Pace::default(),
+        }
+    }
+
+    /// Samples these processes; returns the wait until the next look.
+    pub fn look(&mut self, processes: &[i32]) -> Duration {
+        let files = || processes.iter().copied().map(ProcessFiles::of);
+        let of_each = files().filter_map(|mut files| match self.kind {
+            LimitKind::Cgroup => files.resident_bytes(),
+            LimitKind::Data => files.status_bytes("VmData:"),
+            LimitKind::As => files.status_bytes("VmPeak:"),
+        });
+        let bytes = match self.kind {
+            LimitKind::Cgroup => of_each.sum(),
+            // Each process has a limit of its own.
+            LimitKind::Data | LimitKind::As => of_each.max().unwrap_or(0),
+        };
+        let reclaimable = files()
+            .filter_map(|mut files| files.walked())
+            .map(|it: Walked| it.lazily_free_bytes)
+            .sum();
+        let demand = &mut self.demand;
+        demand.most_bytes = demand.most_bytes.max(bytes);
+        demand.reclaimable_bytes = demand.reclaimable_bytes.max(reclaimable);
+        demand.looks += 1;
+        self.pace.next(thread_cpu_ns()) / UNTIMED
+    }
+
+    /// What was sampled, with the harness's share; of a group that was charged, the kernel knows the
+    /// peak itself.
+    pub fn seen(&self, charged_bytes: Option<u64>, harness_bytes: u64) -> Demand {
+        Demand {
+            most_bytes: charged_bytes.unwrap_or(self.demand.most_bytes),
+            harness_bytes,
+            ..self.demand
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! Catalog + flags -> ordered, seeded, interleaved cells. Deterministic and pure: the same plan
+//! always has the same cells, so a run can be resumed from the plan alone.
+
+mod case;
+mod cell;
+mod counter;
+mod cpus_seen;
+mod distribution;
+mod factor;
+mod huge_pages;
+mod lifetimes;
+pub mod limit;
+mod litter;
+mod mode;
+mod own_value;
+mod purpose;
+mod target;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod user_command;
+
+pub use case::{Case, Override, case_name, cases, row_name};
+pub use cell::{Cell, CellId, Part};
+pub use counter::Counter;
+pub use cpus_seen::CpusSeen;
+pub use factor::Factor;
+pub use huge_pages::HugePages;
+pub use limit::{Limit, LimitKind};
+pub use litter::{LITTER, Litter, OTHER_SIZES};
+pub use mode::Mode;
+pub use own_value::{OwnValue, ReadValue, ValueFrom};
+pub use purpose::Purpose;
+pub use target::Target;
+pub use turns::{Asked as AskedTurns, Turn, Turns};
+pub use user_command::{Client, CommandVariant, PipedInput, Ready, RealCommand, UserCommand};
+
+use heapmark_catalog::Iterations;
+use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is measured, how often and in which order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Plan {
+    /// The seed of every random choice.
+    pub seed: u64,
+    /// How often each allocator runs each case, at least.
+    pub blocks: u32,
+    /// How often at most; `None`: exactly `blocks` times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_blocks: Option<u32>,
+    /// Between the two numbers the run ends as soon as half of each 95 % interval, as a share of
+    /// its ratio, is at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// Half of an interval that is enough where a ratio is far from 1, if that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_precision: Option<f64>,
+    /// No block begins that would end later than this, in seconds, if it takes as long as the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_s: Option<f64>,
+    /// Whether it is the suite's own budget: then it is of blocks alone, and never ends a run before the least number of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub budget_of_suite: bool,
+    /// Whether parts with interference are run again.
+    #[serde(default)]
+    pub repeats: bool,
+    /// The lengths of turns in milliseconds, in turn from duet to duet; none if nothing takes turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_lengths_ms: Vec<u32>,
+    /// What is measured.
+    pub mode: Mode,
+    /// Which memory may be in transparent huge pages, in cases whose factor is not that.
+    #[serde(default, skip_serializing_if = "HugePages::is_machines")]
+    pub huge_pages: HugePages,
+    /// Name of the allocator that the others are compared with; one of `allocators`.
+    pub baseline: String,
+    /// Workloads that the user named directly, not by a suite or a pattern: if nothing of one
+    /// exists, that is a failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<String>,
+    /// The time that one process should measure on the baseline, if a case is calibrated.
+    pub target_ms: u32,
+    /// Workloads at thread counts.
+    pub cases: Vec<Case>,
+    /// Names of the allocators.
+    pub allocators: Vec<String>,
+    /// Name of the A/A copy of the baseline, which shows what this run would call a difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aa_copy: Option<String>,
+    /// Name of the null allocator, which shows the harness's own cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<String>,
+    /// Names of the same under other C libraries than the system's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub floors_elsewhere: Vec<String>,
+}
+
+/// The parameter that sets how many requests of a case come in a second at full load; 0: as many as
+/// the baseline can serve.
+pub const CAPACITY: &str = "capacity";
+
+/// Processes in a part, the baseline among them. More would put the last one too far from the
+/// baseline.
+const MOST_IN_A_PART: usize = 6;
+
+/// The largest number of simultaneous comparisons: of each allocator in each case, or of all pairs
+/// of allocators.
+pub fn comparisons(cases: usize, allocators: usize) -> usize {
+    (cases * allocators).max(pairs(allocators))
+}
+
+/// The number of pairs.
+pub fn pairs(of: usize) -> usize {
+    of * of.saturating_sub(1) / 2
+}
+
+/// Fixed environment padding and seed of processes that are not measured.
+const UNMEASURED_SEED: u64 = 1;
+
+/// The seed of what is requested in runs that sample memory, unless another is given: two runs then
+/// request the same, and differ only by what an allocator makes of that.
+pub const SEED_OF_MEMORY: u64 = 1;
+
+impl Plan {
+    /// The limit that the p of its comparisons is compared with.
+    pub fn alpha(&self) -> f64 {
+        if self.precision.is_some() {
+            ALPHA_UNTIL_PRECISE
+        } else {
+            ALPHA
+        }
+    }
+
+    /// The most blocks that may be run.
+    pub fn most_blocks(&self) -> u32 {
+        self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
+    }
+
+    /// It with turns by this for all cases that may take any. A duet is not repeated: both sides met what disturbed it.
+    pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
+        let has_factor = self.cases.iter().any(|case| case.factor.is_some());
+        let is_plain = self.mode.spec().plain && !has_factor;
+        for place in 0..self.cases.len() {
+            let case = &self.cases[place];
+            let may = is_plain && !case.beside && case.may_take_turns();
+            // A single row is compared with nothing.
+            let takes = may && self.rows_of(case).nth(1).is_some();
+            self.cases[place].turns = takes.then_some(turns.by);
+        }
+        self.turn_lengths_ms.clone_from(&turns.lengths_ms);
+        let mut timed = self.cases.iter().filter(|case| !case.beside);
+        self.repeats &= !timed.all(|case| case.turns.is_some());
+        self
+    }
+
+    /// The turns of these two, if they take any. Each candidate has all lengths equally often.
+    pub fn turn(&self, pair: [&Cell; 2]) -> Option<Turn> {
+        let case = &self.cases[pair[0].case];
+        let baseline = case.baseline(&self.baseline);
+        let candidate = pair.into_iter().find(|cell| cell.allocator != baseline);
+        let row = |cell: &Cell| self.rows_of(case).position(|name| name == cell.allocator);
+        let first = candidate.and_then(row).unwrap_or(0);
+        let place = (first + pair[0].block as usize).checked_rem(self.turn_lengths_ms.len());
+        let ms = place.map_or(turns::LENGTHS_MS[0], |place| self.turn_lengths_ms[place]);
+        let length = Duration::from_millis(ms.into());
+        // Of a kernel once each has measured for as long as one process alone.
+        let enough_ms = match case.kernel() {
+            Some(_) => 2 * self.target_ms,
+            None => turns::ENOUGH_MS,
+        };
+        Some(Turn {
+            by: case.turns?,
+            length,
+            enough: Duration::from_millis(enough_ms.into()),
+        })
+    }
+
+    /// What the processes of a case measure.
+    pub fn mode_of(&self, case: &Case) -> Mode {
+        if case.beside { Mode::Memory } else { self.mode }
+    }
+
+    /// It without the cases whose memory is measured beside the others, or those alone, as a plan of
+    /// their own.
+    pub fn only(&self, beside: bool) -> Plan {
+        let mut plan = self.clone();
+        plan.cases.retain(|case| case.beside == beside);
+        if !beside {
+            return plan;
+        }
+        Plan {
+            blocks: 1,
+            most_blocks: None,
+            precision: None,
+            far_precision: None,
+            mode: Mode::Memory,
+            aa_copy: None,
+            floor: None,
+            floors_elsewhere: Vec::new(),
+            ..plan
+        }
+    }
+
+    /// All cells that are run in any case, in the order they run.
+    pub fn cells(&self) -> Vec<Cell> {
+        let blocks = (0..self.blocks).flat_map(|block| self.block(block));
+        self.beside().into_iter().chain(blocks.flatten()).collect()
+    }
+
+    /// The cells of the cases whose memory is measured beside the others: one process of each
+    /// allocator, since resident memory hardly varies.
+    pub fn beside(&self) -> Vec<Cell> {
+        let mut random = ChaCha8Rng::seed_from_u64(SEED_OF_MEMORY);
+        (0..self.cases.len())
+            .filter(|case| self.cases[*case].beside)
+            .flat_map(|case| self.parts(0, case, &mut random))
+            .flatten()
+            .collect()
+    }
+
+    /// One block: every case once, and in it every allocator once; the baseline in each part. Each
+    /// case is spread over the whole session. A block depends on no other block. A case with a factor
+    /// runs with the one without.
+    pub fn block(&self, block: u32) -> Vec<Part> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream(u64::from(block));
+        let mut cases: Vec<usize> = (0..self.cases.len()).collect();
+        cases.retain(|case| self.plain(*case) == *case && !self.cases[*case].beside);
+        cases.shuffle(&mut random);
+        cases
+            .into_iter()
+            .flat_map(|case| self.parts(block, case, &mut random))
+            .collect()
+    }
+
+    fn parts(&self, block: u32, case: usize, random: &mut ChaCha8Rng) -> Vec<Part> {
+        let seed = random.random();
+        let (baseline, mut others) = self.baseline_and_others(case);
+        others.shuffle(random);
+        let count = self.parts_for(case, others.len());
+        let size = others.len().div_ceil(count).max(1);
+        (0..count)
+            .map(|part| {
+                let mut names = vec![baseline];
+                names.extend(others.iter().skip(part * size).take(size));
+                names.shuffle(random);
+                let mut places = Vec::new();
+                for name in names {
+                    let mut own = self.with_factor(case, name);
+                    own.shuffle(random);
+                    places.extend(own.into_iter().map(|case| (case, name)));
+                }
+                let part = part as u32;
+                let named = (count > 1).then_some(part);
+                let cell = |(position, (case, name)): (usize, (usize, &str))| Cell {
+                    id: CellId::of_block(&self.cases[case].label(), block, named, 0, name),
+                    case,
+                    allocator: name.to_string(),
+                    block,
+                    part,
+                    attempt: 0,
+                    position: position as u32,
+                    seed,
+                    padding: random.random_range(0..4096),
+                    limit: None,
+                };
+                places.into_iter().enumerate().map(cell).collect()
+            })
+            .collect()
+    }
+
+    /// The case without a factor: of one that has one, the case before it.
+    pub fn plain(&self, case: usize) -> usize {
+        case - usize::from(self.cases[case].factor.is_some())
+    }
+
+    /// A case, and the same with a factor if this row has that: both run one after the other.
+    fn with_factor(&self, case: usize, row: &str) -> Vec<usize> {
+        let next = case + 1;
+        let has_row = |next: &Case| self.rows_of(next).any(|name| name == row);
+        let follows = self
+            .cases
+            .get(next)
+            .is_some_and(|next| next.factor.is_some() && has_row(next));
+        [case].into_iter().chain(follows.then_some(next)).collect()
+    }
+
+    /// Which memory of a case's processes may be in transparent huge pages.
+    pub fn huge_pages_of(&self, case: &Case) -> HugePages {
+        match case.factor {
+            Some(Factor::HugePages(which)) => which,
+            _ => self.huge_pages,
+        }
+    }
+
+    /// What a case's commands are told when they ask for CPUs; `None`: they are not listened to. Beside a case that hears
+    /// something else, its other half is as slow to hear the truth.
+    pub fn cpus_seen_of(&self, case: &Case) -> Option<CpusSeen> {
+        let tells = |factor: Option<Factor>| match factor {
+            Some(Factor::CpusSeen(count)) => Some(CpusSeen::Count(count)),
+            _ => None,
+        };
+        let any = self.cases.iter().any(|case| tells(case.factor).is_some());
+        any.then(|| tells(case.factor).unwrap_or(CpusSeen::Machine))
+    }
+
+    /// The case whose work this one does: that without its factor, unless the work may follow from that.
+    pub fn works_like(&self, case: usize) -> usize {
+        match self.cases[case].factor {
+            Some(Factor::CpusSeen(_)) => case,
+            _ => self.plain(case),
+        }
+    }
+
+    /// How many of 100 blocks of the litter stay, in a run of aged heaps.
+    pub fn age(&self) -> Option<u8> {
+        self.cases.iter().find_map(Case::age)
+    }
+
+    /// The next attempt at the same part.
+    pub fn again(&self, part: &[Cell]) -> Part {
+        let again = |cell: &Cell| {
+            let attempt = cell.attempt + 1;
+            let (_, others) = self.baseline_and_others(self.plain(cell.case));
+            let part = (self.parts_for(cell.case, others.len()) > 1).then_some(cell.part);
+            let label = self.cases[cell.case].label();
+            Cell {
+                id: CellId::of_block(&label, cell.block, part, attempt, &cell.allocator),
+                attempt,
+                ..cell.clone()
+            }
+        };
+        part.iter().map(again).collect()
+    }
+
+    /// In how many parts a block runs the rows of a case.
+    fn parts_for(&self, case: usize, others: usize) -> usize {
+        let case = &self.cases[case];
+        let most = match case.turns {
+            Some(_) => 2,
+            None => MOST_IN_A_PART,
+        };
+        if self.mode_of(case).spec().compares_memory {
+            1
+        } else {
+            others.div_ceil(most - 1).max(1)
+        }
+    }
+
+    /// The row that the others of a case are compared with, and those.
+    fn baseline_and_others(&self, case: usize) -> (&str, Vec<&str>) {
+        let case = &self.cases[case];
+        let baseline = case.baseline(&self.baseline);
+        let others = self.rows_of(case).filter(|name| *name != baseline);
+        (baseline, others.collect())
+    }
+
+    /// A process that looks for the smallest limit of a row; `which` of those under this limit.
+    pub fn search(&self, case: usize, row: &str, limit: Limit, which: u32) -> Cell {
+        let id = CellId::of_search(&self.cases[case].label(), limit.bytes, which, row);
+        Cell {
+            limit: Some(limit),
+            ..unmeasured(case, row, id)
+        }
+    }
+
+    /// A part of a block, in random order, with each process that has a smallest limit once more
+    /// under each multiple of it. All do the work that the limit was found for.
+    pub fn under_limits(&self, part: &[Cell], smallest: impl Fn(&Cell) -> Option<Limit>) -> Part {
+        let mut all = Vec::new();
+        for cell in part {
+            let free = Cell {
+                seed: UNMEASURED_SEED,
+                ..cell.clone()
+            };
+            let Some((limit, bytes)) = smallest(cell).and_then(|it| Some((it, it.bytes?))) else {
+                all.push(free);
+                continue;
+            };
+            let label = self.cases[cell.case].label();
+            all.extend(limit::TIMED_PERCENT.map(|percent| Cell {
+                id: CellId::of_limited(&label, cell.block, percent, &cell.allocator),
+                limit: Some(Limit {
+                    bytes: Some(bytes / 100 * u64::from(percent)),
+                    percent: Some(percent),
+                    ..limit
+                }),
+                ..free.clone()
+            }));
+            all.push(free);
+        }
+        let first = part.first().map_or((0, 0), |cell| (cell.block, cell.case));
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ first.1 as u64);
+        random.set_stream(u64::from(first.0));
+        all.shuffle(&mut random);
+        all
+    }
+
+    /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
+    /// programs.
+    pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
+        let timed = !case.beside;
+        let compared = self
+            .allocators
+            .iter()
+            .chain(self.aa_copy.iter().filter(move |_| timed));
+        compared
+            .filter(|_| case.is_for_allocators())
+            .chain(self.floors().filter(move |_| timed && case.has_floor()))
+            .chain(case.rows.iter().map(|row| &row.name))
+            .map(String::as_str)
+    }
+
+    /// The names of its floors.
+    pub fn floors(&self) -> impl Iterator<Item = &String> {
+        self.floor.iter().chain(&self.floors_elsewhere)
+    }
+
+    /// One checked process for every case and allocator: blocks compared with each other, nothing
+    /// timed. None for the extra rows: the A/A copy is the baseline's library, and blocks of
+    /// the null allocator overlap by design.
+    pub fn checks(&self) -> Vec<Cell> {
+        let extra: Vec<&str> = self
+            .aa_copy
+            .iter()
+            .chain(self.floors())
+            .map(String::as_str)
+            .collect();
+        let mut checks = Vec::new();
+        for (place, case) in self.cases.iter().enumerate() {
+            let rows = self.rows_of(case).filter(|name| !extra.contains(name));
+            checks.extend(rows.map(|name| self.check(place, name)));
+        }
+        checks
+    }
+
+    fn check(&self, case: usize, name: &str) -> Cell {
+        let id = CellId::of_check(&self.cases[case].label(), name);
+        unmeasured(case, name, id)
+    }
+
+    /// Tests functions that few workloads call: a process for each allocator and kind of call.
+    pub fn corners(&self) -> Vec<(Cell, &'static str)> {
+        let of = |allocator: &str, corner| {
+            let id = CellId::of_corner(allocator, corner);
+            (unmeasured(0, allocator, id), corner)
+        };
+        self.allocators
+            .iter()
+            .flat_map(|allocator| heapmark_guest::corners::ALL.map(|corner| of(allocator, corner)))
+            .collect()
+    }
+
+    /// Two processes of a case's baseline that show whether two can take turns.
+    pub fn trial(&self, case: usize) -> Cell {
+        let planned = &self.cases[case];
+        let baseline = planned.baseline(&self.baseline);
+        unmeasured(case, baseline, CellId::of_trial(&planned.label(), baseline))
+    }
+
+    /// The checked process of the case's baseline.
+    pub fn check_of_baseline(&self, case: usize) -> Cell {
+        self.check(case, self.cases[case].baseline(&self.baseline))
+    }
+
+    /// The process on the baseline that measures how long this case takes.
+    pub fn calibration(&self, case: usize) -> Cell {
+        let planned = &self.cases[case];
+        let id = CellId::of_calibration(&planned.label());
+        unmeasured(case, planned.baseline(&self.baseline), id)
+    }
+
+    /// The case whose calibration shows how many requests the baseline can serve, if this one's come at
+    /// a share of that: one for all shares, so that they are of one number.
+    pub fn shows_capacity(&self, case: usize) -> Option<usize> {
+        let case = &self.cases[case];
+        if case.parameters.get(CAPACITY)? != "0" {
+            return None;
+        }
+        let wanted = case.at_full_load();
+        let same = |other: &Case| other.threads == case.threads && other.at_full_load() == wanted;
+        self.cases.iter().position(same)
+    }
+
+    /// Measured iterations of one process, once the calibration has shown how long one takes on the
+    /// baseline.
+    pub fn iterations(&self, case: usize, one_iteration_ns: u64) -> u32 {
+        match self.cases[case].iterations {
+            Iterations::Fixed(count) => count,
+            Iterations::Calibrated(_) => {
+                let target_ns = u64::from(self.target_ms) * 1_000_000;
+                let count = (target_ns + one_iteration_ns / 2) / one_iteration_ns.max(1);
+                count.clamp(1, 10_000) as u32
+            }
+        }
+    }
+
+    /// Seconds that the processes take if every allocator is as fast as the baseline, start-up
+    /// included; and the number of processes that are not included, because the duration of their
+    /// fixed work is unknown before the first run.
+    pub fn estimate(&self) -> (f64, usize) {
+        const START_S: f64 = 0.05;
+        let process = |case: &Case| match case.iterations {
+            Iterations::Calibrated(_) => Some(f64::from(self.target_ms) / 1e3 * 1.3 + START_S),
+            Iterations::Fixed(count) => case
+                .seconds()
+                .map(|seconds| seconds * f64::from(count) + START_S),
+        };
+        let mut seconds = 0.0;
+        let mut unknown = 0;
+        for case in &self.cases {
+            let each = match self.mode.limit() {
+                _ if case.beside => 1,
+                Some(_) => limit::processes(self.blocks),
+                None => self.blocks,
+            };
+            let processes = self.rows_of(case).count() * (each as usize + 1);
+            match process(case) {
+                Some(each) => seconds += each * processes as f64,
+                None => unknown += processes,
+            }
+        }
+        (seconds, unknown)
+    }
+}
+
+fn unmeasured(case: usize, allocator: &str, id: CellId) -> Cell {
+    Cell {
+        id,
+        case,
+        allocator: allocator.to_string(),
+        seed: UNMEASURED_SEED,
+        ..Cell::default()
+    }
+}
