@@ -65,7 +65,7 @@ async function faults(path) {
     if (width < 600) found.sticky.push(...(await page.evaluate(carriedAway)).map(where));
     if (!wants("access")) continue;
     await page.evaluate(axe);
-    const { violations } = await page.evaluate(() => window.axe.run());
+    const { violations } = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
     const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
     found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
   }
