@@ -139,7 +139,7 @@ const SHELVES: [&str; 14] = [
 /// The marker file by which backup programs recognise a folder that can be rebuilt, and heapmark
 /// one that it has made.
 pub const TAG: &str = "CACHEDIR.TAG";
-/// Its first line is fixed by https://bford.info/cachedir/.
+/// The first line is fixed by https://bford.info/cachedir/.
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
 /// What has the name of a part of the cache: what heapmark has made, and what it may not have.
@@ -462,7 +462,7 @@ mod tests {
         let killed = place.workshop().unwrap();
         std::fs::write(killed.path().join("half.o"), "half").unwrap();
         let left = killed.path().to_owned();
-        // Nothing of it is removed.
+        // Leaves all of it behind, as a killed process does.
         std::mem::forget(killed);
         assert!(!place.library().exists());
 

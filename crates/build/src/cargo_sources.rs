@@ -91,7 +91,7 @@ pub fn pin(name: &str, release: Option<&allocator::ReleasePin>) -> Result<Pin> {
 
 /// The directory of a crate's unpacked sources; downloads the crates of its package the first time.
 pub fn directory(pin: &Pin) -> Result<PathBuf> {
-    /// Those of the lock file's package: cargo is asked once.
+    /// The folders of the lock file's packages: cargo is asked once.
     static DIRECTORIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
     let found = || {
         pin.package()

@@ -44,7 +44,7 @@ pub fn from_deb(allocator: &Allocator) -> Result<Library> {
 /// A C library, and the packages that it is in.
 pub struct Deb<'a> {
     allocator: &'a Allocator,
-    /// That of the library itself first.
+    /// The packages to unpack, that of the library itself first.
     packages: Vec<DebPackage>,
     place: CachePlace,
 }

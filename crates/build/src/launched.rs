@@ -80,7 +80,7 @@ pub fn run(
         })
     };
     let mut child = spawn_launcher(&mut launched)?;
-    // With it goes this process's end of the pipe.
+    // Dropping it closes this process's end of the pipe.
     drop(launched);
     let said = gather(words, log);
     let own = child.wait().with_context(starting)?;

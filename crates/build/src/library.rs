@@ -28,11 +28,11 @@ pub struct Work<'a> {
 
 /// Where the library's sources come from.
 enum Sources<'a> {
-    /// By a recipe.
+    /// A crate, compiled by a recipe.
     Crate(cargo_sources::Pin, &'a Recipe),
-    /// By a recipe in whose crate the commit takes the place of a folder.
+    /// A commit that takes the place of a folder of the recipe's crate.
     Commit(&'a Commit, &'a Recipe, &'a String),
-    /// By the commit's own command.
+    /// A commit, built by its own command.
     Own(&'a Commit, &'a OwnBuild),
 }
 

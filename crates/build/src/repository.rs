@@ -20,7 +20,7 @@ pub struct Repository(PathBuf);
 
 /// A file of a commit.
 pub struct TreeEntry {
-    /// From the repository's root.
+    /// Path from the repository's root.
     pub path: PathBuf,
     kind: Kind,
     object: String,
@@ -110,7 +110,7 @@ impl Repository {
         let since = Duration::from_secs(seconds.unwrap_or_default());
         let epoch = SystemTime::UNIX_EPOCH;
         let time = epoch.checked_add(since).unwrap_or(epoch);
-        // Nothing is written through a link: they come last.
+        // Links come last, so that nothing is written through one.
         let (links, others): (Vec<&TreeEntry>, Vec<&TreeEntry>) =
             files.iter().partition(|it| it.kind == Kind::Link);
         self.contents(&[others, links].concat(), |file, content| {

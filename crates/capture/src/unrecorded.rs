@@ -105,7 +105,7 @@ pub struct Watch {
 /// What was seen of a tree.
 #[derive(Default)]
 struct Seen {
-    /// By process number and program file.
+    /// Programs by process number and file.
     programs: BTreeMap<(i32, String), SeenProgram>,
     /// Objects that take memory past the recorder, with the program.
     beyond: BTreeSet<(String, Beyond)>,

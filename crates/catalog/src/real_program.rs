@@ -318,7 +318,7 @@ mod tests {
             |name: &String| std::env::split_paths(&folders).any(|it| it.join(name).is_file());
         let mut tried = 0;
         for program in load().unwrap() {
-            // These write a repository, in which git keeps times of its own.
+            // These programs write a repository, in which git keeps times of its own.
             let installed = program.needs.iter().all(is_there)
                 && !program.needs.iter().any(|need| need == "git");
             if installed && is_there(&program.generate[0]) {

@@ -129,7 +129,7 @@ pub enum MisuseOutcome {
 }
 
 impl MisuseOutcome {
-    /// Whether it says something of the allocator.
+    /// Whether the outcome says something of the allocator.
     pub fn is_answer(self) -> bool {
         !matches!(self, MisuseOutcome::Unsupported | MisuseOutcome::Error)
     }

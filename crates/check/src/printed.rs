@@ -57,7 +57,7 @@ impl Check {
     /// needs nothing but macros.
     fn with_harness(&self, body: String) -> String {
         let mut program = body;
-        // From the last one on, since later ones need earlier ones.
+        // Backwards, since later paragraphs need earlier ones.
         for paragraph in ALONE.rsplit("\n\n") {
             let rest = paragraph.strip_prefix("// ");
             let Some((name, text)) = rest.and_then(|rest| rest.split_once('\n')) else {

@@ -37,7 +37,7 @@ impl Phase {
 /// What `checks/harness/misuse.c` writes, in its order.
 #[derive(Default)]
 pub struct CheckPage {
-    /// How far it came.
+    /// How far the process came.
     pub phase: Phase,
     /// Correct calls after the misuse.
     pub operations: u64,
@@ -70,7 +70,7 @@ pub struct CaughtSignal {
 }
 
 impl CaughtSignal {
-    /// Whether it came of an access.
+    /// Whether the signal came of an access.
     pub fn is_access(&self) -> bool {
         [libc::SIGSEGV, libc::SIGBUS].contains(&self.signal)
     }

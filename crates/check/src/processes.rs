@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const UNSUPPORTED: i32 = 77;
 /// Exit codes of a check that failed itself; allocators that end a process by an exit use others.
 const FAILED: [i32; 2] = [120, 121];
-/// That of the loader if a library of the program is missing.
+/// The loader's exit code if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
 
 /// What a process is to do.
@@ -45,7 +45,7 @@ pub struct CheckJob<'a> {
 /// What one process of a check said, and how it ended.
 #[derive(Default)]
 pub struct Trial {
-    /// How it ended.
+    /// How the process ended.
     pub ended: ProcessEnd,
     /// The signal that ended it, if one did.
     pub signal: Option<i32>,
@@ -56,7 +56,7 @@ pub struct Trial {
     pub page: CheckPage,
 }
 
-/// How it ended.
+/// How a process ended.
 #[derive(Clone, Default)]
 pub enum ProcessEnd {
     /// At its own end.
@@ -64,7 +64,7 @@ pub enum ProcessEnd {
     Done,
     /// Not applicable: why.
     Unsupported(String),
-    /// By a signal, or by an exit code that no check has.
+    /// Ended by a signal, or by an exit code that no check has.
     Broken(String),
     /// Took longer than this.
     Hung(Duration),

@@ -111,7 +111,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
             if !takes_turns || !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
                 report_errno(file);
             }
-            // Nothing of ours is to wait for an answer.
+            // Last, so that no call of ours waits for an answer.
             if socket.is_some_and(|socket| !answered::by(socket)) {
                 report_errno(file);
             }
@@ -210,9 +210,9 @@ impl Limit {
 
 /// Signals that are blocked.
 struct Masks {
-    /// By the process that started this one, and so by the command.
+    /// The signals blocked by the process that started this one, and so by the command.
     before: libc::sigset_t,
-    /// By this process: all but one.
+    /// The signals blocked by this process: all but one.
     own: libc::sigset_t,
 }
 

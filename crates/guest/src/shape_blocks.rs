@@ -109,7 +109,7 @@ impl ShapeThreads {
         self.sum(|counts| &counts.mallocs) + self.aligned_blocks()
     }
 
-    /// Those of them from `posix_memalign`.
+    /// The blocks from `posix_memalign`.
     pub fn aligned_blocks(&self) -> u64 {
         self.sum(|counts| &counts.aligned)
     }

@@ -13,21 +13,21 @@ use core::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 /// The work of each worker in each lap.
 pub trait Load: Sync {
-    /// By every worker, before the clock starts.
+    /// What every worker does before the clock starts.
     fn before(&self, _worker: usize, _lap: usize) {}
     /// By the main thread, once all workers are ready for the start of the clock.
     fn all_here(&self, _lap: usize) {}
-    /// By every worker, on the clock.
+    /// What every worker does on the clock.
     fn timed(&self, worker: usize, lap: usize);
-    /// By every worker, after the clock.
+    /// What every worker does after the clock.
     fn after(&self, _worker: usize, _lap: usize) {}
 }
 
 /// The times of a lap.
 pub struct Lapse {
-    /// From the release of the workers to the end of the last one.
+    /// Time from the release of the workers to the end of the last one.
     pub span: Span,
-    /// From the release to a worker's own end, averaged over the workers.
+    /// Time from the release to a worker's own end, averaged over the workers.
     pub mean_ns: u64,
 }
 

@@ -12,7 +12,7 @@ use heapmark_wire::Launched;
 
 /// A call that no kernel has: a traced process that makes it shows that its work is done.
 const WORK_IS_DONE: c_long = 99_999;
-/// More than the numbers of all calls.
+/// Room for the numbers of all calls.
 const CALLS: usize = 512;
 /// Files below `/proc` and `/sys` that are kept, and bytes of a path.
 const FILES: usize = 128;
@@ -20,7 +20,7 @@ const PATH_BYTES: usize = 160;
 
 /// What was seen of a process.
 pub struct Trace {
-    /// How it ended.
+    /// How the process ended.
     pub ended: Launched,
     /// How often each call was made, by its number.
     calls: [u32; CALLS],
@@ -251,7 +251,7 @@ struct CallName {
 }
 
 impl CallName {
-    /// From the name of its constant, `SYS_brk`.
+    /// A call by the name of its constant, `SYS_brk`.
     const fn new(constant: &str, number: c_long) -> CallName {
         const PREFIX: usize = 4;
         let mut name = [0; 20];

@@ -24,7 +24,7 @@ const TESTED: [&str; 2] = [WALL.key, "grown_bytes"];
 /// All that the runs of a history say together.
 #[derive(Debug, Default, Serialize)]
 pub struct Told {
-    /// By case and metric, in the order of the first run.
+    /// Series by case and metric, in the order of the first run.
     pub series: Vec<Series>,
     /// What was measured in several runs, and has changed between them: the machine does not say the same
     /// any more.
@@ -75,7 +75,7 @@ enum Behind {
     Range { cell: TableCell, exact: bool },
 }
 
-/// From a version to the next one.
+/// The step from a version to the next one.
 #[derive(Clone, Debug, Serialize)]
 pub struct LevelChange {
     /// The earlier.
@@ -84,7 +84,7 @@ pub struct LevelChange {
     pub to: String,
     /// The later over the earlier; of a change that a test found, the level after it over the one before.
     pub ratio: Ratio,
-    /// Whether that is a change.
+    /// Whether the step is a change.
     pub verdict: Verdict,
 }
 
@@ -159,7 +159,7 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
         own.retain(|rows| rows.by_version.len() > 1);
         judge(&own, versions, threshold, again, &mut told);
     }
-    // By case, as tables of runs are.
+    // By case, as in tables of runs.
     let order: Vec<&str> = all.iter().map(|rows| &*rows.case).collect();
     let place = |series: &Series| order.iter().position(|case| **case == series.case);
     told.series.sort_by_key(place);
@@ -581,7 +581,7 @@ impl VersionPoint {
 }
 
 impl Series {
-    /// Whether it is of ratios to the reference.
+    /// Whether the values are ratios to the reference.
     pub fn is_relative(&self) -> bool {
         self.metric.judged == Judged::ByTest
     }

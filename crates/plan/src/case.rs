@@ -201,7 +201,7 @@ impl Case {
         }
     }
 
-    /// Whether it plays a trace.
+    /// Whether the case plays a trace.
     pub fn is_replay(&self) -> bool {
         self.kernel() == Some("replay")
     }
@@ -377,7 +377,7 @@ impl std::str::FromStr for Override {
 }
 
 impl Override {
-    /// Whether it changes any of these.
+    /// Whether the override changes any of these.
     pub fn is_for_any(&self, workloads: &[&Workload]) -> bool {
         workloads.iter().any(|workload| self.is_for(workload))
     }

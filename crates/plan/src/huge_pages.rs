@@ -25,7 +25,7 @@ impl HugePages {
         }
     }
 
-    /// Whether it is what the machine gives anyhow.
+    /// Whether the rule is what the machine does anyhow.
     pub fn is_machines(&self) -> bool {
         *self == HugePages::Machine
     }

@@ -76,7 +76,7 @@ const COUNTED: ModeSpec = ModeSpec {
 };
 
 impl Mode {
-    /// How it measures.
+    /// How the mode measures.
     pub fn spec(self) -> ModeSpec {
         match self {
             Mode::Time => ModeSpec {

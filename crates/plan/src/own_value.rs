@@ -12,7 +12,7 @@ pub struct OwnValue {
     pub higher: bool,
     /// What it is measured in; may be empty.
     pub unit: String,
-    /// How it is read.
+    /// How the value is read.
     pub read: ReadValue,
     /// Where it stands.
     pub from: ValueFrom,

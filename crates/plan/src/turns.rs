@@ -60,7 +60,7 @@ impl FromStr for Asked {
 }
 
 impl Asked {
-    /// With the usual lengths.
+    /// Turns of the usual lengths.
     fn usual(by: Turns) -> Asked {
         Asked {
             by,

@@ -149,7 +149,7 @@ impl std::fmt::Display for Ready {
 }
 
 impl Ready {
-    /// With an absolute path.
+    /// The same with an absolute path.
     pub fn below(self, folder: &Path) -> Ready {
         match self {
             Ready::Port(_) | Ready::Started => self,
@@ -172,7 +172,7 @@ impl UserCommand {
             && !self.prepare.as_ref().is_some_and(prepares_for_one)
     }
 
-    /// Whether it is told which side of a duet it is.
+    /// Whether the command is told which side of a duet it is.
     pub fn names_sides(&self) -> bool {
         let mut all = self.command.iter().chain(&self.prepare);
         all.any(|words| words.contains(SIDE))

@@ -98,7 +98,7 @@ pub struct Campaign {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum ShardState {
-    /// Nothing was heard of it.
+    /// Nothing was heard of the shard.
     Waiting,
     /// An attempt gave a sign of life less than a minute ago.
     Running {

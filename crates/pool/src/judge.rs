@@ -26,7 +26,7 @@ pub struct Pool {
     pub machines: Vec<PooledMachine>,
     /// Kinds of machines, in the order of their first machines.
     pub types: Vec<MachineType>,
-    /// By case and allocator, in the order of the first run.
+    /// Rows by case and allocator, in the order of the first run.
     pub rows: Vec<PooledRow>,
     /// Rows of a run that cannot be pooled, and why.
     pub left_out: Vec<LeftAlone>,
@@ -112,7 +112,7 @@ pub struct PooledRow {
     pub mean: Option<(f64, f64)>,
     /// The 95 % interval of the ratio on the next machine.
     pub next: Option<(f64, f64)>,
-    /// By type of machine, if it was measured on several.
+    /// The row by type of machine, if it was measured on several.
     pub types: Vec<OnType>,
     /// The 95 % interval of the mean ratio of the next type of machines; none of fewer than three
     /// types.
@@ -169,9 +169,9 @@ pub struct OnType {
 pub struct Help {
     /// Half-width of the interval now, as a share.
     pub now: f64,
-    /// With twice as many machines.
+    /// Half-width with twice as many machines.
     pub machines: f64,
-    /// With twice as many blocks on each.
+    /// Half-width with twice as many blocks on each.
     pub blocks: f64,
 }
 
@@ -258,7 +258,7 @@ pub struct Pooling<'a> {
     first: Option<RunFile>,
     /// Machines whose id has a hash; a run without one is a machine of its own.
     by_id: BTreeMap<String, usize>,
-    /// By case and allocator of the first run.
+    /// Samples by case and allocator of the first run.
     samples: BTreeMap<(usize, usize), LogRatios>,
     /// The median of each run of a row, by the usable CPUs of its machine, if memory is pooled.
     memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,

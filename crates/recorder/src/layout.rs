@@ -148,7 +148,7 @@ pub struct StreamState {
     pub argument: *mut c_void,
 }
 
-/// All states.
+/// The states of all streams.
 #[repr(C)]
 pub struct StreamStates {
     /// How many states were ever used.

@@ -134,8 +134,8 @@ impl Machines {
 /// Half-widths of the interval for the next machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Doubled {
-    /// With twice as many machines.
+    /// Half-width with twice as many machines.
     pub machines: f64,
-    /// With twice as many blocks on each.
+    /// Half-width with twice as many blocks on each.
     pub blocks: f64,
 }

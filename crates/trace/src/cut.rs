@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Which events are kept.
 pub enum Stretch {
-    /// By number, the first is 0.
+    /// A range of event numbers, the first is 0.
     Events(Range<u64>),
     /// By nanoseconds since the start, with the resolution of the trace's clock.
     Time(Range<u64>),

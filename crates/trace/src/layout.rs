@@ -44,7 +44,7 @@ pub enum Content {
 pub enum Codec {
     /// As written, not compressed.
     Plain = 0,
-    /// By zstd.
+    /// Compressed by zstd.
     Zstd = 1,
 }
 

@@ -17,7 +17,7 @@ pub struct Sight {
     pub given: Vec<Given>,
     /// Lines of its stderr in which an allocator or the dynamic linker speaks.
     pub complaints: Vec<String>,
-    /// How it ended, if not as it should.
+    /// How the process ended, if not as it should.
     pub failure: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct Counts {
 pub enum Arrival {
     /// The value was read in the process.
     ReadBack,
-    /// Nothing speaks against it, and its value cannot be read there.
+    /// Nothing speaks against the value, and it cannot be read in the process.
     NotReadBack,
     /// The setting did not reach the allocator, or only in part.
     NotArrived(String),
@@ -120,7 +120,7 @@ fn unseen(setting: &Setting, own: &[&Given]) -> Vec<Option<String>> {
 pub struct CountRanges([(u64, u64); 2]);
 
 impl CountRanges {
-    /// Those of the default, `None` without any.
+    /// The ranges of the default's counts, `None` without any.
     pub fn of(all: &[Counts]) -> Option<CountRanges> {
         let range = |of: fn(&Counts) -> u64| {
             let values = || all.iter().map(of);
@@ -132,7 +132,7 @@ impl CountRanges {
         ]))
     }
 
-    /// Whether nothing tells these from them.
+    /// Whether nothing tells these counts from the ranges.
     pub fn have(&self, counts: &Counts) -> bool {
         let values = [counts.faults, counts.peak_bytes];
         self.0

@@ -30,9 +30,9 @@ pub enum Stage {
 /// What a round has measured.
 #[derive(Default)]
 pub struct Round {
-    /// By name: its logs, or why it has none.
+    /// Logs by name, or why there are none.
     pub rows: BTreeMap<String, Result<Logs, String>>,
-    /// Those of the copies of the default.
+    /// The logs of the copies of the default.
     pub decoys: Vec<Logs>,
 }
 
@@ -110,7 +110,7 @@ impl Entry {
         }
     }
 
-    /// Whether it may still be what is wanted.
+    /// Whether the entry may still be what is wanted.
     fn may_win(&self, wanted: &Wanted) -> bool {
         let within = wanted
             .at_most
@@ -139,7 +139,7 @@ pub struct Confirmed {
     pub search: Option<Ratio>,
     /// What the new pairs say, by goal.
     pub ratios: BTreeMap<Goal, Ratio>,
-    /// Whether it helps; `None` of a row that stands for comparison.
+    /// Whether the setting helps; `None` of a row that stands for comparison.
     pub confirmation: Option<Confirmation>,
 }
 

@@ -78,10 +78,10 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Less of it.
+    /// Less is better.
     #[default]
     Lower,
-    /// More of it.
+    /// More is better.
     Higher,
     /// Neither: it describes.
     Neither,
@@ -138,9 +138,9 @@ pub enum FigureRole {
     Placement,
     /// The pages of 1000 blocks in a row.
     Pages,
-    /// The same of the packed copy.
+    /// Pages of the packed copy.
     PagesIfPacked,
-    /// The same of the scattered copy.
+    /// Pages of the scattered copy.
     PagesIfScattered,
 }
 

@@ -182,7 +182,7 @@ impl Workload {
         Some(count(self.at_once.as_deref()?, values))
     }
 
-    /// Whether it is for memory alone: no time of it means anything.
+    /// Whether the workload is for memory alone: no time of it means anything.
     pub fn is_for_memory(&self) -> bool {
         let kernel = self.kernel.as_deref().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.only())

@@ -15,9 +15,9 @@ pub struct Changed<'a, T> {
     pub allocator: &'a str,
     /// The check's name.
     pub check: &'a str,
-    /// How it ended.
+    /// The old result.
     pub old: &'a T,
-    /// How it ends now.
+    /// The new result.
     pub new: &'a T,
 }
 

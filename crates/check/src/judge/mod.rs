@@ -22,7 +22,7 @@ pub struct Tried {
     pub cell: (u64, Form),
     /// The process without what is wrong, if there is one.
     pub twin: Option<Trial>,
-    /// All others.
+    /// All other trials.
     pub trials: Vec<Trial>,
 }
 

@@ -146,7 +146,7 @@ fn impact(trial: &Trial) -> Impact {
     }
 }
 
-/// How it ended, in words.
+/// How the trial ended, in words.
 fn why(trial: &Trial) -> Option<String> {
     let page = &trial.page;
     let words = trial.ended.words();

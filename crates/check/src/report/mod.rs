@@ -201,7 +201,7 @@ pub fn groups(file: &CheckFile) -> Vec<&str> {
     distinct(judged.map(|it| it.group.as_str()))
 }
 
-/// Those that pass, or that a program cannot rely on.
+/// The results that pass, or that a program cannot rely on.
 pub fn applying(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + Clone {
     let judged = |it: &&CheckResult| it.standing != Standing::Observe;
     let results = one.results.iter().filter(judged);

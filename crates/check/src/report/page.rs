@@ -91,7 +91,7 @@ fn verdict(ranked: &[&CheckedAllocator]) -> String {
         1 => format!("{} passes all of {what}.", keeping[0]),
         _ => format!("{} pass all of {what}.", list(&keeping)),
     };
-    // Those with the most findings come first.
+    // Allocators with the most findings come first.
     match ranked.first().map(|one| (failing(one).count(), one)) {
         None | Some((0, _)) => first,
         Some((most, one)) => format!(
@@ -196,7 +196,7 @@ fn folded(heading: &str, sheet: Sheet) -> Sheet {
 /// Reasons that a table has; check.json has all.
 const MOST_REASONS: usize = 2;
 
-/// How it ended, how often, and why.
+/// How a check ended, how often, and why.
 fn found(result: &CheckResult) -> String {
     let reasons = &result.reasons;
     let more = match reasons.len().saturating_sub(MOST_REASONS) {

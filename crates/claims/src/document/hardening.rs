@@ -190,7 +190,7 @@ impl HardeningDocument {
 }
 
 impl Sign {
-    /// Whether it looks at cells of this size and form.
+    /// Whether the sign is about cells of this size and form.
     pub fn covers(&self, size_bytes: u64, form: Form) -> bool {
         (self.sizes.is_empty() || self.sizes.contains(&size_bytes))
             && (self.forms.is_empty() || self.forms.contains(&form))

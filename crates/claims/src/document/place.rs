@@ -71,7 +71,7 @@ pub enum Needs {
     /// Every one.
     #[default]
     All,
-    /// More than half.
+    /// More than half of the values.
     Most,
 }
 

@@ -104,7 +104,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Seen from the machine of this run.
+    /// The evidence as seen from the machine of this run.
     fn seen_from(
         run: Option<&Scene<'a>>,
         workloads: &'a [Workload],

@@ -94,7 +94,7 @@ impl JudgedClaim {
 /// A claim checked with allocators set as those of the document were.
 #[derive(Clone, Debug, Serialize)]
 pub struct AsThen {
-    /// Those allocators.
+    /// The allocators that are compared.
     pub rows: Vec<String>,
     /// The verdict with them.
     pub verdict: Verdict,

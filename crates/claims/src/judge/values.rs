@@ -82,9 +82,9 @@ fn figure(group: &Group, name: &str) -> Vec<f64> {
 
 /// How memory changed over a process's life.
 struct Growth {
-    /// From the first point to the highest.
+    /// Growth from the first point to the highest.
     grown: f64,
-    /// From the first point to the last.
+    /// Growth from the first point to the last.
     left: f64,
 }
 

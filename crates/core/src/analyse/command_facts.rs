@@ -36,7 +36,7 @@ pub struct CommandFacts {
     pub calls_per_cpu_s: Option<f64>,
     /// How many they are.
     pub calls: Option<f64>,
-    /// Why that is not known, if something went wrong.
+    /// Why the time in malloc is not known, if something went wrong.
     pub untimed: Option<String>,
     /// The anonymous memory of its processes, and how much of it malloc serves at most; `None` if it
     /// has little.

@@ -47,7 +47,7 @@ pub enum Withheld {
     AaCopy {
         /// The copy's time over the baseline's.
         ratio: Ratio,
-        /// By this clock.
+        /// The clock that decides.
         by: Clock,
     },
     /// In every case the times are the recorded ones.
@@ -61,7 +61,7 @@ pub struct Ranking {
     pub leader: String,
     /// The times that were compared.
     pub by: Clock,
-    /// All others, the fastest first.
+    /// The tests of all others, the fastest first.
     pub tests: Vec<PairwiseTest>,
     /// Cases that were compared.
     pub cases: usize,

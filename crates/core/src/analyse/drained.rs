@@ -63,7 +63,7 @@ pub struct DrainMoment {
     pub pss_bytes: f64,
     /// Heap and anonymous mappings.
     pub heap_bytes: f64,
-    /// Of that, in heaps of glibc's arenas but the main one.
+    /// Heap bytes in glibc's arenas but the main one.
     pub arena_bytes: f64,
     /// Files and shared memory.
     pub file_bytes: f64,

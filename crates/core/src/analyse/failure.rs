@@ -84,7 +84,7 @@ pub struct Failure {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// How they ended.
+    /// How the processes ended.
     pub outcome: Outcome,
     /// The last lines that the first of them wrote to stderr.
     pub stderr: String,

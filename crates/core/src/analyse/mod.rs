@@ -435,9 +435,9 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 pub struct Standing {
     /// The allocator's case.
     pub case: String,
-    /// Its allocator.
+    /// The allocator.
     pub allocator: String,
-    /// Whether that is the baseline's own copy, which shows noise.
+    /// Whether the allocator is the baseline's own copy, which shows noise.
     pub is_copy: bool,
     /// Its log ratio to the baseline, or to itself without a factor; `None`: there is none yet.
     pub shift: Option<Shift>,

@@ -12,9 +12,9 @@ pub enum Purge {
     Unknown,
     /// Nothing makes it purge.
     None,
-    /// By its settings.
+    /// The allocator's settings make it purge.
     Configured,
-    /// By a call.
+    /// A call makes it purge.
     Called,
 }
 

@@ -25,12 +25,12 @@ pub(super) fn ends(logs: Interval) -> (f64, f64) {
 }
 
 impl Ratio {
-    /// From log ratios, one per block. `None` if there are none.
+    /// A ratio from log ratios, one per block. `None` if there are none.
     pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
         shift(logs).map(Ratio::of_shift)
     }
 
-    /// From an estimate in log units.
+    /// A ratio from an estimate in log units.
     pub fn of_shift(shift: Shift) -> Ratio {
         Ratio {
             ratio: shift.estimate.exp(),

@@ -32,12 +32,12 @@ impl Role {
         }
     }
 
-    /// Whether it is an allocator that others are compared with.
+    /// Whether the row is an allocator that others are compared with.
     pub fn ranks(self) -> bool {
         matches!(self, Role::Baseline | Role::Candidate)
     }
 
-    /// Whether it only helps to judge the others.
+    /// Whether the row only helps to judge the others.
     pub fn is_companion(self) -> bool {
         matches!(self, Role::AaCopy | Role::Floor)
     }

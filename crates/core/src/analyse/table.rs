@@ -88,7 +88,7 @@ pub struct TableRow {
     pub tier: String,
     /// The row's part in the comparison.
     pub role: Role,
-    /// How it failed, if it did: then it has no cells.
+    /// How the row failed, if it did: then it has no cells.
     pub failed: Option<Failed>,
     /// What is known of it, in the order of the metrics; of timed processes, what they are ranked by
     /// is first.
@@ -113,7 +113,7 @@ pub struct TableRow {
     /// Faults in functions that few workloads call; a row with any is `flawed`.
     #[serde(skip)]
     pub findings: Vec<String>,
-    /// How it returns memory in this case.
+    /// How the allocator returns memory in this case.
     #[serde(skip)]
     pub purge: Purge,
     /// The catalogue family whose purge is used, for a library given by its path.

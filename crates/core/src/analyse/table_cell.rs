@@ -24,7 +24,7 @@ pub struct TableCell {
     pub values: Vec<f64>,
     /// Over the baseline's in the same blocks.
     pub ratio: Option<Ratio>,
-    /// By that, if rows are judged by the metric.
+    /// The verdict of the ratio, if rows are judged by the metric.
     pub verdict: Option<Verdict>,
 }
 

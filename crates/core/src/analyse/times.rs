@@ -33,8 +33,8 @@ pub struct Timed {
     pub block: u32,
     /// Wall time x threads / operations.
     pub ns_per_op: f64,
-    /// Whether it had interference.
+    /// Whether the process had interference.
     pub disturbed: bool,
-    /// Whether it had a stall that may be its own doing.
+    /// Whether the process had a stall that may be its own doing.
     pub stalled: bool,
 }

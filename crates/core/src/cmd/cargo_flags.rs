@@ -60,7 +60,7 @@ pub struct CargoFlags {
 }
 
 impl CargoFlags {
-    /// Whether it is asked for.
+    /// Whether a build by cargo is asked for.
     pub fn is_given(&self) -> bool {
         self.cargo
     }

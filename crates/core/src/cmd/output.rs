@@ -21,7 +21,7 @@ pub struct Force {
 }
 
 impl Force {
-    /// The same for the writer of the file.
+    /// What the writer of the file does with an existing one.
     pub fn existing(self) -> Existing {
         if self.force {
             Existing::Goes
@@ -143,7 +143,7 @@ impl Output {
         !self.is_stdout() && !is_open() && !is_special()
     }
 
-    /// As [`write`](Self::write), for content that exists already.
+    /// Like [`write`](Self::write), for content that exists already.
     pub fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
         self.write(|out| Ok(out.write_all(content.as_ref())?))
             .map(drop)

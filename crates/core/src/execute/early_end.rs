@@ -19,7 +19,7 @@ impl From<anyhow::Error> for EarlyEnd {
     }
 }
 
-/// Without a process.
+/// An end without a process.
 impl From<Outcome> for EarlyEnd {
     fn from(outcome: Outcome) -> EarlyEnd {
         EarlyEnd::Attempt(Attempt::without_process(outcome).into())

@@ -61,7 +61,7 @@ impl Executed {
     }
 }
 
-/// With symbolic links resolved, as the kernel lists files.
+/// The path with symbolic links resolved, as the kernel lists files.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

@@ -43,7 +43,7 @@ pub struct Retained {
 }
 
 impl Resident {
-    /// Without the harness's tables.
+    /// Memory without the harness's tables.
     pub fn without_harness(&self) -> u64 {
         self.rss_bytes.saturating_sub(self.harness_bytes)
     }

@@ -19,7 +19,7 @@ pub fn side_by_side<T: Sync, R: Send>(
     done
 }
 
-/// The same; what the processes leave behind is not ended.
+/// [`side_by_side`], but what the processes leave behind is not ended.
 pub fn spread<T: Sync, R: Send>(
     lanes: usize,
     work: &[T],

@@ -75,7 +75,7 @@ impl Lender {
             loop {
                 let stream = match listener.accept() {
                     Ok((stream, _)) => Arc::new(stream),
-                    // It is shut down.
+                    // The socket is shut down.
                     Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
                     Err(_) => {
                         std::thread::sleep(SHORT_WAIT);

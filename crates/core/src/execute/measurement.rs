@@ -129,7 +129,7 @@ pub struct ThreadTime {
 /// The kernel's account of the whole child process, start-up included (`wait4`).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// From spawn to wait.
+    /// Time from spawn to wait.
     pub wall_ns: u64,
     /// User CPU time.
     pub user_ns: u64,
@@ -154,7 +154,7 @@ impl Usage {
         self.user_ns + self.sys_ns
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(super) fn and(&self, later: &Usage) -> Usage {
         Usage {
             wall_ns: self.wall_ns + later.wall_ns,

@@ -63,7 +63,7 @@ pub fn numbers<const COUNT: usize>(file: &File) -> io::Result<[u64; COUNT]> {
     Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
 }
 
-/// As [`numbers`], of so many.
+/// Like [`numbers`], of so many words.
 pub fn words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;

@@ -43,7 +43,7 @@ pub enum How {
 }
 
 impl Beyond {
-    /// Whether it calls another file's malloc.
+    /// Whether the object calls another file's malloc.
     pub fn is_bound(&self) -> bool {
         matches!(self.how, How::Bound(_))
     }
@@ -76,7 +76,7 @@ struct ElfObject {
     slots: Vec<u64>,
     /// The address of the malloc that it defines for others.
     malloc: Option<u64>,
-    /// Whether it calls its own malloc, whatever others define.
+    /// Whether the object calls its own malloc, whatever others define.
     is_symbolic: bool,
     /// Whether it is the dynamic linker or libc, the ground that all stand on.
     is_ground: bool,
@@ -89,16 +89,16 @@ struct ElfObject {
 pub struct Binding {
     /// The object's file.
     pub object: String,
-    /// Whether it defines a malloc for others.
+    /// Whether the object defines a malloc for others.
     pub defines_malloc: bool,
-    /// Whether it calls for memory by way of the dynamic linker.
+    /// Whether the object calls for memory by way of the dynamic linker.
     pub calls: bool,
     /// Files that define a malloc; its own if that serves it. Calls that were never made may lead nowhere yet.
     pub to: BTreeSet<String>,
     /// Allocators that it contains under names of their own.
     pub inside: BTreeSet<&'static str>,
     is_symbolic: bool,
-    /// Whether it is the dynamic linker or libc.
+    /// Whether the object is the dynamic linker or libc.
     pub is_ground: bool,
 }
 
@@ -109,7 +109,7 @@ pub struct Mapping<'a> {
     pub start: u64,
     /// The byte behind the last one.
     pub end: u64,
-    /// Whether it may be read and written.
+    /// Whether the mapping may be read and written.
     pub is_written: bool,
     /// Of the first byte, in the file.
     pub offset: u64,
@@ -158,7 +158,7 @@ impl<'a> Mapping<'a> {
         self.offset == 0 && self.file.starts_with('/')
     }
 
-    /// Whether it is of the dynamic linker.
+    /// Whether the mapping is of the dynamic linker.
     pub fn is_of_linker(&self) -> bool {
         is_linker(file_name(self.file))
     }

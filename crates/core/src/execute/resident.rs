@@ -17,7 +17,7 @@ pub struct ResidentByKind {
     pub pss_bytes: u64,
     /// The heap and anonymous mappings: allocators', and what the program maps itself.
     pub heap_bytes: u64,
-    /// Of that, in heaps of glibc's arenas but the main one.
+    /// Heap bytes in glibc's arenas but the main one.
     pub arena_bytes: u64,
     /// Stacks: the first thread's, and others' if their registers may be read.
     pub stack_bytes: u64,

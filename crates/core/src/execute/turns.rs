@@ -33,11 +33,11 @@ pub struct Duet {
 #[derive(Clone, Copy, Default)]
 struct State {
     sides: [Progress; 2],
-    /// Nothing more of either is wanted.
+    /// Nothing more is wanted of either side.
     is_over: bool,
 }
 
-/// How far one of the two is.
+/// How far a side is.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     /// The launcher of its process, while that runs.
@@ -58,7 +58,7 @@ const LEAST_TURNS: u32 = 3;
 const MOST_STRETCHED: u32 = 5;
 /// The shortest slice that the scheduler grants.
 const GIVER_SLICE_NS: u64 = 100_000;
-/// Less of a turn is not worth a wait.
+/// What is left of a turn is not worth a wait below this.
 const NO_TIME: Duration = Duration::from_micros(500);
 
 /// One of the two, as its process is started.
@@ -168,7 +168,7 @@ impl Duet {
         }
     }
 
-    /// Nothing more of it is wanted.
+    /// Ends the duet: nothing more of it is wanted.
     pub fn end(&self) {
         held(&self.state).is_over = true;
         self.changed.notify_all();
@@ -281,7 +281,7 @@ impl Side {
         self.duet.over.as_fd()
     }
 
-    /// Whether nothing more is wanted.
+    /// Whether the duet is over.
     pub(super) fn is_over(&self) -> bool {
         held(&self.duet.state).is_over
     }

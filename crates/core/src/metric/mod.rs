@@ -53,7 +53,7 @@ pub struct Metric {
 pub enum Judged {
     /// Only described.
     No,
-    /// By a test on pairs: it varies from process to process.
+    /// Judged by a test on pairs: the value varies from process to process.
     ByTest,
     /// By the ranges of its values: it hardly varies from process to process.
     ByRange,
@@ -73,11 +73,11 @@ impl Judged {
 /// How a metric is read off a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// From the figures of a timed process.
+    /// Computed from the figures of a timed process.
     Process(fn(&Process) -> Option<f64>),
-    /// From all that is known of a process.
+    /// Computed from all that is known of a process.
     Sample(fn(&Sample) -> Option<f64>),
-    /// From the memory of a process that was sampled.
+    /// Computed from the memory of a process that was sampled.
     Memory(fn(&MemoryProfile) -> Option<f64>),
     /// From the figures of the row's check: one value, however many processes there are.
     Check(fn(&BTreeMap<String, f64>) -> Option<f64>),
@@ -230,7 +230,7 @@ impl Metric {
         self.figure?.legend.as_deref()
     }
 
-    /// Whether it goes by this name on the command line.
+    /// Whether the metric has this name on the command line.
     pub fn is_named(&self, name: &str) -> bool {
         self.key == name || self.alias == Some(name)
     }
@@ -274,7 +274,7 @@ pub fn named(key: &str) -> &'static Metric {
         .unwrap_or_else(|| panic!("no metric {key}"))
 }
 
-/// Those of the timed processes of a case.
+/// The metrics of the timed processes of a case.
 pub fn of_case(case: &Case) -> Vec<&'static Metric> {
     let mut metrics = of_mode(Mode::Time);
     if case.whole_process {
@@ -283,7 +283,7 @@ pub fn of_case(case: &Case) -> Vec<&'static Metric> {
     metrics
 }
 
-/// Those of the processes of a run.
+/// The metrics of the processes of a run.
 pub fn of_part(plan: &Plan) -> Vec<&'static Metric> {
     let whole = plan.cases.iter().find(|case| case.whole_process);
     match whole.filter(|_| plan.mode.spec().plain) {

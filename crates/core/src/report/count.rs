@@ -7,7 +7,7 @@ use crate::analyse::{Analysis, Table, TableCell, TableRow};
 use crate::metric::Unit;
 use crate::plan::Counter;
 
-/// All tables.
+/// The tables of counts.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(counter) = analysis.counter else {
         return Vec::new();

@@ -40,7 +40,7 @@ pub struct Note {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// Nothing.
+    /// An ordinary cell.
     #[default]
     None,
     /// The document's main point.
@@ -167,7 +167,7 @@ impl Block {
         })
     }
 
-    /// Whether it shows nothing.
+    /// Whether the cell shows nothing.
     pub fn is_empty(&self) -> bool {
         match self {
             Block::Text(note) => note.text.is_empty(),

@@ -57,7 +57,7 @@ fn shown_with(key: &str) -> &str {
     }
 }
 
-/// All tables.
+/// The tables of memory.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     // In a run that times, memory is measured in one process of each allocator.
     let planned = match analysis.cases.is_empty() {

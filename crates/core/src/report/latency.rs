@@ -8,7 +8,7 @@ use super::text;
 use crate::analyse::{Analysis, LongestCall, Role, Table, TableRow, Timing, distinct};
 use crate::metric::Unit;
 
-/// All tables.
+/// The tables of latencies.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis
         .latency

@@ -11,7 +11,7 @@ use crate::plan::limit::TIMED_PERCENT;
 /// What a search determines.
 const SMALLEST: &str = "smallest_limit_bytes";
 
-/// All tables.
+/// The tables of limits.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let Some(kind) = analysis.limit else {
         return Vec::new();

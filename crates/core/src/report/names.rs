@@ -34,7 +34,7 @@ pub fn others(analysis: &Analysis) -> String {
     };
     let at_peak = choices(analysis, ranking, peak);
     let in_pools = choices(analysis, ranking, |name| analysis.held_by(name)?.worst());
-    // Those of the table of all cases, which has wall times.
+    // The names of the table of all cases, which has wall times.
     let (between, for_pools) = match ranking.by {
         Clock::Wall => (
             compromise(analysis, leader, &at_peak),

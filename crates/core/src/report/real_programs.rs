@@ -20,7 +20,7 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     if programs.len() < 2 {
         return None;
     }
-    // Those that spend most in malloc and free stand first.
+    // Programs that spend most in malloc and free stand first.
     let share = |program: &MeasuredProgram| program.1.malloc_share.unwrap_or(0.0);
     programs.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let (counted, without): (Vec<MeasuredProgram>, Vec<MeasuredProgram>) =

@@ -50,7 +50,7 @@ impl SheetOf<'_, TableRow> {
         self.add(title, |row| row.cell(key));
     }
 
-    /// The same if some row has it.
+    /// Adds the column of a metric if some row has it.
     pub fn metric_of_some(&mut self, title: &str, key: &str) {
         if self.rows.iter().any(|row| row.cell(key).is_some()) {
             self.metric(title, key);

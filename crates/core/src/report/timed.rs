@@ -10,7 +10,7 @@ use crate::execute::Outcome;
 use crate::metric::{self, FigureRole};
 use crate::report::known_faults;
 
-/// All tables.
+/// The tables of times.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     let both = |case| {
         let table = of_case(case, analysis, Extent::Full);

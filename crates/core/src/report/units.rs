@@ -6,13 +6,13 @@ use crate::metric::Unit;
 /// A unit and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrintedUnit {
-    /// As it is printed.
+    /// The name as it is printed.
     pub name: &'static str,
     /// In the base unit.
     pub size: f64,
 }
 
-/// As they are printed, with their sizes in the base unit.
+/// Names as they are printed, with their sizes in the base unit.
 type Units = [(&'static str, f64); 4];
 
 const TIMES: Units = [
@@ -42,7 +42,7 @@ impl PrintedUnit {
         digits(value / self.size)
     }
 
-    /// The same with the unit: `14.0 MiB`.
+    /// The value with the unit: `14.0 MiB`.
     pub fn text(self, value: f64) -> String {
         format!("{} {}", self.digits(value), self.name)
     }
@@ -150,7 +150,7 @@ pub fn bounds(ends: (f64, f64)) -> String {
     bounds_in(ends, ratio)
 }
 
-/// The same in two decimals.
+/// The bounds in two decimals.
 pub fn short_bounds(ends: (f64, f64)) -> String {
     bounds_in(ends, short)
 }

@@ -401,7 +401,7 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
         None => "its CPU time",
         Some(_) => "the server's CPU time while its client runs",
     };
-    // Those of a server are of its whole life.
+    // The calls of a server are of its whole life.
     let all = tried.calls.filter(|_| tried.client.is_none());
     let calls = match (all, tried.calls_per_cpu_s) {
         (Some(0.0), _) => ", which makes no call".into(),
@@ -444,7 +444,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     if candidates.is_empty() {
         return None;
     }
-    // As in the table, unless that is by another clock.
+    // Sorted as in the table, unless that is by another clock.
     candidates.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     if ranking.blocks < LEAST_BLOCKS as usize {
         return None;

@@ -20,7 +20,7 @@ use anyhow::Result;
 /// The padding of a later process of a stream: another one of the 4096.
 const PADDING_STEP: u32 = 1237;
 
-/// More at a time would share too much of caches and memory.
+/// More duets at a time would share too much of caches and memory.
 const MOST_LANES: usize = 2;
 
 impl Session {

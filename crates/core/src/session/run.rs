@@ -31,7 +31,7 @@ pub struct Session {
     /// Checks that earlier runs have passed; open once the negative control has shown the C
     /// library.
     pub(super) shelf: Option<Shelf>,
-    /// Whether they are repeated nevertheless.
+    /// Whether checks are repeated nevertheless.
     pub(super) check_again: bool,
     /// Memory that was available before the first process.
     pub(super) memory_bytes: Option<u64>,

@@ -15,7 +15,7 @@ pub struct Selection {
     pub subjects: Vec<Subject>,
     /// Those that rows of programs always run under, whatever the run compares.
     pub pinned: Vec<Subject>,
-    /// Those that the plan's cases name.
+    /// The programs that the plan's cases name.
     pub programs: Vec<Program>,
     /// Seconds a process may take, if the user said so.
     pub timeout_s: Option<f64>,

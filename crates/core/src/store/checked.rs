@@ -57,7 +57,7 @@ pub enum Standing {
     Std,
     /// No standard, but programs for Linux rely on it.
     Gnu,
-    /// Nothing but quality: limits, forks, odd environments.
+    /// Quality only: limits, forks, odd environments.
     Robust,
     /// Left open: it ends in values, not in a verdict.
     #[value(skip)]

@@ -15,7 +15,7 @@ pub struct Passed {
     pub at: String,
     /// Iterations that it made: at least as many as a timed process of the run that reuses it.
     pub iterations: u32,
-    /// From spawn to reaped.
+    /// Time from spawn to reaped.
     pub wall_ns: u64,
     /// The highest resident set of its life.
     pub peak_rss_bytes: u64,
@@ -53,7 +53,7 @@ pub struct Record {
     pub seed: u64,
     /// UTC, RFC 3339.
     pub started: String,
-    /// How it ended.
+    /// How the process ended.
     pub outcome: Outcome,
     /// The measurement; absent unless the outcome is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ impl Record {
                 .is_none_or(|limit| limit.bytes.is_none())
     }
 
-    /// Whether it took turns with the process that it is compared with.
+    /// Whether the process took turns with the one that it is compared with.
     pub fn took_turns(&self) -> bool {
         let measured = self.measurement.as_ref();
         measured.is_some_and(|it| it.turns.is_some())
@@ -130,7 +130,7 @@ impl Record {
         turns.map_or(1, |turns| 2 * u64::from(turns.at_once))
     }
 
-    /// From spawn to reaped, or that of the earlier check that replaces it.
+    /// Time from spawn to reaped, or that of the earlier check that replaces it.
     pub fn wall_ns(&self) -> Option<u64> {
         self.passed
             .as_ref()

@@ -53,7 +53,7 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Whether it contains a user's command line.
+    /// Whether the run contains a user's command line.
     pub fn is_private(&self) -> bool {
         self.plan.cases.iter().any(|case| case.command().is_some())
     }

@@ -40,7 +40,7 @@ impl Handover {
         self.points.begin();
     }
 
-    /// By a thread: does the work of a round, in its turns if there are any.
+    /// For a thread: does the work of a round, in its turns if there are any.
     pub fn work(&self, worker: usize, act: impl FnOnce()) {
         self.turns.begin(worker);
         act();
@@ -48,7 +48,7 @@ impl Handover {
         self.turns.leave(worker);
     }
 
-    /// By a producer that has handed over all.
+    /// For a producer that has handed over all.
     pub fn has_produced(&self) {
         self.producing.fetch_sub(1, AcqRel);
     }
@@ -58,7 +58,7 @@ impl Handover {
         self.producing.load(Acquire) == 0
     }
 
-    /// By the main thread: acts again and again as long as a thread works.
+    /// For the main thread: acts again and again as long as a thread works.
     pub fn until_done(&self, mut act: impl FnMut()) {
         while self.working.load(Acquire) > 0 {
             act();

@@ -101,7 +101,7 @@ impl SameSizeBlocks {
         }
     }
 
-    /// Whether nothing is written into them.
+    /// Whether nothing is written into the blocks.
     pub fn are_bare(&self) -> bool {
         !self.touch
     }

@@ -40,7 +40,7 @@ const PERCENTILES: [(&str, u64); 5] = [
 /// A request, drawn before the clock.
 #[derive(Clone, Copy)]
 struct DrawnRequest {
-    /// From the time at which the request before it was due.
+    /// Time since the request before it was due.
     gap_ns: u32,
     blocks: u32,
     /// The block of the background heap that it replaces, and the size of the new one.

@@ -83,7 +83,7 @@ struct TraverseContext {
 }
 
 struct Traversal {
-    /// From where its nodes are reached.
+    /// The array from which its nodes are reached.
     roots: Cell<*mut *mut TraversedNode>,
     /// What one pass should read, and what all passes have read.
     sum: Cell<u64>,

@@ -65,7 +65,7 @@ struct TeamWorker<'c, C> {
 /// A worker's own clocks.
 #[derive(Clone, Copy, Default)]
 pub struct ThreadTime {
-    /// From the release to its end.
+    /// Time from the release to the worker's end.
     pub wall_ns: u64,
     /// CPU time over the same span.
     pub cpu_ns: u64,
@@ -137,7 +137,7 @@ impl<'c, C: Sync> Team<'c, C> {
     }
 }
 
-/// By each thread that works, before the clock starts.
+/// For each thread that works, before the clock starts.
 pub fn make_ready() {
     scheduled::must_be_as_launched();
     null::prepare();

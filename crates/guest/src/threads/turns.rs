@@ -48,14 +48,14 @@ impl Turns {
         !self.seats.is_empty()
     }
 
-    /// By a thread, before its first work.
+    /// For a thread, before its first work.
     pub fn begin(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].due.wait();
         }
     }
 
-    /// By a thread that cannot go on: others work until this is done.
+    /// For a thread that cannot go on: others work until this is done.
     pub fn wait(&self, worker: usize, done: impl Fn() -> bool) {
         if !self.are_taken() {
             return wait_until(done);
@@ -65,7 +65,7 @@ impl Turns {
         }
     }
 
-    /// By a thread that has done its share: its turn ends.
+    /// For a thread that has done its share: its turn ends.
     pub fn pass(&self, worker: usize) {
         if self.are_taken() {
             self.over.post();
@@ -73,7 +73,7 @@ impl Turns {
         }
     }
 
-    /// By a thread, after its last work.
+    /// For a thread, after its last work.
     pub fn leave(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].has_left.store(true, Release);
@@ -106,7 +106,7 @@ impl Turns {
         }
     }
 
-    /// By the main thread, before another round of the same threads.
+    /// For the main thread, before another round of the same threads.
     pub fn again(&self) {
         for seat in &self.seats[..] {
             seat.has_left.store(false, Release);

@@ -73,7 +73,7 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
             };
             let mut lines: Vec<&str> = text.lines().collect();
             lines.retain(|line| !line.trim().is_empty() && !advice(line));
-            // As the standard library words it.
+            // The standard library's own words.
             let text = lines
                 .join("\n")
                 .replace("invalid digit found in string", "not a whole number");

@@ -103,7 +103,7 @@ pub struct Stall {
 }
 
 impl Stall {
-    /// From the line `some` of a file of /proc/pressure.
+    /// Reads the line `some` of a file of /proc/pressure.
     pub fn read(pressure: &str) -> Option<Stall> {
         let line = pressure
             .lines()

@@ -431,7 +431,7 @@ mod tests {
     fn this_machine_is_busier_after_work_than_before() {
         let mut counters = Counters::open(&Root::machine());
         let before = counters.snapshot();
-        // Until the kernel has counted it: ticks are coarse.
+        // Works until the kernel has counted it: ticks are coarse.
         let mut after = before;
         while after.busy_ns == before.busy_ns {
             std::hint::black_box((0..100_000).sum::<u64>());

@@ -155,7 +155,7 @@ impl Price {
         })
     }
 
-    /// Whether it is unusual.
+    /// Whether the price is unusual.
     fn is_above_typical(&self) -> bool {
         self.typical_ns
             .is_some_and(|typical_ns| self.median_ns > typical_ns)

@@ -14,7 +14,7 @@ pub struct Demand {
     /// Most bytes that a limit would have counted, the harness's included; 0 of a process that ended
     /// before it was looked at.
     pub most_bytes: u64,
-    /// Those of the harness's own tables and stacks.
+    /// Bytes of the harness's own tables and stacks.
     pub harness_bytes: u64,
     /// Most bytes that the kernel could have taken back at once, in all processes: they were freed
     /// by MADV_FREE.

@@ -20,7 +20,7 @@ pub struct MeanHeap {
 }
 
 impl MeanHeap {
-    /// From the time and the resident set of each look.
+    /// The mean, from the time and the resident set of each look.
     pub fn of(looks: &[(u64, u64)], before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
         let (&(first_ns, _), &(last_ns, _)) = (looks.first()?, looks.last()?);
         let span_ns = last_ns.saturating_sub(first_ns);

@@ -41,9 +41,9 @@ pub struct SeriesSampler {
 }
 
 enum Way {
-    /// From outside, at this interval.
+    /// Polled from outside, at this interval.
     Polled(Duration),
-    /// By the guest, into this file.
+    /// Written by the guest, into this file.
     Inside(File),
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub trait Watcher {
     /// The word for it in the guest's job.
     fn word(&self) -> String;
-    /// Whether it samples the process from outside.
+    /// Whether the watcher samples the process from outside.
     fn looks(&self) -> bool;
     /// Takes a sample; returns the wait until the next one.
     fn look(&mut self, pid: i32, page: &Page) -> Duration;

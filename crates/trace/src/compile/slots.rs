@@ -29,7 +29,7 @@ struct Own {
     is_donor: bool,
 }
 
-/// All slots of a compiled trace.
+/// The slots of a compiled trace.
 #[derive(Default)]
 pub struct Slots {
     threads: Vec<Own>,

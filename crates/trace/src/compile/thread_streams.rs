@@ -23,14 +23,14 @@ pub struct ThreadStream {
     pub ops: u64,
     is_started: bool,
     has_ended: bool,
-    /// From when on its stream gets the position and the clock again.
+    /// The position from which on its stream gets the position and the clock again.
     next_position: u64,
     next_clock_ns: u64,
     /// Ends of other threads that it has waited for.
     ends_seen: usize,
 }
 
-/// All threads.
+/// The streams of all threads.
 pub struct ThreadStreams {
     pub order: Order,
     pub writer: WordWriter,
@@ -42,7 +42,7 @@ pub struct ThreadStreams {
     pub strays: u64,
     /// The program's main thread, once an event has told it.
     pub main: Option<u32>,
-    /// By their numbers.
+    /// The threads by their numbers.
     pub threads: Vec<ThreadStream>,
     /// How many ops of another thread a thread has already waited for.
     known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,

@@ -14,7 +14,7 @@ pub type ProcessId = (PathBuf, u32);
 /// A capture in its process tree.
 pub struct Member {
     pub path: PathBuf,
-    /// Whether it becomes a trace. Others are read only for their children.
+    /// Whether the capture becomes a trace. Others are read only for their children.
     pub wanted: bool,
     pub process: Option<ProcessId>,
     /// The process that forked it. A process that executed another program inherits nothing.

@@ -21,7 +21,7 @@ pub struct Thread {
     pub allocated_bytes: u64,
     /// Objects that it freed.
     pub frees: u64,
-    /// Those of them that other threads had allocated.
+    /// Frees of blocks that other threads had allocated.
     pub frees_of_others: u64,
     /// Objects that it allocated and other threads freed.
     pub freed_by_others: u64,

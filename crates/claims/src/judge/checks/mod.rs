@@ -105,7 +105,7 @@ struct CheckedPlaces<'a> {
     measure: &'a Measure,
     distribution: Option<&'a str>,
     parts: Vec<JudgedPart>,
-    /// Those of the claim.
+    /// The claim's findings.
     findings: &'a mut Findings,
 }
 

@@ -211,7 +211,7 @@ pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
 }
 
 impl Compared {
-    /// Without a verdict yet.
+    /// A comparison without a verdict yet.
     fn new(case: &Case, allocator: &str, ratio: Ratio) -> Compared {
         Compared {
             workload: case.workload.clone(),

@@ -56,7 +56,7 @@ impl CommandRunner<'_> {
         self.command.variant(self.subject.variant.as_deref())
     }
 
-    /// Whether it runs what the baseline of the run does.
+    /// Whether the variant runs what the baseline of the run does.
     pub(super) fn is_first_variant(&self) -> bool {
         self.variant() == self.command.variants.first()
     }

@@ -12,7 +12,7 @@ pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 
 /// Calls of a process in which each took longer, and its wall time, over those of one in which none did.
 pub const SLOWER_CALLS: &str = "slower_calls_ratio";
-/// As [`SLOWER_CALLS`].
+/// Note: like [`SLOWER_CALLS`], of the wall time.
 pub const SLOWER_WALL: &str = "slower_wall_ratio";
 /// The CPU time that all calls together would then take more, over that of the process without.
 const SLOWER: f64 = 9.0;

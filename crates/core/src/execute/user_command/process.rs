@@ -51,7 +51,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// From its start to its end; of a server, of its client.
+    /// Time from start to end; of a server, that of its client.
     pub fn wall_ns(&self) -> u64 {
         let served = self.served.as_ref();
         served.map_or(self.end.launched.wall_ns, |served| served.client.wall_ns)

@@ -124,7 +124,7 @@ fn counted(words: &[u64]) -> impl Iterator<Item = (i32, Counted)> {
     })
 }
 
-/// By process: the last program that it became.
+/// The last program that each process became.
 fn last_programs(words: &[u64]) -> BTreeMap<i32, Counted> {
     counted(words).collect()
 }
@@ -179,7 +179,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// With zeros for what is left out at the end.
+    /// The words, with zeros for what is left out at the end.
     fn words(all: &[&[i64]]) -> Vec<u64> {
         let mut words = vec![0; EACH];
         for one in all {

@@ -66,7 +66,7 @@ pub fn ordered(names: Vec<String>) -> Value {
     axis
 }
 
-/// Without marks of its own.
+/// A titled axis without marks of its own.
 pub fn titled(title: &str) -> Value {
     let mut axis = json!({ "automargin": true });
     if !title.is_empty() {
@@ -88,7 +88,7 @@ pub fn within(mut axis: Value, range: [f64; 2]) -> Value {
     axis
 }
 
-/// With these marks and no others.
+/// The axis with these marks and no others.
 pub fn with_marks<T: Serialize>(mut axis: Value, marks: &[T], words: Vec<String>) -> Value {
     axis["tickvals"] = json!(marks);
     axis["ticktext"] = json!(words);
@@ -108,7 +108,7 @@ pub fn round_marks(low: f64, high: f64) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// With marks that are round numbers in this unit.
+/// The axis with marks that are round numbers in this unit.
 fn marked(
     title: &str,
     values: &[f64],

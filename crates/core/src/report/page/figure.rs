@@ -19,14 +19,14 @@ pub fn horizontal(mut bars: Value) -> Value {
     bars
 }
 
-/// With this text at the pointer: one for all points, or one for each.
+/// Adds a text at the pointer: one for all points, or one for each.
 pub fn with_hover_text(mut drawn: Value, text: impl Serialize) -> Value {
     drawn["hoverinfo"] = json!("text");
     drawn["hovertext"] = json!(text);
     drawn
 }
 
-/// With the values of a point at the pointer.
+/// Shows the values of a point at the pointer.
 pub fn with_hover_values(mut drawn: Value) -> Value {
     drawn["hoverinfo"] = json!("all");
     drawn
@@ -39,7 +39,7 @@ pub fn with_text(mut drawn: Value, text: &[String], position: &str) -> Value {
     drawn
 }
 
-/// With markers of this symbol.
+/// Draws markers of this symbol.
 pub fn with_symbol(mut drawn: Value, symbol: &str) -> Value {
     drawn["marker"] = json!({ "symbol": symbol });
     drawn

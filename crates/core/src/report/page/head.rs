@@ -21,7 +21,7 @@ pub struct Head {
     pub label: Option<String>,
     /// The conclusion.
     pub verdict: String,
-    /// How far to trust it, each linked to the evidence.
+    /// How far to trust the run, each linked to the evidence.
     pub badges: Vec<Badge>,
     /// The machine.
     pub machine: String,

@@ -69,7 +69,7 @@ fn is_unclear(analysis: &Analysis) -> bool {
         .any(|verdict| matches!(verdict, Verdict::Unclear { .. } | Verdict::TooFew { .. }))
 }
 
-/// As a shell takes it.
+/// The word as a shell takes it.
 fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| "?".to_owned(), |quoted| quoted.into_owned())
 }

@@ -45,7 +45,7 @@ struct Ranked {
     /// `faster`, `slower`, or empty if that is not clear: the colour of its bar.
     way: &'static str,
     bar: Option<Bar>,
-    /// The same numbers in words.
+    /// The numbers in words.
     shown: String,
     shown_interval: String,
     next_run: String,
@@ -260,7 +260,7 @@ impl Ranked {
         }
     }
 
-    /// Both ends of its interval, or its estimate twice.
+    /// Both ends of the interval, or the estimate twice.
     fn ends(&self) -> (f64, f64) {
         self.interval.unwrap_or((self.ratio, self.ratio))
     }

@@ -72,7 +72,7 @@ pub struct Trace {
     pub line: Option<usize>,
     /// Index of its run.
     pub run: usize,
-    /// As plotly.js reads it.
+    /// The trace as plotly.js reads it.
     pub drawn: Value,
 }
 
@@ -107,7 +107,7 @@ pub struct PartsBar {
 }
 
 impl Section {
-    /// The same, which says what it does not show.
+    /// The section, which says what it does not show.
     pub fn hiding(self, hides: &'static str) -> Section {
         Section { hides, ..self }
     }
@@ -123,7 +123,7 @@ impl Section {
         }
     }
 
-    /// Those of the tables that have rows.
+    /// A section of the tables that have rows.
     pub fn of_tables(id: &str, heading: &str, tables: impl IntoIterator<Item = Sheet>) -> Section {
         let filled = tables.into_iter().filter(|table| !table.rows.is_empty());
         Section {
@@ -134,7 +134,7 @@ impl Section {
         }
     }
 
-    /// Whether it has nothing to show: such a section is left out.
+    /// Whether the section has nothing to show and is left out.
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
             && self.tables.is_empty()

@@ -100,7 +100,7 @@ impl<'a> SeriesLegend<'a> {
     }
 }
 
-/// Those with a row, in the order of the tables.
+/// The allocators with a row, in the order of the tables.
 fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
     analysis
         .cases

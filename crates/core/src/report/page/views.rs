@@ -44,7 +44,7 @@ pub fn rows<'a>(cases: &[Placed<'a>]) -> Vec<PlacedRow<'a>> {
         .collect()
 }
 
-/// Those that rank.
+/// The rows that rank.
 pub fn ranked<'a>(cases: &[Placed<'a>]) -> Vec<PlacedRow<'a>> {
     let mut rows = rows(cases);
     rows.retain(|placed| !placed.row.role.is_companion());

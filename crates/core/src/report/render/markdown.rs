@@ -3,7 +3,7 @@
 use crate::report::document::{Alignment, Block, Mark, Note, Sheet};
 use crate::report::text::{join, plain};
 
-/// All blocks.
+/// Renders the blocks as Markdown.
 pub fn markdown(blocks: &[Block]) -> String {
     let blocks = blocks.iter().filter(|block| !block.is_empty());
     join(blocks.map(of_block), "\n")

@@ -5,7 +5,7 @@ use crate::report::document::{Alignment, Block, Cell, Mark, Sheet};
 use crate::report::screen::{BOLD, GREEN, RED, Screen, YELLOW};
 use crate::report::text::{count, join, plain, wrap};
 
-/// All blocks, with an empty line between two.
+/// Renders the blocks for a terminal, with an empty line between two.
 pub fn terminal(blocks: &[Block], screen: Screen) -> String {
     let blocks = blocks.iter().filter(|block| !block.is_empty());
     join(blocks.map(|block| of_block(block, screen)), "\n\n") + "\n"
@@ -74,9 +74,9 @@ struct TextColumn {
     title: String,
     alignment: Alignment,
     cells: Vec<String>,
-    /// Without any break.
+    /// Width without any break.
     whole: usize,
-    /// With all breaks that are allowed: no narrower column can show it.
+    /// Width with all breaks that are allowed: no narrower column can show it.
     least: usize,
 }
 
@@ -87,7 +87,7 @@ struct TextColumn {
 struct Layout<'a> {
     sheet: &'a Sheet,
     columns: Vec<TextColumn>,
-    /// Places of those that are shown.
+    /// Places of the columns that are shown.
     places: Vec<usize>,
     /// Before the first column.
     indent: usize,

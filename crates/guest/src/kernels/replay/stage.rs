@@ -78,12 +78,12 @@ pub struct ReplayThread {
     index: Cell<usize>,
     thread: Cell<libc::pthread_t>,
     stack: Cell<Stack>,
-    /// It exists, or did.
+    /// The thread exists, or did.
     is_created: Cell<bool>,
     has_come: AtomicBool,
-    /// Its stream ended with the recorded thread's own end.
+    /// The stream ended with the recorded thread's own end.
     has_exited: Cell<bool>,
-    /// Its work in this round.
+    /// The thread's work in this round.
     pub tally: Cell<KernelWork>,
     began_ns: Cell<u64>,
     ended_ns: Cell<u64>,

@@ -6,7 +6,7 @@ use heapmark_wire::compiled::ALL_PAGES;
 /// How much of each block is touched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
-    /// Nothing.
+    /// Nothing is touched.
     None,
     /// The first byte.
     First,

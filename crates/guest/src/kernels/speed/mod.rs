@@ -31,9 +31,9 @@ struct SpeedContext<'a> {
     touch: bool,
     /// Entries from one set or list to the next: whole cache lines.
     stride: usize,
-    /// By worker, then by set.
+    /// Blocks by worker, then by set.
     blocks: HarnessTable<AtomicPtr<u8>>,
-    /// By worker, then by list.
+    /// Sizes by worker, then by list.
     sizes: HarnessTable<u32>,
     works: Works,
 }

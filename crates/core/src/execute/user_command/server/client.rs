@@ -43,7 +43,7 @@ impl ClientProcess {
         Ok(())
     }
 
-    /// Whether it has ended.
+    /// Whether the client has ended.
     pub fn has_ended(&mut self) -> Result<bool> {
         let _ = keep_last(&self.launch.stderr, STDERR_BYTES);
         let Some(child) = &mut self.child else {
@@ -56,7 +56,7 @@ impl ClientProcess {
         Ok(ended)
     }
 
-    /// How it ended, once it has.
+    /// How the client ended, once it has.
     pub fn account(&self) -> Option<Launched> {
         Launched::parse(&text(&self.launch.account, 0))
     }

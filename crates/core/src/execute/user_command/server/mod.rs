@@ -75,7 +75,7 @@ pub(super) struct Drive<'a> {
     times: Option<&'a Times>,
     /// What counts its live bytes.
     pub reach: Option<&'a ReachFile>,
-    /// Whether it rests before it is asked to end.
+    /// Whether the server rests before it is asked to end.
     pub rests: bool,
     /// What watches it before its load and after it.
     pub drain: Option<Drain>,

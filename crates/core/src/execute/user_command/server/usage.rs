@@ -61,7 +61,7 @@ pub(super) fn stat(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
 }
 
-/// Whether it is a zombie, or gone.
+/// Whether the process is a zombie, or gone.
 pub(super) fn has_ended(stat: &str) -> bool {
     matches!(fields(stat).next(), None | Some("Z" | "X"))
 }
