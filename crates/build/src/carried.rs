@@ -20,7 +20,7 @@ pub struct Carried {
     hash: &'static str,
 }
 
-/// A file that the build script left.
+/// A file that the build script left. In statics: a constant would be in the binary once for each crate that names it.
 macro_rules! carried {
     ($file:literal, $variable:expr) => {
         Carried {
@@ -33,34 +33,34 @@ macro_rules! carried {
 }
 
 /// The program that runs under the allocators.
-pub const GUEST: Carried = carried!("heapmark-guest", Some("HEAPMARK_GUEST"));
+pub static GUEST: Carried = carried!("heapmark-guest", Some("HEAPMARK_GUEST"));
 
 /// The library that is preloaded into programs to record what they allocate.
-pub const RECORDER: Carried = carried!("libheapmark_recorder.so", Some("HEAPMARK_RECORDER"));
+pub static RECORDER: Carried = carried!("libheapmark_recorder.so", Some("HEAPMARK_RECORDER"));
 
 /// The library that reports which object serves malloc in a process.
-pub const WITNESS: Carried = carried!("witness.so", None);
+pub static WITNESS: Carried = carried!("witness.so", None);
 
 /// The library that times calls of malloc and free.
-pub const TIMER: Carried = carried!("time-in-malloc.so", None);
+pub static TIMER: Carried = carried!("time-in-malloc.so", None);
 
 /// The library that counts the sizes that a program requests.
-pub const SIZES: Carried = carried!("sizes.so", None);
+pub static SIZES: Carried = carried!("sizes.so", None);
 
 /// The library that counts what a preloaded allocator would serve.
-pub const REACH: Carried = carried!("reach.so", None);
+pub static REACH: Carried = carried!("reach.so", None);
 
 /// The library that ages the heap of a program.
-pub const LITTER: Carried = carried!("litter.so", None);
+pub static LITTER: Carried = carried!("litter.so", None);
 
 /// The program of `heapmark check`.
-pub const CHECKS: Carried = carried!("heapmark-check", None);
+pub static CHECKS: Carried = carried!("heapmark-check", None);
 
 /// The one of its checks that are written in C++.
-pub const CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
+pub static CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
 
 /// The one of those that replace operators of C++.
-pub const CHECKS_REPLACING: Carried = carried!("heapmark-check-replacing", None);
+pub static CHECKS_REPLACING: Carried = carried!("heapmark-check-replacing", None);
 
 impl Carried {
     /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the

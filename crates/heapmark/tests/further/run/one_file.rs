@@ -198,7 +198,7 @@ fn what_others_can_exchange_beside_the_program_is_not_started() {
 fn nothing_is_unpacked_of_what_a_distribution_installs() {
     let machine = Machine::new();
     fs::create_dir_all(machine.at("lib/heapmark")).unwrap();
-    for file in [GUEST, WITNESS, TIMER, REACH] {
+    for file in [&GUEST, &WITNESS, &TIMER, &REACH] {
         let path = file.find().unwrap();
         let name = path.file_name().unwrap();
         fs::copy(&path, machine.at("lib/heapmark").join(name)).unwrap();
