@@ -45,27 +45,6 @@ def cases(runs):
     return found
 
 
-class Programs:
-    """The programs' log ratios, and what orders cost in them."""
-
-    def __init__(self, times):
-        self.names = sorted(set.intersection(*(set(own) for own in times.values())))
-        self.times = [[own[name] for name in self.names] for own in times.values()]
-        self.fours = list(itertools.combinations(range(len(self.names)), 4))
-        self.best = [[min(own[it] for it in four) for four in self.fours] for own in self.times]
-
-    def costs(self, order):
-        """What this order costs in each program."""
-        first = [min(four, key=order.__getitem__) for four in self.fours]
-        return [statistics.mean(own[it] - best for it, best in zip(first, least)) for own, least in zip(self.times, self.best)]
-
-    def at_random(self):
-        return [
-            statistics.mean(statistics.mean(own[it] for it in four) - best for four, best in zip(self.fours, least))
-            for own, least in zip(self.times, self.best)
-        ]
-
-
 def order(logs, chosen):
     return [statistics.mean(column) for column in zip(*(logs[one] for one in chosen))]
 
@@ -95,9 +74,7 @@ def measured(runs):
             continue
         place = validity.measure(runs, "tune", program, validity.SCREENING[0], ["-a", ",".join(allocators)])
         logs, _, turns = validity.read(runs, place)
-        clock = "cpu" if turns else "wall"
-        own = {name: round(validity_page.shift([pair[clock] for pair in pairs]), 5) for name, pairs in logs.items() if name != validity.COPY}
-        times[program["name"]] = own | {validity.BASELINE: 0.0}
+        times[program["name"]] = {name: round(log, 5) for name, log in validity.shifts(logs, turns).items()} | {validity.BASELINE: 0.0}
     return {"cases": every, "programs": times}
 
 
@@ -111,7 +88,7 @@ def main():
         place = place / "values.json"
         place.write_text(json.dumps(values))
     values = json.loads(place.read_text())
-    programs = Programs(values["programs"])
+    programs = validity_page.Fours(list(values["programs"].values()))
     known = {(run, case): own for run, case, own in values["cases"]}
     logs = {key: [own[name] for name in programs.names] for key, own in known.items() if set(programs.names) <= set(own)}
     print(f"{len(values['programs'])} programs, {len(programs.names)} allocators, {len(logs)} cases")

@@ -160,6 +160,12 @@ def read(runs, place):
     return dict(logs), share, bool(case.get("took_turns"))
 
 
+def shifts(logs, turns):
+    """Of what `read` returns: the ln of each allocator's time over the baseline's, without the copy's."""
+    clock = "cpu" if turns else "wall"
+    return {name: validity_page.shift([pair[clock] for pair in pairs]) for name, pairs in logs.items() if name != COPY}
+
+
 def added(kept, logs):
     for name, pairs in logs.items():
         kept.setdefault(name, []).extend(pairs)
@@ -188,8 +194,7 @@ def collect(runs, answers, programs, stages):
 def rivals(runs, answers, program):
     """Who is confirmed: what the answer names, common choices, the two best of screening. And the blocks of a round."""
     logs, _, turns = read(runs, runs.folder / "screening" / program["name"])
-    clock = "cpu" if turns else "wall"
-    times = {name: validity_page.shift([pair[clock] for pair in pairs]) for name, pairs in logs.items() if name != COPY}
+    times = shifts(logs, turns)
     named = [name for name in answers["default run"]["names"].values() if name]
     chosen = dict.fromkeys([BASELINE, *named, *FIXED, *sorted(times, key=times.get)[:2]])
     # What fails in screening is not measured again.

@@ -140,28 +140,41 @@ def policies(programs, leader):
     return told
 
 
+class Fours:
+    """What orders of allocators cost: the time of their first above that of the best, over all choices of four, in each program."""
+
+    def __init__(self, times):
+        """Of the logs of each program, {allocator: ln}: those that all programs have."""
+        self.names = sorted(set.intersection(*map(set, times)))
+        self.times = [[own[name] for name in self.names] for own in times]
+        self.fours = list(itertools.combinations(range(len(self.names)), 4))
+        self.best = [[min(own[it] for it in four) for four in self.fours] for own in self.times]
+
+    def costs(self, order):
+        first = [min(four, key=order.__getitem__) for four in self.fours]
+        return [statistics.mean(own[it] - best for it, best in zip(first, least)) for own, least in zip(self.times, self.best)]
+
+    def at_random(self):
+        return [
+            statistics.mean(statistics.mean(own[it] for it in four) - best for four, best in zip(self.fours, least))
+            for own, least in zip(self.times, self.best)
+        ]
+
+
 def subsets(programs, answers):
     """Mean regret of each answer's first over all choices of four allocators, by the screening of all."""
-    screened = [
+    fours = Fours([
         {name: shift(programs.logs(one, "screening", name)) for name in one["screening"] if name != COPY} | {BASELINE: 0.0}
         for one in programs.all
-    ]
-    names = sorted(set.intersection(*map(set, screened)))
-    orders = {title: [[answer["order"].get(name, math.inf) for name in names]] * len(screened) for title, answer in answers.items()}
-    others = lambda at: [own for place, own in enumerate(screened) if place != at]
-    orders["the best fixed order, by the other programs"] = [
-        [statistics.mean(own[name] for own in others(at)) for name in names] for at in range(len(screened))
-    ] if len(screened) > 1 else []
-    costs = {title: [] for title in orders if orders[title]} | {"one at random": []}
-    for at, own in enumerate(screened):
-        logs = [own[name] for name in names]
-        for four in itertools.combinations(range(len(names)), 4):
-            best = min(logs[it] for it in four)
-            for title, order in orders.items():
-                if order:
-                    costs[title].append(logs[min(four, key=order[at].__getitem__)] - best)
-            costs["one at random"].append(statistics.mean(logs[it] for it in four) - best)
-    return {title: statistics.mean(all) for title, all in costs.items() if all}
+    ])
+    costs = {title: fours.costs([answer["order"].get(name, math.inf) for name in fours.names]) for title, answer in answers.items()}
+    if len(fours.times) > 1:
+        others = lambda at: fours.times[:at] + fours.times[at + 1 :]
+        costs["the best fixed order, by the other programs"] = [
+            fours.costs([statistics.mean(logs) for logs in zip(*others(at))])[at] for at in range(len(fours.times))
+        ]
+    costs["one at random"] = fours.at_random()
+    return {title: statistics.mean(all) for title, all in costs.items()}
 
 
 def calibration(programs, answers):
