@@ -41,7 +41,7 @@ fn main() {
     build_checks();
 }
 
-/// What this script leaves for the binary.
+/// The files that this script leaves for the binary.
 const LEFT: [&str; 10] = [
     "heapmark-guest",
     "libheapmark_recorder.so",
@@ -55,8 +55,7 @@ const LEFT: [&str; 10] = [
     "heapmark-check-replacing",
 ];
 
-/// Whether `cargo clippy` runs this script, for which empty files will do: it builds nothing that
-/// runs. What the script leaves for it lies in a folder of its own.
+/// Whether `cargo clippy` runs this script: then empty files suffice, since nothing that it builds runs. They lie in a folder of their own.
 fn is_for_lints() -> bool {
     let wrapper = env::var_os("RUSTC_WORKSPACE_WRAPPER").unwrap_or_default();
     Path::new(&wrapper).file_stem() == Some(OsStr::new("clippy-driver"))
@@ -99,7 +98,7 @@ fn build_guest_and_recorder() {
     }
 }
 
-/// The libraries that `heapmark try` preloads. Of all compilers this one is there: rustc links with it.
+/// The libraries that `heapmark try` preloads, in C: a C compiler is always there, since rustc links with it.
 fn build_preloaded() {
     println!("cargo::rerun-if-env-changed=CC");
     println!("cargo::rerun-if-env-changed=CXX");
@@ -114,7 +113,7 @@ fn build_preloaded() {
         let (source, library) = (format!("preloaded/{name}.c"), format!("{name}.so"));
         let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
         cc.args(["-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-s"])
-            // Its calls of malloc are not to be recognised as such.
+            // Otherwise the compiler treats the library's calls of malloc as calls of a function that it knows.
             .arg("-fno-builtin")
             .args(more)
             .args([&source, "-o"])
@@ -131,7 +130,10 @@ fn build_checks() {
     let folder = Path::new("../../checks");
     let files = files_of(folder);
     let written_in = |ending: &'static str| {
-        let is_one = move |file: &&PathBuf| file.extension().is_some_and(|it| it == ending);
+        let is_one = move |file: &&PathBuf| {
+            file.extension()
+                .is_some_and(|extension| extension == ending)
+        };
         files.iter().filter(is_one)
     };
     let main = folder.join("harness/main.c");
@@ -163,7 +165,7 @@ fn build_checks() {
     for (program, files) in programs {
         let mut in_cxx = if has_cxx {
             let mut cxx = compiler(&cxx, "gnu++17");
-            // Otherwise it takes it for granted that operator new never returns NULL.
+            // Without this flag the compiler assumes that operator new never returns NULL.
             cxx.arg("-fcheck-new").args(files);
             cxx
         } else {
@@ -174,7 +176,7 @@ fn build_checks() {
     }
 }
 
-/// A compiler with the flags of checks. Wrong use of the allocator is what they are about.
+/// A compiler with the flags for checks, which use the allocator wrongly on purpose.
 fn compiler(name: &OsStr, standard: &str) -> Command {
     let mut compiler = Command::new(name);
     compiler
@@ -194,7 +196,7 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Writes beside a file what its content hashes to.
+/// Writes the hash of a file's content into a file beside it.
 fn carry(file: &str) {
     let path = out(file);
     let content = fs::read(&path).unwrap_or_else(|why| panic!("{path:?}: {why}"));

@@ -16,7 +16,7 @@ fn main() {
         "checks",
     ] {
         let path = format!("../../{folder}");
-        // Cargo treats a path that does not exist as one that always changes.
+        // Cargo treats a path that does not exist as a path that always changes.
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }

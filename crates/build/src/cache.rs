@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`, whether it is there or not.
+/// The cache's folder, whether it exists or not: `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
 pub fn place() -> Result<PathBuf> {
     let given = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
@@ -37,13 +37,13 @@ pub fn place() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// The folder of the cache, which is made if it can be, and stays as long as this process lives.
+/// The cache's folder, which is made if possible, and which nobody removes as long as this process lives.
 pub fn root() -> Result<PathBuf> {
-    /// On the folder itself: that of another user may be only read.
+    /// The lock is on the folder itself: this process may have no right to make a lock file in another user's folder.
     static HELD: Mutex<Option<File>> = Mutex::new(None);
-    // If it cannot be made, that is said when something is written.
+    // If the folder cannot be made, the error is reported when something is written to it.
     let _ = mark_new(&place()?);
-    // Another user may have made it first.
+    // Checks the folder again, since another user may have made it first.
     let root = place()?;
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if held.is_none()
@@ -61,7 +61,7 @@ pub fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// Keeps other processes from using the cache while it is removed; fails if one does.
+/// Keeps other processes from using the cache while it is removed; fails if one of them is using it.
 pub fn hold_alone(root: &Path) -> Result<File> {
     let folder = File::open(root).with_path("cannot open", root)?;
     if let Err(TryLockError::WouldBlock) = folder.try_lock() {
@@ -74,10 +74,10 @@ pub fn hold_alone(root: &Path) -> Result<File> {
     Ok(folder)
 }
 
-/// Fails if another user can exchange what lies at a path of the cache. The folder alone does not
-/// tell: a link in it may lead elsewhere, and a umask may let others write.
+/// Fails if another user can exchange what lies at a path of the cache. It is not enough to check the folder: a link in it
+/// may lead elsewhere, and a umask may let others write.
 pub fn trusted(path: &Path) -> Result<()> {
-    let there = path.ancestors().find(|it| is_there(it));
+    let there = path.ancestors().find(|ancestor| is_there(ancestor));
     if let Some(weakness) = there.and_then(weakness) {
         bail!(
             "{weakness}, so what heapmark starts or preloads from {} could be exchanged: take that right from others \
@@ -118,7 +118,7 @@ pub fn preloadable(path: &Path) -> bool {
     !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
 
-/// The names of all that heapmark keeps in its cache.
+/// The names of all files and folders that heapmark keeps in its cache.
 const SHELVES: [&str; 14] = [
     "cargo",
     "carried",
@@ -142,7 +142,7 @@ pub const TAG: &str = "CACHEDIR.TAG";
 /// The first line is fixed by https://bford.info/cachedir/.
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
-/// What has the name of a part of the cache: what heapmark has made, and what it may not have.
+/// The paths named like parts of the cache: those that heapmark made, and those that it may not have made.
 pub fn shelves(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let there = SHELVES.iter().map(|name| root.join(name));
     there
@@ -150,7 +150,7 @@ pub fn shelves(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         .partition(|path| is_ours(path))
 }
 
-/// A link, and all behind it, is the user's.
+/// Whether heapmark made this file or folder; a symbolic link, and everything behind it, is the user's.
 fn is_ours(path: &Path) -> bool {
     let is_tag = |path: &Path| std::fs::read(path).is_ok_and(|text| text == TAG_TEXT.as_bytes());
     path.symlink_metadata()
@@ -197,7 +197,7 @@ pub fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Changes a file of the cache, from what it was; another heapmark that changes one beside it waits.
+/// Changes a file of the cache, given its old content; another heapmark that changes a file beside it waits.
 pub fn change(
     path: &Path,
     changed: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>>,
@@ -244,7 +244,7 @@ pub fn hash_of_file(path: &Path) -> Result<String> {
     }
 }
 
-/// The checksum line of a library in its folder.
+/// A library's line in a checksum file: its hash and its file name.
 fn checksum_line(library: &Path) -> Result<String> {
     let name = library.file_name().unwrap_or_default();
     Ok(format!("{}  {}\n", hash_of_file(library)?, name.display()))
@@ -262,7 +262,7 @@ pub fn is_as_built(library: &Path) -> bool {
     wanted.is_ok_and(|wanted| checksum_line(library).is_ok_and(|found| found == wanted))
 }
 
-/// The place of one library or program.
+/// The place of a library or program in the cache.
 pub struct CachePlace {
     name: String,
     key: String,
@@ -270,8 +270,7 @@ pub struct CachePlace {
 }
 
 impl CachePlace {
-    /// The place of what has this name and whose inputs hash to `key`; `shelf` is `libraries` or
-    /// `programs`.
+    /// The place of a library or program with this name whose inputs hash to `key`; `shelf` is `libraries` or `programs`.
     pub fn new(shelf: &str, name: &str, key: &str) -> Result<CachePlace> {
         let place = CachePlace {
             name: name.into(),
@@ -281,7 +280,7 @@ impl CachePlace {
         trusted(&place.library()).map(|()| place)
     }
 
-    /// The folder for what was built, whether it exists or not.
+    /// The folder of the built files, whether it exists or not.
     pub fn folder(&self) -> PathBuf {
         self.shelf.join(format!("{}-{}", self.name, self.key))
     }
@@ -296,8 +295,8 @@ impl CachePlace {
         self.shelf.join(format!("{}-{}.log", self.name, self.key))
     }
 
-    /// Builds what belongs here in an empty folder, unless `cached` finds it, now or when another
-    /// process that builds it has ended; also returns whether it was found.
+    /// Builds the library or program in an empty folder, unless `cached` finds it, now or when another process that builds
+    /// it has ended; also returns whether it was found.
     pub fn build<T>(
         &self,
         cached: impl Fn() -> Result<Option<T>>,
@@ -325,7 +324,7 @@ impl CachePlace {
         trusted(&self.library()).map(|()| (built, false))
     }
 
-    /// Waits until no other process builds this; the lock is released when the value is dropped.
+    /// Waits until no other process builds the same library; the lock is released when the value is dropped.
     fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
         let lock = || -> io::Result<File> {
@@ -347,9 +346,9 @@ impl CachePlace {
         })
     }
 
-    /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename.
-    /// No build before had the same one: what that has left to run writes into another. Removes the
-    /// workshops of builds that were killed; call it while holding [`CachePlace::lock`].
+    /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename. No earlier build used
+    /// the same folder: processes that such a build left running write into another one. Removes the workshops of builds
+    /// that were killed; call it while holding [`CachePlace::lock`].
     fn workshop(&self) -> Result<Draft> {
         let name = format!(".{}.building", self.name);
         let begins = |path: &PathBuf| {
@@ -363,7 +362,7 @@ impl CachePlace {
             .with_path("cannot make a folder in", &self.shelf)
     }
 
-    /// Moves a finished library into place, beside it the files that describe it.
+    /// Moves a finished library into place, with the files that describe it beside it.
     pub fn keep(
         &self,
         built: &Path,
@@ -398,7 +397,7 @@ impl CachePlace {
     }
 }
 
-/// Removes a folder if it is there.
+/// Removes a folder if it exists.
 fn clear(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)
@@ -407,7 +406,7 @@ fn clear(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens the file of a lock.
+/// Opens a lock file.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     File::options()
         .create(true)
@@ -462,7 +461,7 @@ mod tests {
         let killed = place.workshop().unwrap();
         std::fs::write(killed.path().join("half.o"), "half").unwrap();
         let left = killed.path().to_owned();
-        // Leaves all of it behind, as a killed process does.
+        // Leaves the folder behind, as a killed process does.
         std::mem::forget(killed);
         assert!(!place.library().exists());
 
@@ -488,9 +487,9 @@ mod tests {
         let first = place
             .lock(|| panic!("no other process holds the lock"))
             .unwrap();
-        let (told, waits) = std::sync::mpsc::channel();
+        let (sender, waits) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| place.lock(move || told.send(()).unwrap()).is_ok());
+            let second = scope.spawn(|| place.lock(move || sender.send(()).unwrap()).is_ok());
             waits.recv().unwrap();
             assert!(!second.is_finished());
             drop(first);

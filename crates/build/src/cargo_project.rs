@@ -1,5 +1,5 @@
-//! The program of a Rust project, built once for each global allocator: from copies of its workspace in the cache, each with one
-//! module more. The project's own files are only read.
+//! The program of a Rust project, built once for each global allocator: from copies of its workspace in the cache, each
+//! with one added module. The project's own files are only read.
 
 use super::cache::{self, TAG, root, short_hash};
 use super::step::{Slots, Steps, output};
@@ -11,12 +11,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What cargo is to build.
+/// The program that cargo is to build.
 #[derive(Clone, Debug, Default)]
 pub struct CargoProgram {
-    /// The package, if it is named.
+    /// The package, if one is named.
     pub package: Option<String>,
-    /// The binary, if it is named.
+    /// The binary, if one is named.
     pub bin: Option<String>,
     /// `--features`, in cargo's notation.
     pub features: Option<String>,
@@ -31,7 +31,7 @@ pub struct CargoBuild {
     pub name: String,
     /// The executable.
     pub file: PathBuf,
-    /// `crate mimalloc 0.1.52`; the system's allocator is none.
+    /// The allocator's crate, as in `crate mimalloc 0.1.52`; `None` for the system's allocator.
     pub origin: Option<String>,
 }
 
@@ -40,7 +40,7 @@ struct GlobalAllocator {
     name: &'static str,
     /// The allocator's package and the rest of its entry among the dependencies.
     package: Option<(&'static str, &'static str)>,
-    /// The value of the static, a constant.
+    /// The constant that the static is set to.
     value: &'static str,
 }
 
@@ -63,7 +63,7 @@ const GLOBAL: [GlobalAllocator; 4] = [
     },
     GlobalAllocator {
         name: "snmalloc",
-        // Without cmake.
+        // The feature `build_cc` builds the allocator without cmake.
         package: Some((
             "snmalloc-rs",
             "version = \">=0.3.8, <0.8\"\ndefault-features = false\nfeatures = [\"build_cc\"]\n",
@@ -74,7 +74,7 @@ const GLOBAL: [GlobalAllocator; 4] = [
 
 /// The file of the added module.
 const MODULE: &str = "heapmark_global_allocator.rs";
-/// What a project that has chosen an allocator has in its sources.
+/// The attribute by which a project's sources choose an allocator.
 const CHOSEN: &str = "#[global_allocator]";
 
 /// The names of all global allocators.
@@ -85,10 +85,10 @@ pub fn global_allocators() -> impl Iterator<Item = &'static str> {
 /// A binary of a workspace.
 struct Binary {
     workspace: PathBuf,
-    /// Below that, as are the next two.
+    /// The manifest's path below the workspace; `main` is relative to the workspace, too.
     manifest: PathBuf,
     main: PathBuf,
-    /// Where cargo builds.
+    /// The folder into which cargo builds.
     target: PathBuf,
     package: String,
     name: String,
@@ -130,7 +130,7 @@ pub fn build_with(
 }
 
 impl Binary {
-    /// What cargo says of the project.
+    /// Finds the program by what cargo reports about the project.
     fn find(folder: &Path, program: &CargoProgram) -> Result<Binary> {
         let mut cargo = Command::new("cargo");
         cargo
@@ -142,22 +142,22 @@ impl Binary {
                 "--offline",
             ])
             .current_dir(folder);
-        let told = cargo
+        let output = cargo
             .output()
             .context("--cargo: cannot start cargo: https://rustup.rs")?;
-        if !told.status.success() {
-            let words = String::from_utf8_lossy(&told.stderr);
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
             bail!(
                 "--cargo: {}",
                 words.lines().next().unwrap_or("cargo metadata failed")
             );
         }
-        let told: Value =
-            serde_json::from_slice(&told.stdout).context("reading what cargo metadata prints")?;
+        let metadata: Value =
+            serde_json::from_slice(&output.stdout).context("reading what cargo metadata prints")?;
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        let workspace = PathBuf::from(text(&told, "workspace_root"));
+        let workspace = PathBuf::from(text(&metadata, "workspace_root"));
         let none = Vec::new();
-        let packages = told["packages"].as_array().unwrap_or(&none);
+        let packages = metadata["packages"].as_array().unwrap_or(&none);
         let below = |path: &str| {
             let path = Path::new(path).strip_prefix(&workspace);
             path.map(Path::to_path_buf).ok()
@@ -194,11 +194,11 @@ impl Binary {
                 .or_else(|| package["default_run"].as_str().map(str::to_owned));
             for target in package["targets"].as_array().unwrap_or(&none) {
                 let is_bin = target["kind"] == serde_json::json!(["bin"]);
-                let own = text(target, "name");
-                if is_bin && chosen.as_ref().is_none_or(|chosen| *chosen == own) {
+                let target_name = text(target, "name");
+                if is_bin && chosen.as_ref().is_none_or(|chosen| *chosen == target_name) {
                     found.push((
                         name.clone(),
-                        own,
+                        target_name,
                         text(package, "manifest_path"),
                         text(target, "src_path"),
                     ));
@@ -223,18 +223,18 @@ impl Binary {
         Ok(Binary {
             manifest: inside(&manifest)?,
             main: inside(&main)?,
-            target: text(&told, "target_directory").into(),
+            target: text(&metadata, "target_directory").into(),
             workspace: workspace.clone(),
             package,
             name,
         })
     }
 
-    /// A program has one global allocator.
+    /// Refuses a project that chooses a global allocator itself: a program can have only one.
     fn refuse_own_choice(&self) -> Result<()> {
         let mut chosen = None;
         self.each_file(&mut |path| {
-            let is_source = path.extension().is_some_and(|it| it == "rs");
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
             if chosen.is_none() && is_source {
                 let text = fs::read_to_string(self.workspace.join(path)).unwrap_or_default();
                 let is_choice = |line: &str| line.trim_start().starts_with(CHOSEN);
@@ -252,7 +252,8 @@ impl Binary {
         }
     }
 
-    /// Its files, by paths below the workspace: without what cargo, git and heapmark keep there.
+    /// Calls `each` with every file of the project, by its path below the workspace, except for the files that cargo, git
+    /// and heapmark keep there.
     fn each_file(&self, each: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
@@ -277,7 +278,7 @@ impl Binary {
         Ok(())
     }
 
-    /// A copy, made anew: times of files stay, so that cargo builds again only what has changed.
+    /// Copies the project's files anew, with their times, so that cargo builds again only what has changed.
     fn copied(&self, into: &Path) -> Result<()> {
         if into.exists() {
             fs::remove_dir_all(into).with_path("cannot remove", into)?;
@@ -287,7 +288,7 @@ impl Binary {
             let (from, to) = (self.workspace.join(path), into.join(path));
             let folder = to.parent().unwrap_or(into);
             fs::create_dir_all(folder).with_path("cannot create", folder)?;
-            // Of a link what it leads to; one that leads nowhere, or to a socket, is no source.
+            // A link counts as the file that it leads to; a link that leads nowhere, or to a socket, is no source.
             let Ok(metadata) = from.metadata() else {
                 return Ok(());
             };

@@ -21,7 +21,7 @@ const LOCK: &str = include_str!("../../sources/Cargo.lock");
 pub struct Pin {
     /// The package's name.
     pub name: String,
-    /// The package's version, with what follows `+`.
+    /// The package's version, including what follows `+`.
     pub version: String,
     /// SHA-256 of the archive that the registry serves.
     #[serde(default)]
@@ -33,7 +33,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// What downloads it.
+    /// The package with which cargo downloads this crate.
     fn package(&self) -> Package {
         if !self.is_alone {
             return Package {
@@ -41,7 +41,7 @@ impl Pin {
                 lock: Some(LOCK),
             };
         }
-        // cargo ignores what follows `+` here, and says so.
+        // cargo ignores what follows `+` in a requirement, and warns about it.
         let version = self.version.split('+').next().unwrap_or_default();
         let name = &self.name;
         Package {
@@ -53,7 +53,7 @@ impl Pin {
         }
     }
 
-    /// Where its checksum stands.
+    /// Where the crate's checksum is recorded.
     fn place(&self) -> &'static str {
         match self.is_alone {
             true => "the table of releases",
@@ -98,11 +98,11 @@ pub fn directory(pin: &Pin) -> Result<PathBuf> {
             .directories()
             .map_err(|error| format!("{error:#}"))
     };
-    let own;
+    let of_pin;
     let directories = match pin.is_alone {
         true => {
-            own = found();
-            &own
+            of_pin = found();
+            &of_pin
         }
         false => DIRECTORIES.get_or_init(found),
     };
@@ -115,7 +115,7 @@ pub fn directory(pin: &Pin) -> Result<PathBuf> {
     })
 }
 
-/// The archive of a crate, downloaded if it is not there yet; it is the one that is pinned.
+/// The archive of a crate, downloaded if it is not there yet; fails if it is not the pinned one.
 pub fn fetch(pin: &Pin) -> Result<PathBuf> {
     let archive = archive_of(pin)?;
     refuse_another(pin, &archive, &archive)?;
@@ -128,7 +128,7 @@ fn archive_of(pin: &Pin) -> Result<PathBuf> {
         .with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))
 }
 
-/// Refuses an archive, or a copy of it, that is not the pinned one.
+/// Fails unless an archive's copy has the pinned checksum.
 fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
     if cache::hash_of_file(copy)? != pin.checksum {
         bail!(
@@ -149,10 +149,10 @@ pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
     fs::create_dir_all(into).with_path("creating", into)?;
     // The private copy is checked and unpacked, so that later changes to the original do not
     // matter.
-    let own = into.join("archive");
-    fs::copy(&archive, &own).with_path("reading", &archive)?;
-    refuse_another(pin, &archive, &own)?;
-    steps.unpack(&own, into)?;
+    let copy = into.join("archive");
+    fs::copy(&archive, &copy).with_path("reading", &archive)?;
+    refuse_another(pin, &archive, &copy)?;
+    steps.unpack(&copy, into)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
 
@@ -172,15 +172,15 @@ fn archive(unpacked: &Path) -> Option<PathBuf> {
     )
 }
 
-/// A package whose dependencies cargo downloads, and compiles none of them.
+/// A package whose dependencies cargo downloads without compiling any of them.
 struct Package {
     manifest: String,
-    /// Without one cargo writes it, beside the manifest in the cache.
+    /// The lock file; if there is none, cargo writes one beside the manifest in the cache.
     lock: Option<&'static str>,
 }
 
 impl Package {
-    /// The directories of its unpacked dependencies, by their names.
+    /// The directories of the package's unpacked dependencies, by the dependencies' names.
     fn directories(&self) -> Result<BTreeMap<String, PathBuf>> {
         let package = self.write()?.join("Cargo.toml");
         let locked: &[&str] = match self.lock {
@@ -191,15 +191,15 @@ impl Package {
             let arguments = ["metadata", "--format-version", "1", "--offline"];
             cargo(&package, &[&arguments, locked].concat())
         };
-        let mut said = metadata()?;
-        if said.is_err() {
+        let mut output = metadata()?;
+        if output.is_err() {
             if let Err(why) = cargo(&package, &[&["fetch"], locked].concat())? {
                 bail!("downloading the allocators' sources: cargo fetch failed: {why}");
             }
-            said = metadata()?;
+            output = metadata()?;
         }
-        let said =
-            said.map_err(|why| anyhow!("cargo metadata of {} failed: {why}", package.display()))?;
+        let output = output
+            .map_err(|why| anyhow!("cargo metadata of {} failed: {why}", package.display()))?;
         #[derive(Deserialize)]
         struct Metadata {
             packages: Vec<Dependency>,
@@ -210,7 +210,7 @@ impl Package {
             manifest_path: PathBuf,
         }
         let metadata: Metadata =
-            serde_json::from_slice(&said).context("reading what cargo metadata wrote")?;
+            serde_json::from_slice(&output).context("reading what cargo metadata wrote")?;
         let directories = metadata.packages.into_iter();
         Ok(directories
             .filter_map(|package| {
@@ -219,7 +219,7 @@ impl Package {
             .collect())
     }
 
-    /// Writes it into the cache, under a name that changes with it.
+    /// Writes the package into the cache, in a folder whose name depends on its content.
     fn write(&self) -> Result<PathBuf> {
         let files = [
             ("Cargo.toml", Some(self.manifest.as_str())),
@@ -244,7 +244,7 @@ impl Package {
     }
 }
 
-/// What cargo writes, or the last words of its complaint.
+/// What cargo writes to stdout, or the last lines of its error message.
 fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);

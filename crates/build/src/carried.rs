@@ -11,10 +11,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// One of these files.
+/// A file that the binary carries.
 pub struct Carried {
     file: &'static str,
-    /// The environment variable that may name another one.
+    /// The environment variable that may name another file to use instead.
     variable: Option<&'static str>,
     content: &'static [u8],
     hash: &'static str,
@@ -56,15 +56,15 @@ pub static LITTER: Carried = carried!("litter.so", None);
 /// The program of `heapmark check`.
 pub static CHECKS: Carried = carried!("heapmark-check", None);
 
-/// The one of its checks that are written in C++.
+/// The program with the checks of `heapmark check` that are written in C++.
 pub static CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
 
-/// The one of those that replace operators of C++.
+/// The program with the checks that replace operators of C++.
 pub static CHECKS_REPLACING: Carried = carried!("heapmark-check-replacing", None);
 
 impl Carried {
-    /// The file that the environment names; that of a distribution, `../lib/heapmark/` from the
-    /// folder of this program; otherwise the carried one, unpacked.
+    /// The file that the environment variable names; else the one of a distribution, in `../lib/heapmark/` from this
+    /// program's folder; else the carried one, unpacked.
     pub fn find(&self) -> Result<PathBuf> {
         let path = self.look()?;
         if self.file.ends_with(".so") && !preloadable(&path) {
@@ -99,8 +99,8 @@ impl Carried {
             })?;
         }
         cache::trusted(&path)?;
-        // The kernel would only say that it is not permitted.
-        if statvfs(&path).is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        // The kernel's own error would only be that permission is denied.
+        if statvfs(&path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
             bail!(
                 "{}: this file system runs no programs (noexec): set HEAPMARK_CACHE to a folder on another",
                 path.display()
@@ -109,8 +109,8 @@ impl Carried {
         Ok(path)
     }
 
-    /// Once, whoever else wants it: a launcher that was started from this path starts what lies there,
-    /// and nobody can start what another thread still has open for writing.
+    /// Unpacks the file once, even if others want it at the same time: a launcher that was started from this path starts
+    /// the file there, and nobody can start a file that another thread still has open for writing.
     fn unpack(&self, path: &Path) -> std::io::Result<()> {
         let _alone = cache::lock(folder_of(path))?;
         match self.is_whole(path) {
@@ -119,7 +119,7 @@ impl Carried {
         }
     }
 
-    /// Whether what was unpacked is still what was carried.
+    /// Whether the unpacked file still has the carried content.
     fn is_whole(&self, path: &Path) -> bool {
         let runs = path
             .metadata()
@@ -128,11 +128,10 @@ impl Carried {
     }
 }
 
-/// What lies beside this program in the layout of a distribution, `../lib/heapmark/`, unless another
-/// user can exchange it.
+/// A file or folder beside this program in the layout of a distribution, `../lib/heapmark/`, unless another user can exchange it.
 pub fn installed(name: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    let path = own.parent()?.parent()?.join("lib/heapmark").join(name);
+    let program = std::env::current_exe().ok()?;
+    let path = program.parent()?.parent()?.join("lib/heapmark").join(name);
     if !path.exists() {
         return None;
     }
@@ -185,7 +184,10 @@ mod tests {
         };
         let files: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(unpacked)).collect();
-            threads.into_iter().map(|it| it.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert!(files.iter().all(|file| *file == files[0]), "{files:?}");
     }

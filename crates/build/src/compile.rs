@@ -38,7 +38,7 @@ pub fn objects(
     let done = AtomicUsize::new(0);
     let work = || -> Result<()> {
         while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // After a fault, no further file is begun.
+            // After an error, no further file is compiled.
             compile(task, tree, &flags, bench)
                 .inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
             told(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());

@@ -1,5 +1,5 @@
-//! Whole C libraries out of Debian's packages. apt downloads the packages that a table of releases pins, once;
-//! the library, its dynamic linker and what the guest needs besides are taken out of them. Installs nothing.
+//! Whole C libraries from Debian's packages. apt downloads the packages that a table of releases pins, once; the library,
+//! its dynamic linker and the other files that the guest needs are extracted from them. Installs nothing.
 
 use super::cache::{CachePlace, short_hash};
 use super::carried::GUEST;
@@ -18,13 +18,13 @@ use std::process::Command;
 
 /// Debian's archive, whose pool has the packages of all suites.
 const ARCHIVE: &str = "http://deb.debian.org/debian/pool";
-/// apt's own downloader: it goes where apt goes, and compares the checksum.
+/// apt's own downloader, which uses apt's settings and verifies the checksum.
 const DOWNLOADER: &str = "/usr/lib/apt/apt-helper";
-/// Tables of releases have the packages of this processor, which Debian calls so.
+/// The processor whose packages the tables of releases list, and Debian's name for it.
 const PROCESSOR: (&str, &str) = ("x86_64", "amd64");
 const LOADER: &str = "ld-linux-x86-64.so.2";
 const LIBC: &str = "libc.so.6";
-/// What the guest may need of a C library; before 2.34 it was in several files.
+/// The files of a C library that the guest may need; before 2.34 the library was split into several files.
 const FILES: [&str; 7] = [
     LOADER,
     LIBC,
@@ -41,7 +41,7 @@ pub fn from_deb(allocator: &Allocator) -> Result<Library> {
     Ok(library)
 }
 
-/// A C library, and the packages that it is in.
+/// A C library, and the packages that contain it.
 pub struct Deb<'a> {
     allocator: &'a Allocator,
     /// The packages to unpack, that of the library itself first.
@@ -79,13 +79,13 @@ impl<'a> Deb<'a> {
         })
     }
 
-    /// All files that are taken out of packages.
+    /// All files that are extracted from packages.
     fn files(&self) -> Vec<&str> {
         let files = self.packages.iter().flat_map(|one| &one.files);
         files.map(String::as_str).collect()
     }
 
-    /// Whether the guest can be started under it now.
+    /// Whether the guest can be started with this C library now.
     pub fn state(&self) -> Result<State> {
         let absent = |why: &str, line: &str| State::Absent {
             why: why.into(),
@@ -116,18 +116,18 @@ impl<'a> Deb<'a> {
         })
     }
 
-    /// Whether the guest needs what this C library lacks: its dynamic linker says so.
+    /// What the guest needs but this C library lacks, according to the library's dynamic linker.
     fn unknown_to_guest(&self) -> Result<Option<String>> {
         let folder = self.place.folder();
         let mut loader = Command::new(folder.join(LOADER));
         loader.arg("--library-path").arg(&folder).arg("--list");
-        let said = loader
+        let output = loader
             .arg(GUEST.find()?)
             .env_clear()
             .output()
             .with_path("starting", &folder.join(LOADER))?;
-        let said = String::from_utf8_lossy(&said.stderr);
-        let lacks = said.lines().find(|line| line.contains("not found"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        let lacks = text.lines().find(|line| line.contains("not found"));
         Ok(lacks.map(|line| {
             let needed = line.split(['`', '\'']).nth(1).unwrap_or(line);
             format!(
@@ -212,7 +212,7 @@ fn take_files(package: &DebPackage, workshop: &Path, finished: &Path, steps: &St
         let found = file_in(&unpacked, &|file| file == name)
             .with_context(|| format!("{address} has no {name}"))?;
         let kept = finished.join(name);
-        // Most are links to a file whose name has the version.
+        // Most of these files are links to a file whose name contains the version.
         fs::copy(&found, &kept).with_path("copying the library to", &kept)?;
     }
     Ok(())

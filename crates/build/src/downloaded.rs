@@ -1,4 +1,4 @@
-//! Files out of a package that was downloaded, kept in the cache with their checksums.
+//! Files from downloaded packages, kept in the cache with their checksums.
 
 use super::Library;
 use super::cache::{CachePlace, hash_of_file};
@@ -9,10 +9,10 @@ use heapmark_catalog::file::WithPath;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file beside the others that has their checksums, in the format of `sha256sum -c`.
+/// The file with the other files' checksums, in the format of `sha256sum -c`.
 const CHECKSUMS: &str = "SHA256SUMS";
 
-/// The folder of these files, if the cache has them as they were kept.
+/// The folder of these files, if the cache still has them unchanged.
 pub fn unchanged(place: &CachePlace, files: &[impl AsRef<str>]) -> Option<PathBuf> {
     let folder = place.folder();
     let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
@@ -20,15 +20,15 @@ pub fn unchanged(place: &CachePlace, files: &[impl AsRef<str>]) -> Option<PathBu
     (wanted == found).then_some(folder)
 }
 
-/// Keeps the folder in which these files are, with their checksums.
+/// Keeps the folder that contains these files in the cache, and adds their checksums.
 pub fn keep(place: &CachePlace, finished: &Path, files: &[impl AsRef<str>]) -> Result<()> {
     let sums = finished.join(CHECKSUMS);
     fs::write(&sums, checksums(finished, files)?).with_path("writing", &sums)?;
     place.keep_folder(finished)
 }
 
-/// What `cached` has, or what `take_out` downloads into a workshop and keeps if it may be had here; also returns whether it
-/// was there.
+/// The library that `cached` has, or that `take_out` downloads into a workshop and keeps, if the state allows that; also
+/// returns whether the cache had it.
 pub fn fetched(
     place: &CachePlace,
     state: State,
@@ -48,7 +48,7 @@ pub fn fetched(
     )
 }
 
-/// The first file in a folder, or in folders below it, whose name fits.
+/// The first file in a folder, or in folders below it, whose name `fits` accepts.
 pub fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?

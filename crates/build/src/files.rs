@@ -64,7 +64,7 @@ pub fn is_file(pattern: &str, path: &Path) -> bool {
     fast_glob::glob_match(pattern, path.as_os_str().as_bytes())
 }
 
-/// All files below a folder.
+/// Adds all files below a folder to `files`.
 pub fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

@@ -13,7 +13,7 @@ pub const LIBRARIES: [&str; 5] = [
     "src/link.rs",
     "src/toolchain.rs",
 ];
-/// The sources that decide which compiled trace is made of a trace.
+/// The sources that decide which compiled trace is made from a trace.
 pub const COMPILED_TRACES: [&str; 7] = [
     "../wire/src/compiled",
     "../trace/src/codec",
@@ -38,11 +38,10 @@ pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     format!("{all:016x}")
 }
 
-/// The hash of nothing.
+/// The hash of no bytes, from which every hash starts.
 pub const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// The hash of bytes behind others: FNV-1a, since all of them are our own, and deliberate collisions
-/// need no defence.
+/// Continues a hash with more bytes. FNV-1a suffices: all of the bytes are our own, and deliberate collisions need no defence.
 pub fn hash(so_far: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(so_far, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -10,13 +10,13 @@ use std::env::consts::ARCH;
 
 /// The flags of both builds of one library.
 pub struct Flags<'a> {
-    /// What its authors' build passes, by the line of their sources that passes it.
+    /// The flags that the authors' build passes, by the line of their sources that passes them.
     pub upstream: BTreeMap<&'a str, Vec<&'a str>>,
-    /// What heapmark passes to all of its files, or to some, beyond [`for_all`].
+    /// The flags that heapmark passes to all files of the library, or to some, beyond [`for_all`].
     pub ours: Vec<&'a str>,
-    /// The differences between the two.
+    /// The differences between `upstream` and `ours`.
     pub differences: Vec<Difference<'a>>,
-    /// Keys of `differences` that match no difference, here or on another processor.
+    /// Keys of the catalogue entry's `differences` that match no difference, here or on another processor.
     pub needless: Vec<&'a str>,
 }
 
@@ -24,7 +24,7 @@ pub struct Flags<'a> {
 pub struct Difference<'a> {
     /// The flag.
     pub flag: &'a str,
-    /// Whether heapmark passes it; otherwise the authors' build does.
+    /// Whether heapmark passes the flag; otherwise the authors' build does.
     pub is_ours: bool,
     /// The reason that the catalogue entry gives.
     pub reason: Option<&'a str>,

@@ -12,9 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What such a path begins with.
+/// The prefix of a path that names a commit of a repository.
 pub const PREFIX: &str = "git:";
-/// The file of a repository that says how it is built.
+/// The file in a repository that says how the allocator is built.
 const OWN_BUILD: &str = "heapmark.toml";
 
 /// `PATH@REF` as a repository and a revision. Both may contain `@`: the path is the shortest part
@@ -70,12 +70,12 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
             build,
         })
     };
-    if let Some(own) = own_build(&folder, &repository, &hash, &files)? {
+    if let Some(build) = own_build(&folder, &repository, &hash, &files)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         return Ok(Allocator {
-            // A name in the cache.
+            // Used as a name in the cache.
             family: name_of(&name),
-            source: commit(CommitBuild::Own(own)),
+            source: commit(CommitBuild::Own(build)),
             ..common
         });
     }
@@ -101,7 +101,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
     })
 }
 
-/// How a commit builds itself: its own file, or, since older commits lack one, that of the folder.
+/// How a commit is built: by its own file, or, since older commits have none, by the file in the folder.
 fn own_build(
     folder: &Path,
     repository: &Repository,
@@ -109,24 +109,23 @@ fn own_build(
     files: &[TreeEntry],
 ) -> Result<Option<OwnBuild>> {
     let beside = folder.join(OWN_BUILD);
-    let own = files.iter().find(|file| file.path == Path::new(OWN_BUILD));
-    let (text, place) = if let Some(own) = own {
-        (repository.text(own)?, format!("{hash}:{OWN_BUILD}"))
+    let entry = files.iter().find(|file| file.path == Path::new(OWN_BUILD));
+    let (text, place) = if let Some(entry) = entry {
+        (repository.text(entry)?, format!("{hash}:{OWN_BUILD}"))
     } else if beside.is_file() {
         let text = fs::read_to_string(&beside).with_path("reading", &beside)?;
         (text, beside.display().to_string())
     } else {
         return Ok(None);
     };
-    let own = toml::from_str(&text).map_err(|why| {
+    let build = toml::from_str(&text).map_err(|why| {
         let what = why.message().lines().next().unwrap_or_default().to_owned();
         anyhow!("{place}: {what}: it has `command` and `library`, both text")
     })?;
-    Ok(Some(own))
+    Ok(Some(build))
 }
 
-/// The folder of an entry's crate that these files can take the place of: all that its recipe
-/// compiles is among them.
+/// The folder of an entry's crate that these files can replace: they include everything that the entry's recipe compiles.
 fn folder_for<'a>(entry: &'a Allocator, files: &[TreeEntry]) -> Option<&'a str> {
     let Source::Crate {
         repository: Some(folder),

@@ -19,13 +19,13 @@ use std::process::{Command, ExitStatus};
 pub struct Input<'p> {
     program: &'p RealProgram,
     size: u64,
-    /// A hash of all that it follows from.
+    /// A hash of everything that the input depends on.
     pub key: String,
     place: CachePlace,
 }
 
 impl<'p> Input<'p> {
-    /// Finds its place.
+    /// Finds the input's place in the cache.
     pub fn new(program: &'p RealProgram, size: u64) -> Result<Input<'p>> {
         let (seed, words) = (SEED.to_string(), size.to_string());
         let files = program.files.iter().chain(&program.environment);
@@ -44,12 +44,12 @@ impl<'p> Input<'p> {
         })
     }
 
-    /// The input's folder in the cache, whether it is there or not.
+    /// The input's folder in the cache, whether it exists or not.
     pub fn folder(&self) -> PathBuf {
         self.place.folder()
     }
 
-    /// Generates it unless the cache has it.
+    /// Generates the input unless the cache has it.
     pub fn make(&self) -> Result<PathBuf> {
         let folder = self.folder();
         let cached = || Ok(folder.is_dir().then(|| folder.clone()));
@@ -63,21 +63,21 @@ impl<'p> Input<'p> {
     }
 }
 
-/// What a real program needs and is not installed.
+/// The commands that a real program needs and that are not installed.
 pub fn missing(program: &RealProgram) -> Vec<&str> {
     let is_missing = |need: &&String| find(need, Path::new("/")).is_err();
     let missing = program.needs.iter().filter(is_missing);
     missing.map(String::as_str).collect()
 }
 
-/// The variables of a real program that works in this folder. They do not depend on the user's.
+/// The environment variables of a real program that works in this folder. They do not depend on the user's.
 pub fn environment(program: &RealProgram, folder: &Path) -> BTreeMap<String, String> {
     let kept = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("HEAPMARK_"));
-    let own = [
+    let added = [
         ("HOME".to_owned(), folder.display().to_string()),
         ("LC_ALL".to_owned(), "C".to_owned()),
     ];
-    let all = kept.chain(own).chain(program.environment.clone());
+    let all = kept.chain(added).chain(program.environment.clone());
     all.collect()
 }
 
@@ -94,8 +94,8 @@ pub fn generate(program: &RealProgram, size: u64, folder: &Path) -> Result<()> {
         .args([SEED.to_string(), size.to_string()])
         .envs(environment(program, folder))
         .current_dir(folder);
-    let (status, said) = launched::run(&GUEST.find()?, &command, Environment::Own, |_| Ok(()))?;
-    succeeded("its generator", status, said.as_bytes())
+    let (status, output) = launched::run(&GUEST.find()?, &command, Environment::Own, |_| Ok(()))?;
+    succeeded("its generator", status, output.as_bytes())
 }
 
 /// Fails if a command failed, with the last line that it wrote.
@@ -109,7 +109,7 @@ pub fn succeeded(what: &str, status: ExitStatus, said: &[u8]) -> Result<()> {
     bail!("{what} failed ({status}): {last}")
 }
 
-/// Makes a folder the same as another one, whatever was in it before.
+/// Replaces a folder, if it exists, with a copy of another one.
 pub fn renew(from: &Path, folder: &Path) -> Result<()> {
     let renewed = || -> std::io::Result<()> {
         if is_there(folder) {
@@ -124,13 +124,13 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let (kind, own) = (entry.file_type()?, to.join(entry.file_name()));
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
-            copy(&entry.path(), &own)?;
+            copy(&entry.path(), &target)?;
         } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, own)?;
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
         } else {
-            fs::copy(entry.path(), own)?;
+            fs::copy(entry.path(), target)?;
         }
     }
     fs::set_permissions(to, fs::metadata(from)?.permissions())

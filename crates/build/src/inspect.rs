@@ -17,9 +17,9 @@ use std::{fmt, io};
 /// What a library's ELF file contains.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
-    /// Names of the malloc family (`catalog::malloc_api`) that it defines.
+    /// Names of the malloc family (`catalog::malloc_api`) that the library defines.
     pub exports: BTreeSet<String>,
-    /// Everything else that it exports.
+    /// Everything else that the library exports.
     pub others: BTreeSet<String>,
     /// The library's soname; empty if it has none.
     pub soname: String,
@@ -27,7 +27,7 @@ pub struct Inspection {
     pub build_id: String,
     /// The libraries it needs.
     pub needed: Vec<String>,
-    /// The oldest glibc that has all versions of symbols which it asks for; empty if it asks for none.
+    /// The oldest glibc that has every symbol version which the library needs; empty if it needs none.
     pub glibc: String,
 }
 
@@ -36,7 +36,7 @@ const NOT_ELF: &str = "not an ELF file; name the shared library, not a linker sc
 
 /// The error of a file that cannot be preloaded, with the reason.
 fn refusal(path: &Path, why: impl fmt::Display) -> anyhow::Error {
-    // A message is one line.
+    // An error message must stay on one line.
     let path = path.display().to_string().replace('\n', "\\n");
     anyhow!("{path}: {why}")
 }
@@ -113,7 +113,7 @@ pub(super) fn this_machine() -> Architecture {
     }
 }
 
-/// `None` if the file has no dynamic section, or is a position-independent program.
+/// Reads an ELF file; `None` if it has no dynamic section, or is a position-independent program.
 fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
     let table = elf.elf_dynamic_table().ok()?;
     if table.is_empty() {

@@ -1,6 +1,5 @@
-//! Commands of a build. They run below the guest's launcher, so that they end with heapmark, in
-//! whatever way it ends, and all that they have started with them: a compiler that lives on would
-//! take CPU time from the next run.
+//! Commands of a build. They run below the guest's launcher, so that they and all processes that they started end with
+//! heapmark, in whatever way it ends: a compiler that lives on would take CPU time from the next run.
 
 use super::paths::in_path;
 use anyhow::{Context, Result};
@@ -16,21 +15,20 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Bytes of a command's words that are kept from its first on, and from its last one back.
+/// Bytes of a command's output that are kept from its beginning and from its end.
 const FIRST_BYTES: usize = 1 << 20;
 const LAST_BYTES: usize = 1 << 16;
 
-/// The variables that a command gets besides its own.
+/// The environment variables that a command gets besides those set for it.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Environment {
-    /// The caller's.
+    /// The caller's variables.
     Inherited,
-    /// Only what the command sets.
+    /// No other variables.
     Own,
 }
 
-/// Runs a command to its end; returns what it has written, without the middle if it is much.
-/// `log` gets the same while the command runs.
+/// Runs a command to its end; returns its output, without the middle if it is long. `log` gets the output while the command runs.
 pub fn run(
     launcher: &Path,
     command: &Command,
@@ -80,10 +78,10 @@ pub fn run(
         })
     };
     let mut child = spawn_launcher(&mut launched)?;
-    // Dropping it closes this process's end of the pipe.
+    // Dropping the command closes this process's end of the pipe.
     drop(launched);
-    let said = gather(words, log);
-    let own = child.wait().with_context(starting)?;
+    let text = gather(words, log);
+    let launcher_status = child.wait().with_context(starting)?;
     account.rewind().context("cannot read a memory file")?;
     let account = io::read_to_string(account).context("cannot read a memory file")?;
     let status = match Launched::parse(&account) {
@@ -93,13 +91,13 @@ pub fn run(
         Some(failed) => {
             return Err(io::Error::from_raw_os_error(failed.errno)).with_context(starting);
         }
-        // The launcher itself was ended.
-        None => own,
+        // The launcher itself was killed.
+        None => launcher_status,
     };
-    Ok((status, said.context("writing the log")?))
+    Ok((status, text.context("writing the log")?))
 }
 
-/// Reads all words to their end, even if the log takes no more.
+/// Reads all output to its end, even if the log cannot be written any more.
 fn gather(
     mut words: impl Read,
     mut log: impl FnMut(&[u8]) -> io::Result<()>,
@@ -131,16 +129,17 @@ fn gather(
     Ok(String::from_utf8_lossy(&first).into_owned())
 }
 
-/// How often, and how long after each other, a program that is still open for writing is tried.
+/// How often a program that is still open for writing is tried, and the pause between two tries.
 const MOST_TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Starts a launcher in its own process group; it ends with heapmark.
+/// Starts a launcher in its own process group; the launcher ends with heapmark.
 pub fn spawn_launcher(command: &mut Command) -> Result<Child> {
     let command = ending_with_heapmark(command.process_group(0));
     let mut spawned = command.spawn();
     for _ in 0..MOST_TRIES {
-        // A process that another thread started while the launcher was written has it open until it executes.
+        // A process that another thread started while the launcher was written has the launcher's file open until it
+        // executes its own program.
         match &spawned {
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => sleep(PAUSE),
             _ => break,
@@ -150,7 +149,7 @@ pub fn spawn_launcher(command: &mut Command) -> Result<Child> {
     spawned.with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
-/// The process that this command becomes is killed together with heapmark.
+/// Has the kernel kill the command's process when heapmark ends.
 pub fn ending_with_heapmark(command: &mut Command) -> &mut Command {
     let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
@@ -161,7 +160,7 @@ fn before_exec(host: i32) -> io::Result<()> {
     // SAFETY: plain system calls with plain numbers.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // Also if heapmark was killed just before this call.
+        // Covers the case that heapmark was killed just before that call.
         if libc::getppid() != host {
             libc::_exit(1);
         }
@@ -179,17 +178,17 @@ mod tests {
     fn of_many_words_the_first_and_the_last_are_kept_and_the_log_gets_the_same() {
         let much = [vec![b'a'; 3 * FIRST_BYTES], b"the end".to_vec()].concat();
         let mut log: Vec<u8> = Vec::new();
-        let told = gather(&much[..], |bytes| {
+        let text = gather(&much[..], |bytes| {
             log.extend(bytes);
             Ok(())
         });
-        let told = told.unwrap();
-        assert_eq!(told.as_bytes(), log);
-        assert!(told.len() < FIRST_BYTES + LAST_BYTES + 100);
-        assert!(told.starts_with("aaa") && told.ends_with("aaathe end"));
+        let text = text.unwrap();
+        assert_eq!(text.as_bytes(), log);
+        assert!(text.len() < FIRST_BYTES + LAST_BYTES + 100);
+        assert!(text.starts_with("aaa") && text.ends_with("aaathe end"));
         let left_out = much.len() - FIRST_BYTES - LAST_BYTES;
         let words = format!("[{left_out} bytes are left out here]");
-        assert!(told.contains(&words));
+        assert!(text.contains(&words));
         let full = gather(&much[..], |_| Err(io::Error::other("planted")));
         assert_eq!(full.unwrap_err().to_string(), "planted");
     }

@@ -76,25 +76,23 @@ use std::time::{Duration, Instant};
 /// A library ready to be preloaded.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Library {
-    /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
-    /// null allocator.
+    /// The files of `LD_PRELOAD`, in order: absolute paths, links resolved. Empty for libc and for the null allocator.
     pub files: Vec<std::path::PathBuf>,
-    /// The dynamic linker of a whole C library, which `files` has then: it starts the guest, and nothing is
-    /// preloaded.
+    /// The dynamic linker, if `files` is a whole C library: then it starts the guest, and nothing is preloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader: Option<std::path::PathBuf>,
-    /// Where it comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `deb NAME VERSION`, `package NAME`,
+    /// Where the library comes from: `crate NAME VERSION`, `wheel NAME VERSION`, `deb NAME VERSION`, `package NAME`,
     /// `libc6`, `guest` or `path`.
     pub origin: String,
-    /// By what it was built, if that is not this machine's compiler: `prebuilt by gcc 12.2.0`.
+    /// What built the library, if not this machine's compiler: `prebuilt by gcc 12.2.0`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub built: String,
     /// The version of the pinned crate or the installed package; empty if unknown.
     pub source_version: String,
-    /// The names of `catalog::malloc_api` that it defines, over all files.
+    /// The names of `catalog::malloc_api` that the library's files define together.
     pub exports: BTreeSet<String>,
-    /// The catalogue family whose purge call it gets: the library was given by its path, its entry
-    /// has no purge, and it exports what identifies that family.
+    /// The catalogue family whose purge call is used for the library: the library was given by its path, its entry has no
+    /// purge, and it exports what identifies that family.
     pub purged_as: Option<String>,
     /// Device and inode of each of `files` when it was first checked, if it existed.
     #[serde(skip)]
@@ -107,15 +105,15 @@ pub struct Built {
     pub name: String,
     /// The allocator's library, or the step that failed with the compiler's output.
     pub result: Result<Library>,
-    /// Wall time.
+    /// Wall time of the build in seconds.
     pub seconds: f64,
-    /// Whether it came from the cache.
+    /// Whether the library came from the cache.
     pub cached: bool,
 }
 
-/// Builds the selected allocators, several at a time, with at most `jobs` commands running; one
-/// that fails stops no other. Entries that share a library build it once. The result has one item
-/// for each selected allocator, in order.
+/// Builds the selected allocators, several at a time, with at most `jobs` commands running; an allocator that fails does
+/// not stop the others. Entries that share a library build it once. The result has one item for each selected allocator, in
+/// order.
 pub fn build(
     selected: &[&Allocator],
     all: &[Allocator],
@@ -125,7 +123,7 @@ pub fn build(
     build_telling(selected, all, jobs, progress, &|_, _| {})
 }
 
-/// As [`build`]; calls `told` as each library is there, or has failed, with the time that the others still
+/// As [`build`]; calls `told` when a library is ready, or has failed, with the time that the other libraries will still
 /// take, if that is known.
 pub fn build_telling(
     selected: &[&Allocator],
@@ -181,7 +179,7 @@ pub fn build_telling(
     })
 }
 
-/// The bars of builds that go on together: each counts the files of one library.
+/// The progress bars of builds that run at the same time: each counts the files of one library.
 struct Bars<'a> {
     shown: &'a MultiProgress,
     all: Mutex<Vec<ProgressBar>>,
@@ -196,7 +194,7 @@ impl Bars<'_> {
         self.shown.add(bar)
     }
 
-    /// What the files take that are not compiled yet, if each takes as long as those before it.
+    /// The time that the remaining files will take to compile, if each takes as long as the earlier ones.
     fn left(&self) -> Option<Duration> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let done: u64 = all.iter().map(ProgressBar::position).sum();

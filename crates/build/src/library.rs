@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct Work<'a> {
     allocator: &'a Allocator,
     sources: Sources<'a>,
-    /// The library's own name: that of the entry, or of the family if it is a commit, which is built
-    /// once under whatever name.
+    /// The library's own name: the entry's, or the family's if the source is a commit, which is built once whatever the user calls it.
     name: &'a str,
     toolchain: &'static Toolchain,
     place: CachePlace,
@@ -54,7 +53,7 @@ impl<'a> Work<'a> {
                 Sources::Crate(cargo_sources::pin(package, pin.as_ref())?, recipe()?)
             }
             Source::Git(commit) => match &commit.build {
-                CommitBuild::Own(own) => Sources::Own(commit, own),
+                CommitBuild::Own(build) => Sources::Own(commit, build),
                 CommitBuild::Recipe { folder } => Sources::Commit(commit, recipe()?, folder),
             },
             _ => bail!("{}: it is not built from sources", allocator.name),
@@ -71,7 +70,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// What the user does to have it built, or to see why it was not.
+    /// What the user can do to have the library built, or to see why it was not.
     pub fn line(&self) -> String {
         match self.sources {
             Sources::Crate(..) => format!("heapmark build {}", self.allocator.name),
@@ -142,10 +141,10 @@ impl<'a> Work<'a> {
                 git::unpack(commit, &into.join(folder))?;
                 self.by_recipe(&bench(recipe, &into), &git::version(commit), bar)?
             }
-            Sources::Own(commit, own) => {
+            Sources::Own(commit, build) => {
                 git::unpack(commit, &into)?;
                 bar.set_message("running its command");
-                git::run(own, &into, &steps)?
+                git::run(build, &into, &steps)?
             }
         };
         let inspection = inspect(&built)?;
@@ -177,7 +176,7 @@ impl<'a> Work<'a> {
             Some(_) => "configuring",
             None => "compiling",
         });
-        let told = |done, all| {
+        let progress = |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
             bar.set_message("compiling");
@@ -186,7 +185,7 @@ impl<'a> Work<'a> {
             Some(configure) => &configure::tree(configure, version, bench)?,
             None => bench.sources,
         };
-        let objects = compile::objects(bench, tree, told)?;
+        let objects = compile::objects(bench, tree, progress)?;
         bar.set_message("linking");
         link::library(self.name, &objects, bench)
     }
@@ -199,7 +198,7 @@ fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
             (vec![&pin.name, &pin.version, &pin.checksum], Some(*recipe))
         }
         Sources::Commit(commit, recipe, folder) => (vec![&commit.hash, folder], Some(*recipe)),
-        Sources::Own(commit, own) => (vec![&commit.hash, &own.command, &own.library], None),
+        Sources::Own(commit, build) => (vec![&commit.hash, &build.command, &build.library], None),
     };
     let identity = toolchain.identity();
     let parts = [&identity].into_iter().chain(words);

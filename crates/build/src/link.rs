@@ -44,7 +44,7 @@ pub fn language(recipe: &Recipe) -> Language {
     }
 }
 
-/// GNU ld accepts names here that no object defines, so one list is right for all allocators.
+/// The version script. GNU ld accepts names in it that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
     let names = heapmark_catalog::malloc_api::all()
         .map(String::from)

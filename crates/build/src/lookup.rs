@@ -21,8 +21,7 @@ pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Alloc
     }
 }
 
-/// Finds the state. Builds nothing, and runs no more than the compilers' `--version` and one
-/// `dpkg-query`.
+/// Finds an allocator's state. Builds nothing, and runs no more than the compilers' `--version` and one `dpkg-query`.
 pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
     let kernel = rustix::system::uname();
     let kernel = kernel.release().to_string_lossy();
@@ -104,7 +103,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     })
 }
 
-/// What this machine's compilers have built.
+/// The state of a library that this machine's compilers build.
 fn built_here(allocator: &Allocator) -> Result<State> {
     if let Err(error) = Toolchain::find() {
         return Ok(State::Absent {

@@ -1,4 +1,4 @@
-//! The paths and names that words stand for.
+//! Paths and names that the user's words stand for.
 
 use anyhow::{Context, Result};
 use heapmark_catalog::allocators::is_name;
@@ -28,18 +28,20 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
         .find(|file| super::command::is_executable(file))
 }
 
-/// `PATH` with those folders last in which another user can exchange programs, and what is wrong with them: such a
-/// folder replaces no program that is elsewhere, and one that keeps what is nowhere else (cargo's, in some images) still
-/// serves. That of an ordinary user may have what a group or another user keeps for all, as clusters do; that of root may
-/// not.
+/// `PATH` with those folders last in which another user can exchange programs, and what is wrong with them: such a folder
+/// replaces no program that is elsewhere, but still serves for programs that are nowhere else (cargo's, in some images). An
+/// ordinary user's `PATH` may name folders that a group or another user keeps for everyone, as clusters do; root's may not.
 pub fn trusted_path() -> (OsString, Vec<String>) {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut why = Vec::new();
     let is_trusted = |folder: &PathBuf| {
-        // A name that no file has: anyone may make new ones even in a sticky folder.
+        // A name that no file has stands for new files, which anyone may make even in a sticky folder.
         let mut weaknesses = weaknesses(&folder.join("\0"));
-        let weakness = weaknesses.find(|it| geteuid().is_root() || it.is_for_everyone());
-        why.extend((weakness.iter()).map(|it| format!("{}, and {it}", folder.display())));
+        let weakness =
+            weaknesses.find(|weakness| geteuid().is_root() || weakness.is_for_everyone());
+        why.extend(
+            (weakness.iter()).map(|weakness| format!("{}, and {weakness}", folder.display())),
+        );
         weakness.is_none()
     };
     let (first, last): (Vec<PathBuf>, Vec<PathBuf>) = env::split_paths(&path).partition(is_trusted);
@@ -47,7 +49,7 @@ pub fn trusted_path() -> (OsString, Vec<String>) {
     (path.unwrap_or_default(), why)
 }
 
-/// `libfoo-2.so.1` -> `foo-2`.
+/// The name of an allocator that is given by its path: `libfoo-2.so.1` -> `foo-2`.
 pub fn name_of(path: &str) -> String {
     let file = Path::new(path)
         .file_name()
@@ -57,7 +59,7 @@ pub fn name_of(path: &str) -> String {
     valid_name(stem.strip_prefix("lib").unwrap_or(stem))
 }
 
-/// What a text has of letters that names may have, others as `-`.
+/// A text in which every character that names may not have is replaced by `-`.
 pub fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
     text.to_ascii_lowercase()

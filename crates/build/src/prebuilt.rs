@@ -15,7 +15,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of them, beside the program and in the cache.
+/// The folder of prebuilt libraries, beside the program and in the cache.
 const FOLDER: &str = "libraries";
 
 /// The library of an allocator's recipe, of whichever compiler. Fails if the package has it but it

@@ -17,7 +17,7 @@ use std::process::Command;
 /// A program ready to be started.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Executable {
-    /// The folder in which it is started.
+    /// The folder in which the program is started.
     pub folder: PathBuf,
     /// The command: an absolute path, then arguments.
     pub command: Vec<String>,
@@ -64,20 +64,20 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Probes what it needs; the inner error is the first missing need.
+    /// Probes what the program needs; the inner error is the first missing need.
     fn new(program: &'a Program) -> Result<Result<Work<'a>, &'a Need>> {
         let mut words = Vec::new();
         let mut versions = BTreeMap::new();
         for need in &program.needs {
-            let Some(mut said) = probe(need) else {
+            let Some(mut answer) = probe(need) else {
                 return Ok(Err(need));
             };
-            if said.trim().is_empty() {
-                said = system::package_version(&need.package);
+            if answer.trim().is_empty() {
+                answer = system::package_version(&need.package);
             }
-            let version = said.lines().next().unwrap_or_default().trim();
+            let version = answer.lines().next().unwrap_or_default().trim();
             versions.insert(need.what.clone(), version.to_string());
-            words.push(said);
+            words.push(answer);
         }
         words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
         let files = program.files.iter().flat_map(|(name, text)| [name, text]);
@@ -166,7 +166,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The output of a need's probe; `None` if it is not installed.
+/// The output of a need's probe; `None` if what is needed is not installed.
 fn probe(need: &Need) -> Option<String> {
     step::output(&mut command(&need.probe)?)
 }

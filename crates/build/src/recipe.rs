@@ -1,5 +1,5 @@
-//! What a library of a crate's recipe is: the hash of all that it follows from but the compilers,
-//! and the record that lies beside it.
+//! What identifies a library that is built by a recipe: the hash of everything that it depends on except the compilers, and
+//! the record that lies beside it.
 
 use super::cache::short_hash;
 use super::cargo_sources::Pin;
@@ -10,18 +10,18 @@ use heapmark_catalog::allocator::Recipe;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The file beside a library that says what it is.
+/// The file beside a library that records how the library was built.
 pub const BUILT: &str = "built.toml";
 
-/// What a library was built from and by.
+/// What a library was built from, and by which compiler.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuiltFrom {
-    /// A hash of everything that affects it but the compilers.
+    /// A hash of everything that affects the library except the compilers.
     pub recipe: String,
-    /// The compiler that linked it, with its version.
+    /// The compiler that linked the library, with its version.
     pub compiler: String,
-    /// The oldest glibc on which it runs.
+    /// The oldest glibc on which the library runs.
     pub glibc: String,
 }
 
@@ -36,7 +36,7 @@ pub fn of_crate(pin: &Pin, path: PathBuf, inspection: Inspection) -> Library {
     }
 }
 
-/// A hash of everything that affects a library of a crate but the compilers.
+/// A hash of everything that affects a library of a crate except the compilers.
 pub fn recipe_hash(pin: &Pin, recipe: &Recipe) -> Result<String> {
     let parts = [toolchain::SOURCES, std::env::consts::ARCH];
     let words = [&pin.name, &pin.version, &pin.checksum].map(String::as_str);

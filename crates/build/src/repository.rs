@@ -1,6 +1,6 @@
-//! A repository of git, which somebody else may have written: all commands of git are here. They
-//! read objects and references only. Nothing that the repository's settings or attributes name is
-//! run (monitors, hooks, filters, transports for what is missing), and its index stays as it is.
+//! A git repository, which somebody else may have written: all git commands are here. They read objects and references
+//! only. Nothing that the repository's settings or attributes name is run (monitors, hooks, filters, transports for missing
+//! objects), and its index stays as it is.
 
 use super::launched::ending_with_heapmark;
 use anyhow::{Context, Result, bail};
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 impl Repository {
-    /// `None` if git finds none there that this user may read.
+    /// Opens a repository; `None` if git finds none there that this user may read.
     pub fn open(path: &Path) -> Option<Repository> {
         let repository = Repository(path.to_owned());
         repository.line(&["rev-parse", "--git-dir"])?;
@@ -51,7 +51,7 @@ impl Repository {
         self.line(&[&quiet[..], &[&wanted]].concat())
     }
 
-    /// What git's format says of a commit.
+    /// The last line that git prints about a commit in this format.
     pub fn fact(&self, commit: &str, format: &str) -> Option<String> {
         let format = format!("--format={format}");
         let lines = self.line(&["rev-list", "--max-count=1", &format, commit])?;
@@ -80,11 +80,11 @@ impl Repository {
         Ok(text)
     }
 
-    /// Whether the files in its folder, or in its index, are others than those of a commit. Files
-    /// that were never added do not count. Git's own comparison would run filters.
+    /// Whether the files in the working tree, or in the index, differ from those of a commit. Files that were never added
+    /// do not count. Git's own comparison would run filters.
     pub fn differs(&self, commit: &str, files: &[TreeEntry]) -> Result<bool> {
         let Some(top) = self.line(&["rev-parse", "--show-toplevel"]) else {
-            // The commit has no such folder.
+            // The repository has no working tree.
             return Ok(false);
         };
         let staged = self.bytes(&["diff-index", "--cached", "--name-only", commit]);
@@ -102,17 +102,20 @@ impl Repository {
     pub fn write(&self, commit: &str, into: &Path) -> Result<()> {
         let files = self.files(commit).with_context(|| self.broken(commit))?;
         let foreign = |part: Component| !matches!(part, Component::Normal(_));
-        if let Some(file) = files.iter().find(|it| it.path.components().any(foreign)) {
+        if let Some(file) = files
+            .iter()
+            .find(|file| file.path.components().any(foreign))
+        {
             bail!("{commit}: {:?} is no path below its folder", file.path);
         }
-        // What `make` compares, and what `__TIMESTAMP__` becomes.
-        let seconds = self.fact(commit, "%ct").and_then(|it| it.parse().ok());
+        // The files get the time of the commit: `make` compares it, and `__TIMESTAMP__` becomes it.
+        let seconds = self.fact(commit, "%ct").and_then(|text| text.parse().ok());
         let since = Duration::from_secs(seconds.unwrap_or_default());
         let epoch = SystemTime::UNIX_EPOCH;
         let time = epoch.checked_add(since).unwrap_or(epoch);
         // Links come last, so that nothing is written through one.
         let (links, others): (Vec<&TreeEntry>, Vec<&TreeEntry>) =
-            files.iter().partition(|it| it.kind == Kind::Link);
+            files.iter().partition(|file| file.kind == Kind::Link);
         self.contents(&[others, links].concat(), |file, content| {
             let path = into.join(&file.path);
             file.write(&path, content, time).with_path("writing", &path)
@@ -151,7 +154,7 @@ impl Repository {
                 let mut content = (&mut from).take(size);
                 take(file, &mut content)?;
                 io::copy(&mut content, &mut io::sink()).context("cannot read what git writes")?;
-                // The end of the line, which is not there if git has ended early.
+                // The newline after the content, which is missing if git has ended early.
                 from.read_exact(&mut [0])
                     .with_context(|| self.broken(&file.path.display().to_string()))?;
             }
@@ -179,7 +182,7 @@ impl Repository {
 
     fn git(&self, arguments: &[&str]) -> Command {
         let mut git = Command::new("git");
-        // Git's hooks set these for another repository. Settings are the user's, though.
+        // Git's hooks set such variables for another repository. The user's settings stay, though.
         for (name, _) in std::env::vars_os() {
             let is = |start: &str| name.as_bytes().starts_with(start.as_bytes());
             if is("GIT_") && !is("GIT_CONFIG_") && !is("GIT_EXEC_PATH") {
@@ -187,7 +190,7 @@ impl Repository {
             }
         }
         git.arg("--no-optional-locks")
-            // What another commit was replaced with would be measured under its name.
+            // Otherwise a commit's replacement would be measured under the commit's name.
             .arg("--no-replace-objects")
             .args([
                 "-c",
@@ -208,7 +211,7 @@ impl Repository {
     }
 }
 
-/// `MODE KIND OBJECT\tPATH`.
+/// Parses a line of `git ls-tree`: `MODE KIND OBJECT\tPATH`.
 fn entry(line: &[u8]) -> Option<TreeEntry> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let head = str::from_utf8(&line[..tab]).ok()?;
@@ -247,7 +250,7 @@ impl TreeEntry {
         Ok(())
     }
 
-    /// Whether it lies in the repository's folder with this content.
+    /// Whether the file lies in the working tree with this content.
     fn lies_in(&self, top: &Path, content: &mut dyn Read) -> Result<bool> {
         let path = top.join(&self.path);
         let Ok(known) = path.symlink_metadata() else {
@@ -256,7 +259,7 @@ impl TreeEntry {
         let found = match self.kind {
             Kind::Submodule => return Ok(true),
             Kind::Link if known.is_symlink() => {
-                fs::read_link(&path).map(|it| it.into_os_string().into_encoded_bytes())
+                fs::read_link(&path).map(|target| target.into_os_string().into_encoded_bytes())
             }
             Kind::File { .. } if known.is_file() => fs::read(&path),
             _ => return Ok(false),

@@ -41,17 +41,17 @@ impl Slots {
     }
 }
 
-/// The steps of one build, which it logs.
+/// Runs the steps of one build, and logs them.
 pub struct Steps<'a> {
     log: Mutex<Log>,
     slots: &'a Slots,
     launcher: PathBuf,
 }
 
-/// What commands write, as they write it.
+/// A log of what commands write, as they write it.
 struct Log {
     file: File,
-    /// The step whose words came last.
+    /// The step that wrote last.
     head: String,
 }
 

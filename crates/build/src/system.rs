@@ -77,7 +77,7 @@ static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
         folders.push(base.into());
     }
     let mut seen = BTreeSet::new();
-    // One may be a link to another.
+    // A folder may be a link to another one.
     folders.retain(|folder| folder.is_dir() && seen.insert(folder.canonicalize().ok()));
     folders
 });

@@ -10,11 +10,11 @@ use std::sync::LazyLock;
 /// Changes when the code that builds libraries changes.
 pub const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
 
-/// Flags of the caller for the caller's own builds. If they were used here, every library would
-/// have them, and rows would measure something else than their names say.
+/// Flags that the caller sets for the caller's own builds. If they were used here, every library would have them, and rows
+/// would measure something other than their names say.
 const NOT_TAKEN: [&str; 4] = ["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"];
 
-/// For every file. Initial-exec TLS because a preloaded library may have it, and because the
+/// Flags for every file. Initial-exec TLS because a preloaded library may have it, and because the
 /// general model costs a call per access; hidden symbols because the functions of an allocator
 /// should call each other directly; no builtins because a compiler that knows what `malloc` does
 /// may delete it from inside `calloc`. The flags themselves are written into the library, where
@@ -31,15 +31,14 @@ const FLAGS: [&str; 9] = [
     "-frecord-gcc-switches",
 ];
 
-/// For C. A function that was never declared returns `int`: half a pointer.
+/// Flags for C. A function that was never declared would return `int`: half a pointer.
 const C_FLAGS: [&str; 3] = [
     "-D_GNU_SOURCE",
     "-Werror=implicit-function-declaration",
     "-Werror=int-conversion",
 ];
 
-/// For every library. Bound at load time, so that the first call of a function costs as much as the
-/// others.
+/// Flags for linking every library. Functions are bound at load time, so that the first call of one costs as much as the others.
 pub const LINK_FLAGS: [&str; 8] = [
     "-shared",
     "-pthread",
@@ -53,7 +52,7 @@ pub const LINK_FLAGS: [&str; 8] = [
 
 /// The flags for every file of every library that affect code: ours and the compiler crate's own.
 pub fn for_all() -> impl Iterator<Item = &'static str> {
-    // The first are those of crate `cc`.
+    // The first flags are those that the crate `cc` adds.
     ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"]
         .into_iter()
         .chain(FLAGS)
@@ -81,7 +80,7 @@ pub fn not_taken() -> Vec<String> {
         .collect()
 }
 
-/// Removes them from the environment of a command.
+/// Removes the variables with compiler flags from a command's environment.
 pub fn remove_flags(command: &mut Command) {
     for name in not_taken() {
         command.env_remove(name);
@@ -103,12 +102,11 @@ impl Compiler {
         self.version.lines().next().unwrap_or_default()
     }
 
-    /// A command that starts it with the flags that every file gets.
+    /// A command that starts the compiler with the flags that every file gets.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        // Its output is searched for `error:` and shown, so it must not depend on the user's
-        // language.
+        // The compiler's output is searched for `error:` and shown, so it must not depend on the user's language.
         command.env("LC_ALL", "C");
         command
     }
@@ -165,7 +163,7 @@ fn compiler(language: Language) -> Result<Compiler, String> {
     let cpp = language == Language::Cpp;
     let (kind, variable) = if cpp { ("C++", "CXX") } else { ("C", "CC") };
     let none = |why: String| format!("no {kind} compiler ({why}; ${variable} may name another)");
-    // What cargo passes to a build script; heapmark does not run in one.
+    // The target, which cargo passes to a build script; heapmark does not run in one.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
         .set_envs_snapshot(std::env::vars_os().filter(|(name, _)| !is_not_taken(name)))

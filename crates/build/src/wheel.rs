@@ -59,7 +59,7 @@ pub fn version(name: &str, release: Option<&allocator::ReleasePin>) -> Result<St
     Ok(Pin::find(name, release)?.version)
 }
 
-/// The libraries of an allocator out of its wheel, which is downloaded if the cache lacks them.
+/// The libraries of an allocator from its wheel, which is downloaded if the cache lacks them.
 pub fn from_wheel(allocator: &Allocator) -> Result<Library> {
     let (library, _) = Wheel::new(allocator)?.fetch(&Slots::new(1))?;
     Ok(library)
@@ -94,7 +94,7 @@ impl<'a> Wheel<'a> {
         })
     }
 
-    /// Whether they can be measured now.
+    /// Whether the allocator can be measured now.
     pub fn state(&self) -> State {
         if let Some(library) = self.cached() {
             return State::Ready(library);
@@ -149,7 +149,7 @@ impl<'a> Wheel<'a> {
     fn take_out(&self, workshop: &Path, steps: &Steps) -> Result<Library> {
         let python = |arguments: &[&str]| {
             let mut command = Command::new("python3");
-            // Python looks for modules in the start folder first: no other user's.
+            // Python looks for modules in the start folder first, so that must not be a folder of another user.
             command.args(arguments).current_dir(workshop);
             command
         };
@@ -171,7 +171,7 @@ impl<'a> Wheel<'a> {
                 "-r",
                 "requirements.txt",
             ])
-            // A setting of some users, for installations.
+            // Some users set this to require a virtual environment for installations.
             .env("PIP_REQUIRE_VIRTUALENV", "0");
         let what = format!("downloading {} {} with pip", self.package, self.pin.version);
         steps.run(&what, &mut pip).map_err(|error| {

@@ -62,14 +62,13 @@ pub struct RecordArgs {
     without_argv: bool,
 }
 
-/// A process that got less than 1/`SMALL_SHARE` of its memory from malloc: most of what matters
-/// about it is not recorded. Its peak has the files that it maps in it, so that only a large one
-/// tells; what is in no file at its end tells sooner.
+/// A process gets a remark if malloc served less than 1/`SMALL_SHARE` of its peak memory, or of its anonymous memory at the
+/// end: then most of what matters about it is not recorded. The peak includes mapped files, so only a large one counts; a
+/// smaller amount of anonymous memory is enough.
 const LARGE_BYTES: u64 = 64 << 20;
 const LARGE_ANONYMOUS_BYTES: u64 = 2 << 20;
 const SMALL_SHARE: u64 = 4;
-/// A process that calls less than 1/`ONLY_STARTS` of what another one of the tree calls is not what
-/// the user means by the program.
+/// A process that makes less than 1/`ONLY_STARTS` of the calls of another process in the tree is not what the user means by the program.
 const ONLY_STARTS: u64 = 100;
 /// Characters of a program's name in the name of its trace: a program may choose any name for
 /// itself.
@@ -81,7 +80,7 @@ pub fn run(mut args: RecordArgs) -> Result<u8> {
     let words = as_a_shell_starts(args.command.clone(), &folder).map_err(usage)?;
     let recognised = recognise_command(&words, &folder);
     let file = PathBuf::from(name_of(&words));
-    // Otherwise it is called as it was typed.
+    // The words differ only if a shell has to start a script; everything else is called as it was typed.
     if words.len() > args.command.len() {
         args.command = words;
     }
@@ -107,7 +106,7 @@ pub fn run(mut args: RecordArgs) -> Result<u8> {
         PathBuf::from(format!("{name}.trace"))
     });
     let place = RecordOutput {
-        // Absolute: the program may change its folder and still needs its file.
+        // Absolute, since the program may change its working directory and must still find its file.
         output: std::path::absolute(&output).with_context(|| output.display().to_string())?,
         named,
         force: args.force,
@@ -214,7 +213,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// The allocator, given by its name, a path, or both.
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = catalog()?;
-    // No row will have the name, so any name will do.
+    // The name appears in no row, so any name will do.
     let (_, chosen) =
         resolve::choose(&[word.to_owned()], &[], word, true, catalog).map_err(usage)?;
     resolve::must_take_programs(&chosen)?;
@@ -233,10 +232,10 @@ fn allocator(word: &str) -> Result<Subject> {
 struct RecordOutput {
     /// The trace of the program itself.
     output: PathBuf,
-    /// The user chose the name: use this one or fail.
+    /// Whether the user chose the name: then the trace gets this name, or recording fails.
     named: bool,
     force: bool,
-    /// Traces of all processes are wanted.
+    /// Whether traces of all processes are wanted.
     children: bool,
     without_argv: bool,
 }
@@ -272,7 +271,7 @@ impl RecordOutput {
         }
     }
 
-    /// Gives the program's trace its name; returns it.
+    /// Gives the program's trace its final name; returns that name.
     fn keep(&self, trace: &Draft) -> Result<PathBuf> {
         loop {
             let output = match self.named || self.force {
@@ -288,7 +287,7 @@ impl RecordOutput {
     }
 }
 
-/// The folder of the traces of other processes than the program's.
+/// The folder for the traces of the program's other processes.
 pub fn children_folder(output: &Path) -> PathBuf {
     output.with_extension("children")
 }
@@ -300,9 +299,9 @@ fn earlier(output: &Path) -> Vec<PathBuf> {
         let name = text(path.file_name());
         let number = name
             .strip_suffix(".trace")
-            .and_then(|it| Some(it.split_once('-')?.0));
-        // Not to wait for whom a FIFO there is meant.
-        number.is_some_and(|it| it.split('.').all(is_number))
+            .and_then(|stem| Some(stem.split_once('-')?.0));
+        // Only a regular file is opened: opening a FIFO could block for ever.
+        number.is_some_and(|number| number.split('.').all(is_number))
             && path.is_file()
             && Reader::open(path).is_ok()
     };
@@ -393,15 +392,15 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     fs::remove_dir_all(recorded.folder()).context("cannot remove the captures")
 }
 
-/// What is called the program: the process that was started, unless it is one that only starts
-/// others, as a script does; then it is the one that calls most.
+/// The capture of the process that is called the program: the one that was started, unless it only starts others, as a
+/// script does; then the one with the most calls.
 fn program(started: Option<&PathBuf>, made: &[(PathBuf, Draft, Finished)]) -> Option<usize> {
     let events = |place: &usize| made[*place].2.own_events();
     let most = (0..made.len()).max_by_key(events)?;
-    let started = started.and_then(|it| made.iter().position(|(capture, ..)| capture == it));
+    let started = started.and_then(|path| made.iter().position(|(capture, ..)| capture == path));
     Some(
         started
-            .filter(|it| events(it) >= events(&most) / ONLY_STARTS)
+            .filter(|place| events(place) >= events(&most) / ONLY_STARTS)
             .unwrap_or(most),
     )
 }
@@ -413,7 +412,7 @@ fn tell_unrecorded(recorded: &Recorded) {
     }
 }
 
-/// The result of each capture, in a file whose final name follows from its content.
+/// The result of each capture: a draft whose final name depends on its content.
 type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
 /// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
@@ -460,7 +459,7 @@ fn from_here(file: &Path) -> PathBuf {
     file.strip_prefix(here).unwrap_or(file).to_path_buf()
 }
 
-/// `PID-PROGRAM.trace`.
+/// The file name of a process's trace: `PID-PROGRAM.trace`.
 fn name(recorded: &Recorded, capture: &Path, finished: &Finished) -> String {
     let name = text(capture.file_stem());
     let common = format!("{}.", text(recorded.stem.file_name()));
@@ -475,7 +474,7 @@ fn name(recorded: &Recorded, capture: &Path, finished: &Finished) -> String {
     format!("{number}-{program}.trace")
 }
 
-/// Whether it still runs: its recording has no end, and a process with its id exists.
+/// Whether the process still runs: its recording has no end, and a process with its ID exists.
 fn is_running(finished: &Finished) -> bool {
     let pid = finished.head.get("pid").unwrap_or_default();
     finished.head.get("end").is_none()
@@ -483,8 +482,8 @@ fn is_running(finished: &Finished) -> bool {
         && Path::new("/proc").join(pid).join("exe").exists()
 }
 
-/// A line of the table. How a process ended matters only for the program that was started (`main`).
-/// If something of its tree ran unrecorded, nothing is called whole.
+/// A line of the table. How a process ended matters only for the program that was started (`main`). If a process of the
+/// tree ran unrecorded, no recording is called complete.
 fn process(
     trace: &Path,
     finished: &Finished,

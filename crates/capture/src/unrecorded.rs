@@ -1,8 +1,7 @@
-//! Finds processes of a recorded tree that ran unrecorded, and why. Recorded processes note the
-//! programs that they execute, and `/proc` shows running processes, and libraries in them whose
-//! calls pass the recorder by. The tree is read there up to fifty times a second, less often if it
-//! is large; no process is stopped. Processes that an unrecorded process starts, and processes that
-//! have left the tree, are missed if they live shorter than that.
+//! Finds processes of a recorded tree that ran unrecorded, and why. Recorded processes note the programs that they execute,
+//! and `/proc` shows running processes, and the libraries in them whose calls bypass the recorder. The tree is read there
+//! up to fifty times a second, less often if it is large; no process is stopped. Processes that an unrecorded process
+//! starts, and processes that have left the tree, are missed if they end between two looks.
 
 use anyhow::Result;
 use heapmark_core::build::command::{find, recognise};
@@ -23,9 +22,9 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(1);
 /// The shortest time from one look to the next.
 const WAIT: Duration = Duration::from_millis(20);
-/// At least this many times the CPU time of a look: on a busy machine a look lasts longer and costs no more.
+/// The wait is at least this many times the CPU time of a look: on a busy machine a look lasts longer and costs no more.
 const WAITS: u32 = 200;
-/// The longest: what lives longer than this is seen.
+/// The longest wait: a process that lives longer than this is seen.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A program that a process executed, as the caller of exec named it, and whether it was to be
@@ -37,15 +36,15 @@ struct Noted {
     path: String,
 }
 
-/// The process and program that a capture is of.
+/// The process and program that a capture belongs to.
 pub struct Captured {
     pub pid: i32,
     pub program: String,
-    /// Whether it was not forked by a recorded process.
+    /// Whether the process was not forked by a recorded process.
     pub started: bool,
 }
 
-/// What was executed, without failed attempts.
+/// The programs that were executed, without failed attempts.
 fn noted(text: &str) -> Vec<Noted> {
     let mut all: Vec<Noted> = Vec::new();
     // Text after the last zero byte is torn.
@@ -102,7 +101,7 @@ pub struct Watch {
     thread: JoinHandle<Seen>,
 }
 
-/// What was seen of a tree.
+/// What was seen of a process tree.
 #[derive(Default)]
 struct Seen {
     /// Programs by process number and file.
@@ -115,12 +114,12 @@ struct SeenProgram {
     executed: Executed,
     /// The process's number in its own PID namespace.
     own_pid: i32,
-    /// Whether its parent is the same program: then it was forked and has executed nothing.
+    /// Whether the process's parent runs the same program: then the process was forked and has executed nothing.
     forked: bool,
 }
 
 impl Watch {
-    /// Of a process and all its descendants.
+    /// Watches a process and all its descendants.
     pub fn new(root: i32, library: &Path) -> std::io::Result<Watch> {
         let (end, ended) = channel();
         let library = resolved(library);
@@ -188,11 +187,11 @@ impl Watch {
                 *words.entry(format!("{program}: {why}")).or_default() += 1;
             }
         }
-        let told = words.into_iter().map(|(words, times)| match times {
+        let lines = words.into_iter().map(|(words, times)| match times {
             1 => words,
             _ => format!("{words} ({times} times)"),
         });
-        told.collect()
+        lines.collect()
     }
 }
 
@@ -220,7 +219,7 @@ pub fn silent(
     }
 }
 
-/// Processes of the tree, even those that left it: only their environment contains the word.
+/// Processes of the tree, even those that left it: no other process has this word in its environment.
 fn going_on(word: &str) -> Vec<(i32, String)> {
     let pids = listing("/proc").filter_map(|path| path.file_name()?.to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| {
@@ -238,7 +237,7 @@ fn look(pid: i32, library: &Path, seen: &mut Seen, reader: &mut Reader) {
         return;
     };
     let key = (pid, program.display().to_string());
-    // Each time: libraries are opened later, and bound later still.
+    // Checked at each look: libraries may be opened later, and bound later still.
     let beyond = reader.beyond(pid, library).into_iter();
     seen.beyond.extend(beyond.map(|one| (key.1.clone(), one)));
     let seen = &mut seen.programs;
@@ -287,7 +286,7 @@ fn number(pid: i32, name: &str) -> Option<i32> {
         .ok()
 }
 
-/// The reason, as far as the file and the kernel show it.
+/// Why a program was not recorded, as far as its file and the kernel show it.
 fn why(executed: &Executed, library: &Path) -> String {
     let uid = executed.uid;
     let user = uid.map(|uid| format!(" as user {uid}")).unwrap_or_default();

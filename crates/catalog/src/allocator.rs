@@ -7,7 +7,7 @@ use super::release::Sources;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An allocator, or a variant of one: same library, other options.
+/// An allocator, or a variant of one: the same library with other options.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Allocator {
@@ -19,78 +19,78 @@ pub struct Allocator {
     /// have means all of them.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// One line for `heapmark list allocators`.
+    /// A description in one line, for `heapmark list allocators`.
     pub about: String,
-    /// The address at which its authors publish it.
+    /// The address at which the allocator's authors publish it.
     #[serde(default)]
     pub home: String,
     /// SPDX expression of the allocator itself.
     #[serde(default)]
     pub licence: String,
-    /// The selections that include it.
+    /// The tier, by which suites select allocators.
     pub tier: Tier,
     /// Where the library comes from.
     pub source: Source,
     /// How to make a library from a crate's sources.
     pub build: Option<Recipe>,
-    /// What its sources are: name, version and date.
+    /// The name, version and date of the allocator's sources.
     #[serde(default)]
     pub sources: Sources,
-    /// The flags of its authors' own build, by the line that they come from: `FILE:LINE` of the
-    /// crate, or an address.
+    /// The compiler flags of the authors' own build, by the line that they come from: `FILE:LINE`
+    /// in the crate, or an address.
     #[serde(default)]
     pub upstream_flags: BTreeMap<String, Vec<String>>,
-    /// Like `upstream_flags`, for one processor.
+    /// Like `upstream_flags`, but for one processor.
     #[serde(default)]
     pub upstream_flags_for: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Flags in which our build differs from theirs, with the reason; `*` stands for any run of
-    /// characters.
+    /// Flags in which our build differs from the authors' build, with the reason; `*` stands for
+    /// any run of characters.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
     /// Environment variables of the measured process, besides `LD_PRELOAD`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Variables that configure it, for programs that run in the user's own environment: see
-    /// [`super::Settings`].
+    /// Variables that configure the allocator, for programs that run in the user's own environment:
+    /// see [`super::Settings`].
     #[serde(default)]
     pub reads: Vec<String>,
     /// The allocator's settings that are worth a try, for `heapmark tune`.
     #[serde(default, skip_serializing)]
     pub knobs: Vec<Knob>,
-    /// How it is made to return memory (MM).
+    /// How the allocator is made to return memory to the system (MM).
     pub purge: Option<Purge>,
     /// Functions that only libraries of this family export: a library given by its path that
     /// exports them all uses this purge.
     #[serde(default)]
     pub known_by: Vec<String>,
-    /// In the user's folder: whether it replaces our entry of that name.
+    /// In the user's folder: whether this entry replaces our entry with that name.
     #[serde(default)]
     pub replace: bool,
     /// How the library reports its version.
     pub version: Option<VersionProbe>,
-    /// Text that its version must contain: only the running process shows whether the library is
-    /// configured as its name implies.
+    /// Text that the reported version must contain: only the running process shows whether the
+    /// library is configured as its name implies.
     pub expects: Option<String>,
-    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with
-    /// the reason. Files may write `_Z*` for all operators; after reading, each name has its own
-    /// entry.
+    /// Functions of the malloc family or C++ operators that the library leaves to libc or
+    /// libstdc++, with the reason. Files may write `_Z*` for all operators; after reading, each
+    /// name has its own entry.
     #[serde(default)]
     pub left_to_libc: BTreeMap<String, String>,
-    /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
+    /// Known limits: a workload's name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
-    /// Releases of Linux on which it fails: it ends `unsupported` there.
+    /// Releases of Linux on which the allocator fails: there its cells end `unsupported`.
     #[serde(default)]
     pub not_on_linux: Vec<NotOnLinux>,
-    /// Addresses that it accesses on purpose to end a program that misuses it; a fault there is no
-    /// accident.
+    /// Addresses that the allocator accesses on purpose to end a program that misuses it; a fault
+    /// there is no accident.
     #[serde(default)]
     pub stops_at: Vec<u64>,
-    /// Built without locks: it serves programs of one thread only, and never the guest, which has a
-    /// thread beside its workers.
+    /// The allocator is built without locks: it serves single-threaded programs only, and never the
+    /// guest, which has a thread beside its workers.
     #[serde(default)]
     pub single_threaded: bool,
-    /// Passes calls on to libc and is measured anyway.
+    /// The allocator passes calls on to libc and is measured anyway.
     #[serde(default)]
     pub wrapper: bool,
 }
@@ -99,25 +99,26 @@ pub struct Allocator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
-    /// Measured by default.
+    /// Allocators that are measured by default.
     Main,
-    /// Main allocators under other options, and other builds of them.
+    /// Main allocators with other options, and other builds of them.
     Variant,
     /// Hardened allocators: they pay for safety with time.
     Hardened,
-    /// Known to break programs.
+    /// Allocators that are known to break programs.
     Experimental,
-    /// Not an allocator: measures the harness's own cost.
+    /// No allocator, but a measurement of the harness's own cost.
     Floor,
-    /// Given by a path on the command line.
+    /// An allocator that is given by a path on the command line.
     #[default]
     User,
 }
 
 /// Where the library comes from.
 ///
-/// A `same-as` or `built-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
-/// `sources`, `purge`, `version`, `left-to-libc`, `except`, `not-on-linux`, `stops-at` and `wrapper`.
+/// A `same-as` or `built-as` entry takes these keys from the other entry unless it sets them
+/// itself: `home`, `licence`, `sources`, `purge`, `version`, `left-to-libc`, `except`,
+/// `not-on-linux`, `stops-at` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -133,7 +134,7 @@ pub enum Source {
         /// The folder of the crate that holds the authors' repository: a commit of it can be built
         /// by the same recipe.
         repository: Option<String>,
-        /// Which archive, if it is not the one that `crates/sources` pins.
+        /// The archive, if it is not the one that `crates/sources` pins.
         #[serde(skip_serializing_if = "Option::is_none")]
         pin: Option<ReleasePin>,
     },
@@ -148,24 +149,26 @@ pub enum Source {
     Wheel {
         /// The package's name.
         name: String,
-        /// Names of files in it, in `LD_PRELOAD` order.
+        /// Names of the library's files in the package, in `LD_PRELOAD` order.
         files: Vec<String>,
-        /// Which wheel, if it is not the one that `crates/sources` pins.
+        /// The wheel, if it is not the one that `crates/sources` pins.
         #[serde(skip_serializing_if = "Option::is_none")]
         pin: Option<ReleasePin>,
     },
-    /// A whole C library in a package of Debian: of tables of releases, never of an entry's own file.
+    /// A whole C library in a Debian package: only in tables of releases, never in an entry's own
+    /// file.
     Deb {
         /// The package's name.
         name: String,
         /// The package's folder in the archive's pool: `main/g/glibc`.
         pool: String,
-        /// Which package.
+        /// The package's version and its archive's checksum.
         pin: ReleasePin,
-        /// What the guest needs besides, so that nothing newer of this machine is loaded.
+        /// A package with files that the guest also needs, so that no newer ones are loaded from
+        /// this machine.
         beside: Option<DebPackage>,
     },
-    /// The library of another entry, under other options.
+    /// The library of another entry, with other options.
     SameAs {
         /// The name of that entry.
         name: String,
@@ -175,23 +178,23 @@ pub enum Source {
     BuiltAs {
         /// The name of that entry.
         name: String,
-        /// Like `build.define`.
+        /// Preprocessor definitions, like those in `build.define`.
         define: BTreeMap<String, String>,
     },
-    /// Given by the user.
+    /// A library that the user gives by its path.
     Path {
         /// Absolute paths (or `~/…`) in `LD_PRELOAD` order.
         files: Vec<std::path::PathBuf>,
     },
-    /// The C library's own: nothing is preloaded.
+    /// The system's C library: nothing is preloaded.
     #[default]
     Libc,
     /// The null allocator inside the guest.
     Null,
-    /// A commit of a repository on this machine: from the command line, never from a file.
+    /// A commit of a repository on this machine: given on the command line, never in a file.
     Git(Commit),
     /// The allocator that the user's command uses by itself: for `heapmark try --keep-env`, never
-    /// from a file.
+    /// in a file.
     AsCalled,
 }
 
@@ -205,7 +208,7 @@ pub struct ReleasePin {
     pub sha256: String,
 }
 
-/// Files in a package of Debian.
+/// Files from a Debian package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebPackage {
@@ -213,22 +216,22 @@ pub struct DebPackage {
     pub deb: String,
     /// The package's folder in the archive's pool.
     pub pool: String,
-    /// Which package.
+    /// The package's version and its archive's checksum.
     pub pin: ReleasePin,
-    /// The files that are taken out of it, by their names.
+    /// The names of the files that are taken out of the package.
     pub files: Vec<String>,
 }
 
 impl Allocator {
-    /// `mimalloc 2.5.2, 2026-09`: what its numbers are of, if the library, its package or its commit
-    /// tells this version.
+    /// The release that the allocator's numbers belong to (`mimalloc 2.5.2, 2026-09`), where `told`
+    /// is the version that the library, its package or its commit tells.
     pub fn release(&self, told: Option<&str>) -> String {
         self.sources.release(&self.family, told)
     }
 }
 
 impl Source {
-    /// Where the library comes from, in a word.
+    /// The kind of the source, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
             Source::Crate { .. } => "crate",
@@ -261,24 +264,24 @@ pub struct Commit {
     pub repository: std::path::PathBuf,
     /// The commit's full hash.
     pub hash: String,
-    /// What builds it.
+    /// How the commit is built.
     pub build: CommitBuild,
 }
 
 impl Commit {
-    /// The hash as people write it.
+    /// The hash's short form, as people write it.
     pub fn short(&self) -> &str {
         &self.hash[..self.hash.len().min(10)]
     }
 }
 
-/// What makes a library of a commit.
+/// How a commit is built into a library.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CommitBuild {
-    /// A command of its own.
+    /// The build command that the repository itself gives.
     Own(OwnBuild),
-    /// The recipe of an entry, in whose crate the commit takes the place of this folder.
+    /// The recipe of an entry: the commit takes the place of this folder in the entry's crate.
     Recipe {
         /// The folder.
         folder: String,
@@ -295,7 +298,7 @@ pub struct OwnBuild {
     pub library: String,
 }
 
-/// A purge call.
+/// How an allocator is made to return memory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -311,11 +314,11 @@ pub enum Purge {
         /// Up to six arguments: integers, or strings passed as `const char *`.
         #[serde(default)]
         args: Vec<Argument>,
-        /// Called by every worker before it ends, not once by the main thread.
+        /// Whether every worker calls the function before it ends, and not the main thread once.
         #[serde(default)]
         per_thread: bool,
     },
-    /// The environment makes it return memory at once; nothing is called.
+    /// The allocator's environment makes it return memory at once; nothing is called.
     Configured,
 }
 
@@ -345,7 +348,7 @@ pub struct VersionProbe {
 pub enum VersionKind {
     /// `const char *f(...)`, called with null arguments.
     Text,
-    /// `int f(void)`, decimal digits `Mmmpp` or `Mmp` as mimalloc writes them.
+    /// `int f(void)`, decimal digits `Mmmpp` or `Mmp`, as in mimalloc.
     Decimal,
     /// jemalloc's `mallctl("version", …)`.
     Mallctl,
@@ -371,7 +374,7 @@ pub struct Recipe {
     pub link: Vec<String>,
     /// Functions exported besides the malloc family; `*` stands for any run of characters.
     pub exports: Vec<String>,
-    /// Copy a tree and run its `configure` there first.
+    /// A tree that is copied first, with a `configure` script that is run in the copy.
     pub configure: Option<Configure>,
 }
 
@@ -389,7 +392,7 @@ impl Unit {
     }
 }
 
-/// The entries for this processor.
+/// The values for this processor.
 fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &String> {
     by_processor
         .get(std::env::consts::ARCH)
@@ -409,11 +412,11 @@ pub struct Unit {
     pub extra: Vec<String>,
     /// The language, overriding the file's name.
     pub language: Language,
-    /// `-std=`.
+    /// The language standard, as in `-std=`.
     pub std: Option<String>,
     /// Compiler flags of these files only.
     pub flags: Vec<String>,
-    /// Further ones by processor.
+    /// Further compiler flags by processor.
     pub flags_for: BTreeMap<String, Vec<String>>,
 }
 
@@ -421,13 +424,13 @@ pub struct Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// The C compiler.
+    /// C, with the C compiler.
     #[default]
     C,
-    /// The C++ compiler.
+    /// C++, with the C++ compiler.
     #[serde(rename = "c++")]
     Cpp,
-    /// Assembly with preprocessor lines, through the C compiler.
+    /// Assembly with preprocessor lines, with the C compiler.
     Assembly,
 }
 

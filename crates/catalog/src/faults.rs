@@ -3,16 +3,16 @@
 use super::joined;
 use std::fmt;
 
-/// A fault of a file.
+/// A fault in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The file as the user knows it: `allocators/mimalloc3.toml` or a path in the user's folder.
     pub file: String,
     /// The key, dotted from the top; empty if the fault is in the file as a whole.
     pub key: String,
-    /// What is wrong.
+    /// What is wrong with the file or the key.
     pub what: String,
-    /// How to mend it.
+    /// How to mend the fault.
     pub mend: String,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of a folder, in the order of its files.
+/// All faults in a folder, in the order of its files.
 #[derive(Debug)]
 pub struct Faults(pub Vec<Fault>);
 
@@ -56,7 +56,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// Refuses data in which there are faults.
+/// Fails if there are any faults.
 pub fn none(faults: Vec<Fault>) -> Result<(), Faults> {
     if faults.is_empty() {
         Ok(())
@@ -66,7 +66,7 @@ pub fn none(faults: Vec<Fault>) -> Result<(), Faults> {
 }
 
 /// Reads one TOML document; serde's error becomes a fault that names the key and, for a misspelt
-/// one, its neighbour.
+/// key, the one that was probably meant.
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
@@ -95,7 +95,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
     })
 }
 
-/// Like [`parse`]; a fault is added to the others.
+/// Like [`parse`], but adds a fault to `faults`.
 pub fn read<T: serde::de::DeserializeOwned>(
     file: &str,
     text: &str,
@@ -104,7 +104,7 @@ pub fn read<T: serde::de::DeserializeOwned>(
     parse(file, text).map_err(|fault| faults.push(fault)).ok()
 }
 
-/// The remedy for a wrong name: the one that was probably meant, or else another.
+/// The remedy for a wrong name: the name that was probably meant, or else the text `otherwise`.
 pub fn suggestion<'a>(
     wrong: &str,
     known: impl Iterator<Item = &'a str>,

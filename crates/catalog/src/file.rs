@@ -1,7 +1,7 @@
 //! Writes files that are either complete or absent, and never overwrites another process's file:
 //! the content lies under a random name in the same folder until it is complete, and is then
-//! renamed. All files that heapmark leaves for users or for later are written here. And opens those
-//! that may come from anybody.
+//! renamed. All files that heapmark leaves for users or for later are written here. Also opens
+//! files that may come from anybody.
 
 mod trust;
 
@@ -60,11 +60,12 @@ fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 #[derive(Debug)]
 pub struct Draft(PathBuf, File);
 
-/// What the names of drafts begin with.
+/// The prefix of the names of drafts.
 const PREFIX: &str = ".heapmark-draft-";
 
 impl Draft {
-    /// A draft file beside `target`. Its name cannot be predicted, and it follows no link.
+    /// Makes a draft file beside `target`. The draft's name cannot be predicted, and no link is
+    /// followed.
     pub fn file(target: &Path, mode: u32) -> io::Result<(Draft, File)> {
         let open = |path: &Path| {
             File::options()
@@ -79,16 +80,17 @@ impl Draft {
         Ok((draft, file))
     }
 
-    /// An empty draft folder in `within`.
+    /// Makes an empty draft folder in `within`.
     pub fn folder(within: &Path) -> io::Result<Draft> {
         Draft::folder_named(within, PREFIX, 0o700)
     }
 
-    /// Like [`folder`](Self::folder), with a name that begins with these words.
+    /// Like [`folder`](Self::folder), with a name that begins with `name`.
     pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
         Draft::new(within, name, |path| {
             DirBuilder::new().mode(mode).create(path)?;
-            // Another heapmark may have taken it for one of a dead process already: then it gets another name.
+            // Another heapmark may already have removed the folder as a dead process's draft: then
+            // a new name is tried.
             File::open(path).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => ErrorKind::AlreadyExists.into(),
                 _ => error,
@@ -110,13 +112,14 @@ impl Draft {
         loop {
             let number = RandomState::new().build_hasher().finish();
             let path = folder.join(format!("{name}{number:016x}"));
-            // A signal must not come between the two.
+            // A signal must not come between making the draft and adding it to the list.
             let mut drafts = drafts();
             match make(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => {
                     let made = made?;
-                    // Until then another heapmark may take the file for one of a dead process.
+                    // Until the file is locked, another heapmark may take it for a dead process's
+                    // draft.
                     if let Err(TryLockError::WouldBlock) = made.try_lock() {
                         continue;
                     }
@@ -129,12 +132,13 @@ impl Draft {
         }
     }
 
-    /// Where it lies.
+    /// The draft's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Gives it its final name, on the same disk; it can be given another one if that is taken.
+    /// Gives the draft its final name, on the same disk; if that name is taken, another one can be
+    /// tried.
     pub fn keep(&self, target: &Path, existing: Existing) -> io::Result<()> {
         match existing {
             Existing::Goes => fs::rename(&self.0, target)?,
@@ -157,7 +161,7 @@ impl Drop for Draft {
     }
 }
 
-/// Removes the drafts that killed heapmarks of this user have left in a folder.
+/// Removes the drafts in a folder that this user's heapmark processes left when they were killed.
 fn sweep(folder: &Path) {
     let is_draft = |name: &str| {
         let number = name.strip_prefix(PREFIX).unwrap_or_default();
@@ -165,10 +169,10 @@ fn sweep(folder: &Path) {
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(is_draft)
-            && entry
-                .metadata()
-                .is_ok_and(|it| it.uid() == geteuid().as_raw() && (it.is_file() || it.is_dir()));
-        // The lock is kept until it is removed: its owner may be about to lock it.
+            && entry.metadata().is_ok_and(|metadata| {
+                metadata.uid() == geteuid().as_raw() && (metadata.is_file() || metadata.is_dir())
+            });
+        // The lock is held until the draft is removed: the draft's owner may be about to lock it.
         if is_ours
             && let Ok(file) = File::open(entry.path())
             && file.try_lock().is_ok()
@@ -178,19 +182,19 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// A draft that was renamed does not exist any more.
+/// Removes a draft; a draft that was renamed does not exist any more.
 fn remove(draft: &Path) {
     let _ = fs::remove_file(draft).or_else(|_| fs::remove_dir_all(draft));
 }
 
-/// Removes all drafts; keeps the lock, so that no new one begins before heapmark ends.
+/// Removes all drafts and keeps `DRAFTS` locked, so that no new draft begins before heapmark ends.
 pub fn abandon_drafts() {
     let drafts = drafts();
     drafts.iter().for_each(|draft| remove(draft));
     std::mem::forget(drafts);
 }
 
-/// Writes the content of `target`; it is on the disk when this returns.
+/// Writes the content of `target` to a draft; the content is on the disk when this returns.
 pub fn draft<T, E: From<io::Error>>(
     target: &Path,
     mode: u32,
@@ -202,13 +206,13 @@ pub fn draft<T, E: From<io::Error>>(
     Ok((draft, written))
 }
 
-/// Writes a file and replaces an existing one.
+/// Writes a file, replacing an existing one.
 pub fn replace(target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let (draft, ()) = draft(target, mode, |file| file.write_all(content))?;
     draft.keep(target, Existing::Goes)
 }
 
-/// Makes a folder and its parents; returns whether it is new.
+/// Makes a folder and its parents; returns whether the folder is new.
 pub fn make_folder(folder: &Path) -> io::Result<bool> {
     let above = folder_of(folder);
     if !above.is_dir() {
@@ -221,29 +225,30 @@ pub fn make_folder(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Syncs file names too: otherwise a power cut may keep later writes and lose earlier ones.
+/// Syncs a folder, so that its file names are on the disk: otherwise a power cut may keep later
+/// writes and lose earlier ones.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     // A folder that is writable but not readable cannot be synced.
     let Ok(folder) = File::open(folder) else {
         return Ok(());
     };
     match folder.sync_all() {
-        // Nor can some folders that are not on a disk.
+        // Some folders that are not on a disk cannot be synced, either.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Ok(()),
         synced => synced,
     }
 }
 
-/// Whether this name exists, even as a dangling link.
+/// Whether a file has this name, even a dangling link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The most bytes of a document, which is read as a whole; heapmark writes none as long.
+/// The most bytes of a document, which is read as a whole; heapmark writes none that is as long.
 pub const MOST_DOCUMENT: u64 = 64 << 20;
 
-/// Opens a file of a folder that may come from anybody: it must be regular and no link, and must not
-/// have more than so many bytes.
+/// Opens a file in a folder that may come from anybody: the file must be regular and no link, and
+/// must not have more than `most` bytes.
 pub fn open_stored(path: &Path, most: u64) -> io::Result<File> {
     if path.symlink_metadata()?.is_symlink() {
         return Err(io::Error::other("it is a link; heapmark stores none"));
@@ -255,18 +260,18 @@ pub fn open_stored(path: &Path, most: u64) -> io::Result<File> {
     }
 }
 
-/// Reads a document of such a folder.
+/// Reads a document in a folder that may come from anybody.
 pub fn read_stored(path: &Path) -> io::Result<Vec<u8>> {
     up_to(open_stored(path, MOST_DOCUMENT)?, MOST_DOCUMENT)
 }
 
-/// Reads a document that the user has named, or keeps: as a link or a pipe, too.
+/// Reads a document that the user has named or keeps; a link or a pipe is allowed, too.
 pub fn read_named(path: &Path) -> io::Result<String> {
     let bytes = up_to(File::open(path)?, MOST_DOCUMENT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Reads to the end; fails if that comes after so many bytes.
+/// Reads a file to its end; fails if the file has more than `most` bytes.
 pub fn up_to(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match file.take(most + 1).read_to_end(&mut bytes)? as u64 {
@@ -285,7 +290,7 @@ pub fn length(path: impl AsRef<Path>) -> u64 {
     fs::metadata(path).map_or(0, |known| known.len())
 }
 
-/// The disk space of a file, or of all that a folder holds; what cannot be read counts nothing.
+/// The disk space of a file, or of all that a folder holds; what cannot be read does not count.
 pub fn space_of(path: &Path) -> u64 {
     let Ok(known) = path.symlink_metadata() else {
         return 0;
@@ -296,7 +301,8 @@ pub fn space_of(path: &Path) -> u64 {
     512 * known.blocks() + held
 }
 
-/// The mode for a file derived from these: only users who may read all of them may read it.
+/// The mode for a file that is derived from these sources: only users who may read all of them may
+/// read it.
 pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
     let known = sources
         .into_iter()
@@ -304,7 +310,7 @@ pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
     known.fold(PUBLIC, |all, one| all & one.permissions().mode())
 }
 
-/// The first name that is not `taken`, of `x.html`, `x-2.html`, `x-3.html`, ...
+/// The first of the names `x.html`, `x-2.html`, `x-3.html`, ... that is not `taken`.
 pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_owned();
     let name = |number: u32| {
@@ -370,14 +376,15 @@ mod tests {
         let folder_of_living = Draft::folder(beside.path()).unwrap();
         let moved = at(&format!("{PREFIX}00000000000000aa"));
         fs::rename(folder_of_living.path(), &moved).unwrap();
-        let dead = ["0123456789abcdef", "fedcba9876543210"].map(|it| at(&format!("{PREFIX}{it}")));
+        let dead =
+            ["0123456789abcdef", "fedcba9876543210"].map(|number| at(&format!("{PREFIX}{number}")));
         fs::write(&dead[0], "").unwrap();
         fs::create_dir_all(dead[1].join("run")).unwrap();
         for other in ["notes", "0123456789abcde", "0123456789abcdef.txt"] {
             fs::write(at(&format!("{PREFIX}{other}")), "").unwrap();
         }
         sweep(folder.path());
-        assert!(dead.iter().all(|it| !is_there(it)));
+        assert!(dead.iter().all(|path| !is_there(path)));
         assert!(is_there(living.path()) && is_there(&moved));
         assert_eq!(names(folder.path()).len(), 5);
     }

@@ -1,5 +1,5 @@
-//! Data files: those that the binary carries, and the user's on top. A user's file replaces one of
-//! ours with the same name.
+//! Data files: those that the binary carries, and the user's files on top. A user's file replaces
+//! one of ours with the same name.
 
 use super::faults::Fault;
 use crate::file::{read_named, weakness};
@@ -46,8 +46,8 @@ pub fn texts_with(
     all
 }
 
-/// The user's folder for such data: `$XDG_CONFIG_HOME/heapmark/FOLDER`, or the same under
-/// `~/.config`.
+/// The user's folder for such data: `$XDG_CONFIG_HOME/heapmark/FOLDER`, or
+/// `~/.config/heapmark/FOLDER`.
 pub fn users(folder: &str) -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
@@ -58,7 +58,7 @@ pub fn users(folder: &str) -> Option<PathBuf> {
     Some(config.join("heapmark").join(folder))
 }
 
-/// The text of a user's file, unless another user could exchange it: it may name programs.
+/// Reads a user's file, unless another user could exchange it: the file may name programs to run.
 pub fn read(path: &Path) -> io::Result<String> {
     match weakness(path) {
         Some(weakness) => Err(io::Error::other(format!(
@@ -68,7 +68,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The content of a folder; nothing if it cannot be read.
+/// The paths of a folder's entries; none if the folder cannot be read.
 pub fn listing(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder)
         .into_iter()

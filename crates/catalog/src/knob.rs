@@ -7,29 +7,30 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Knob {
-    /// The knob's name: that of a variable, or of an entry of the list in one.
+    /// The knob's name: a variable's name, or a setting's name within a variable's list.
     pub name: String,
     /// The variable that is a list of settings; empty if the knob is a variable itself.
     #[serde(default)]
     pub list: String,
-    /// What holds if it is not set, in words.
+    /// The value that applies if the knob is not set, in words.
     pub default: String,
-    /// Other values. Knobs of a bundle are set together, the first values of all, then the second ones.
+    /// Other values. Knobs of a bundle are set together, first with the first value of each, then
+    /// with the second ones.
     pub values: Vec<String>,
-    /// Knobs of one bundle are set together: one alone would do something else than is meant.
+    /// The bundle, whose knobs are set together: one of them alone would not do what is meant.
     pub bundle: String,
-    /// What its values are.
+    /// The kind of the knob's values.
     pub kind: KnobKind,
     /// What the knob can change, if it has an effect.
     pub moves: Vec<Moved>,
     /// Whether the value that took effect can be read in a process.
     pub read_back: bool,
-    /// The call of C that sets it, with `{}` for the value.
+    /// The C call that sets the knob, with `{}` for the value.
     #[serde(default)]
     pub call: String,
 }
 
-/// What the values of a setting are.
+/// The kind of a knob's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnobKind {
@@ -40,11 +41,11 @@ pub enum KnobKind {
     Time,
     /// A size in bytes.
     Size,
-    /// A word.
+    /// One of a few words.
     Switch,
 }
 
-/// What a setting may change.
+/// What a knob may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moved {
@@ -56,16 +57,17 @@ pub enum Moved {
     Peak,
 }
 
-/// The sign between a name and its value in such a list, and that between two settings.
+/// The sign between a name and its value in a variable's list of settings, and the sign between two
+/// settings.
 fn signs(list: &str) -> (char, char) {
     match list {
         "GLIBC_TUNABLES" => ('=', ':'),
-        // The list of jemalloc, whatever prefix the variable has.
+        // The list of jemalloc, whatever prefix the variable's name has.
         _ => (':', ','),
     }
 }
 
-/// The variables of these settings together.
+/// The variables that make these settings.
 pub fn variables<'k>(
     settings: impl IntoIterator<Item = (&'k Knob, &'k str)>,
 ) -> BTreeMap<String, String> {
@@ -85,7 +87,7 @@ pub fn variables<'k>(
     variables
 }
 
-/// The faults of an entry's knobs: which knob, what, and how to mend it.
+/// The faults in an entry's knobs: the knob, what is wrong with it, and how to mend that.
 pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> {
     let mut faults = Vec::new();
     for (place, knob) in knobs.iter().enumerate() {
@@ -136,9 +138,9 @@ mod tests {
         let [a, b] = ["glibc.malloc.top_pad", "glibc.malloc.arena_max"]
             .map(|name| knob(name, "GLIBC_TUNABLES", &["1"]));
         let jemalloc = ["narenas", "tcache"].map(|name| knob(name, "_RJEM_MALLOC_CONF", &["1"]));
-        let own = knob("TCMALLOC_RELEASE_RATE", "", &["1"]);
+        let rate = knob("TCMALLOC_RELEASE_RATE", "", &["1"]);
         let [c, d] = &jemalloc;
-        let all = variables([(&a, "1"), (&b, "2"), (c, "3"), (d, "false"), (&own, "5")]);
+        let all = variables([(&a, "1"), (&b, "2"), (c, "3"), (d, "false"), (&rate, "5")]);
         let all: Vec<(&str, &str)> = all
             .iter()
             .map(|(name, value)| (&**name, &**value))
@@ -166,10 +168,10 @@ mod tests {
             knob("c", "", &[]),
         ];
         let faults = knob_faults(&bad);
-        let told: Vec<&str> = faults.iter().map(|(_, what, _)| *what).collect();
+        let found: Vec<&str> = faults.iter().map(|(_, what, _)| *what).collect();
         let uneven = "another number of values than the rest of its bundle has";
         assert_eq!(
-            told,
+            found,
             [
                 "a value is no number",
                 "two have this name",

@@ -57,8 +57,8 @@ pub fn workloads(faults: &mut Vec<Fault>) -> Vec<Workload> {
 pub struct Catalog {
     /// Allocators, sorted by tier and name.
     pub allocators: Vec<Allocator>,
-    /// Other releases of them, `FAMILY@VERSION`: only measured if they are named. By family, the oldest
-    /// first.
+    /// Other releases of the allocators, `FAMILY@VERSION`: only measured if they are named. By
+    /// family, the oldest first.
     pub releases: Vec<Release>,
     /// Programs that run workloads in processes of their own, sorted by name.
     pub programs: Vec<Program>,
@@ -99,9 +99,12 @@ impl Catalog {
         })
     }
 
-    /// The allocator of this name.
+    /// Returns the allocator with this name.
     pub fn allocator(&self, name: &str) -> Result<&Allocator> {
-        let mut releases = self.releases.iter().filter_map(|it| it.found.as_ref().ok());
+        let mut releases = self
+            .releases
+            .iter()
+            .filter_map(|release| release.found.as_ref().ok());
         if let Some(release) = releases.find(|release| release.name == name) {
             return Ok(release);
         }
@@ -114,14 +117,14 @@ impl Catalog {
         })
     }
 
-    /// The allocators that a word means: the one of this name, or those with this alias, or those
-    /// of this family's best tier; or `FAMILY@VERSIONS`, releases of a family.
+    /// The allocators that a word means: the one with this name, or those with this alias, or the
+    /// best tier of the family with this name; or, for `FAMILY@VERSIONS`, releases of a family.
     pub fn meant(&self, word: &str) -> Result<Vec<&Allocator>> {
         if let Some((family, versions)) = word.split_once('@') {
             let releases = releases::named(&self.releases, family, versions)?;
             return Ok(releases
                 .iter()
-                .filter_map(|it| it.found.as_ref().ok())
+                .filter_map(|release| release.found.as_ref().ok())
                 .collect());
         }
         let all = || self.allocators.iter();
@@ -153,13 +156,13 @@ impl Catalog {
         }
     }
 
-    /// The program of this name.
+    /// Returns the program with this name.
     pub fn program(&self, name: &str) -> Result<&Program> {
         let all = &self.programs;
         named("program", "languages", all, |program| &program.name, name)
     }
 
-    /// The suite of this name.
+    /// Returns the suite with this name.
     pub fn suite(&self, name: &str) -> Result<&Suite> {
         named("suite", "suites", &self.suites, |suite| &suite.name, name)
     }
@@ -171,7 +174,8 @@ impl Catalog {
             .filter(|workload| glob_match(pattern, &workload.name))
             .collect();
         if found.is_empty() {
-            // A name with signs that mean something in a pattern, or an error that suggests a name.
+            // The pattern may be a name that contains pattern characters; otherwise the error
+            // suggests a name.
             return named(
                 "workload",
                 "workloads",
@@ -185,7 +189,7 @@ impl Catalog {
     }
 }
 
-/// The item of this name; the error suggests a similar one.
+/// Returns the item with this name; the error suggests a similar name.
 fn named<'a, T>(
     kind: &str,
     list: &str,

@@ -1,4 +1,4 @@
-//! Releases of Linux, as entries name them and as a kernel calls itself.
+//! Releases of Linux, as the allocators' entries and as kernels name them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct LinuxRelease([u32; 3]);
 
 impl LinuxRelease {
-    /// The release of a kernel that calls itself so: `7.0.0-15-generic` is 7.0.0 and `6.19.0-rc3`
+    /// The release of a kernel with this name: `7.0.0-15-generic` is 7.0.0 and `6.19.0-rc3` is
     /// 6.19.0, since what distributions and candidates append has no order.
     pub fn of_kernel(name: &str) -> Option<LinuxRelease> {
         let end = name.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -56,16 +56,16 @@ impl fmt::Display for LinuxRelease {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotOnLinux {
-    /// The first of them.
+    /// The first release on which the allocator fails.
     pub from: LinuxRelease,
-    /// The first one that is good again, if there is one.
+    /// The first later release on which the allocator works again, if there is one.
     pub before: Option<LinuxRelease>,
-    /// What happens there.
+    /// What happens on these releases.
     pub why: String,
 }
 
 impl NotOnLinux {
-    /// Why it is not run on a kernel that calls itself so, if that is one of these.
+    /// Why the allocator is not run on the kernel with this name, if it is one of these releases.
     pub fn why_not_on(&self, kernel: &str) -> Option<String> {
         let here = LinuxRelease::of_kernel(kernel)?;
         let is_mended = self.before.is_some_and(|before| here >= before);
@@ -96,7 +96,7 @@ mod tests {
         ];
         let releases = order.map(|text| release(text).unwrap());
         assert!(releases.is_sorted());
-        assert_eq!(releases.map(|it| it.to_string()), order);
+        assert_eq!(releases.map(|release| release.to_string()), order);
         assert_eq!(release("6.19.0"), release("6.19"));
         for wrong in [
             "",

@@ -86,7 +86,7 @@ pub fn required() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.into_iter().chain(OPERATORS)
 }
 
-/// Every name that a library may export without naming it in its recipe.
+/// Every name that a library may export without listing it in its recipe.
 pub fn all() -> impl Iterator<Item = &'static str> {
     required().chain(COMPANIONS)
 }

@@ -8,14 +8,14 @@ use serde::Deserialize;
 pub struct Parameter {
     /// What the parameter means.
     pub about: String,
-    /// The form of its values; the unit follows from it.
+    /// The form of the parameter's values, which implies the unit.
     pub kind: Kind,
     /// The allowed words if `kind` is `choice`.
     #[serde(default)]
     pub choices: Vec<String>,
 }
 
-/// Forms of parameter values.
+/// Forms of parameters' values.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -27,11 +27,11 @@ pub enum Kind {
     Number,
     /// A duration in seconds, fractions allowed.
     Seconds,
-    /// Above 0, at most 1.
+    /// A number above 0 and at most 1.
     Fraction,
     /// `true` or `false`.
     Flag,
-    /// One of some words.
+    /// One of the words in `choices`.
     Choice,
     /// An absolute path; empty for none.
     Path,

@@ -17,7 +17,7 @@ static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../programs");
 pub struct Program {
     /// The name in workloads and on the command line; must be the folder's name.
     pub name: String,
-    /// One line for `heapmark list languages`.
+    /// A description in one line, for `heapmark list languages`.
     pub about: String,
     /// The address at which the authors of the measured code publish it.
     #[serde(default)]
@@ -25,28 +25,28 @@ pub struct Program {
     /// SPDX expression of the measured code.
     #[serde(default)]
     pub licence: String,
-    /// Whether a preloaded allocator makes a difference to it.
+    /// Whether a preloaded allocator makes a difference to the program.
     pub allocator: Serves,
-    /// Requirements for building and running it.
+    /// Requirements for building and running the program.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Commands that build it, in order, in a folder that holds its files.
+    /// Commands that build the program, in order, in a folder that holds the program's files.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
-    /// Programs whose files are added to its own.
+    /// Programs whose files are added to this program's own.
     #[serde(default)]
     pub shares: Vec<String>,
-    /// The command that starts it in that folder; a first word with `./` is one of its files, any
-    /// other is looked up in `PATH`.
+    /// The command that starts the program in that folder; a first word with `./` is one of the
+    /// program's files, any other is looked up in `PATH`.
     pub run: Vec<String>,
-    /// It speaks no protocol: the whole process is the workload, and this is the output it must
-    /// print. `{NAME}` in `run` is then replaced by the value of a parameter.
+    /// Set if the program speaks no protocol: the whole process is the workload, and this is the
+    /// output that it must print. `{NAME}` in `run` is then replaced by the value of a parameter.
     pub expects_stdout: Option<Prints>,
     /// Words after `run` that make the process record its own pauses and figures; no timed process
     /// gets them.
     #[serde(default)]
     pub probe: Vec<String>,
-    /// The whole command instead, if those words belong elsewhere.
+    /// The whole command in place of `run` and `probe`, if those words do not belong at its end.
     #[serde(default)]
     pub probe_run: Vec<String>,
     /// Environment variables of the measured process.
@@ -92,28 +92,28 @@ pub enum Serves {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Need {
-    /// In words: `libpmemobj`.
+    /// What is required, in words: `libpmemobj`.
     pub what: String,
-    /// A command that succeeds if it is installed. Its output identifies it: other output means
-    /// another build. If it prints nothing, the package's version is used.
+    /// A command that succeeds if the requirement is installed. The command's output identifies it:
+    /// other output means another build. If it prints nothing, the package's version is used.
     pub probe: Vec<String>,
-    /// The Debian/Ubuntu package that installs it.
+    /// The Debian/Ubuntu package to install.
     #[serde(default)]
     pub package: String,
-    /// The tool's source, if no package installs it.
+    /// How to get the requirement, if no package installs it.
     pub from: Option<String>,
 }
 
-/// A folder with a `program.toml`, read.
+/// A folder with a `program.toml`, as read from the binary or the disk.
 struct Folder {
-    /// `zalloc-pmdk`; `binary-trees-c` for `binary-trees/c`.
+    /// The program's name: `zalloc-pmdk`, or `binary-trees-c` for `binary-trees/c`.
     name: String,
     place: String,
     files: BTreeMap<String, String>,
 }
 
 impl Need {
-    /// How to install it.
+    /// How to install the requirement.
     pub fn line(&self) -> String {
         self.from
             .clone()
@@ -121,7 +121,7 @@ impl Need {
     }
 }
 
-/// Ours, and those of the user's folder on top. Sorted by name.
+/// Reads all programs: ours, and those from the user's folder on top. Sorted by name.
 pub fn load(faults: &mut Vec<Fault>) -> Vec<Program> {
     let mut folders = Vec::new();
     OURS.dirs().for_each(|dir| ours(dir, &mut folders));
@@ -184,9 +184,9 @@ fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<
     }
 }
 
-/// Gives each program the files of those that it names.
+/// Adds to each program the files of the programs that it shares.
 fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
-    let own: BTreeMap<_, _> = programs
+    let files_by_name: BTreeMap<_, _> = programs
         .iter()
         .map(|program| (program.name.clone(), program.files.clone()))
         .collect();
@@ -196,7 +196,7 @@ fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
                 let file = format!("program {}", program.name);
                 faults.push(Fault::new(file, "shares", what, mend));
             };
-            let Some(files) = own.get(name) else {
+            let Some(files) = files_by_name.get(name) else {
                 let what = format!("there is no program `{name}`");
                 fault(what, "see `heapmark list languages`");
                 continue;

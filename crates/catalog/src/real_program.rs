@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../real-programs");
 
-/// The file with a program's keys, in its folder.
+/// The name of the file that holds a program's keys, in the program's folder.
 const ENTRY: &str = "program.toml";
 
 /// The seed of all generated inputs.
@@ -25,42 +25,42 @@ pub const SEED: u64 = 1;
 pub struct RealProgram {
     /// The folder's name; its trace in the pack is `NAME.trace`.
     pub name: String,
-    /// What it does, and with what, in one line.
+    /// What the program does, and with what input, in one line.
     pub about: String,
-    /// Programs of one family do similar things.
+    /// The family: programs of one family do similar things.
     pub family: String,
-    /// The Debian packages that install it; the first one is the program's own.
+    /// The Debian packages to install; the first one is the program's own.
     pub packages: Vec<String>,
     /// Commands that must be in `PATH`.
     pub needs: Vec<String>,
-    /// The command that writes the input into the folder that it runs in. Seed and size follow as
-    /// arguments; the files beside `program.toml` are there.
+    /// The command that writes the input into its working folder. Seed and size follow as
+    /// arguments; the files beside `program.toml` are in that folder, too.
     pub generate: Vec<String>,
-    /// The program and its arguments, in that folder. `{port}` is the port of a server.
+    /// The program and its arguments; it runs in that folder. `{port}` is the port of a server.
     pub run: Vec<String>,
-    /// For servers: the command that drives it.
+    /// For servers: the command of the client that drives the server.
     #[serde(default)]
     pub client: Vec<String>,
-    /// Variables that it needs.
+    /// Environment variables that the program needs.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Threads that allocate at a time.
     pub threads: u32,
-    /// The size of the input with which it takes about a second with glibc.
+    /// The input size with which the program takes about a second with glibc.
     pub quick: u64,
-    /// The size for ten seconds.
+    /// The input size with which the program takes about ten seconds.
     pub paper: u64,
-    /// What its times may be used for.
+    /// What the program's times may be used for.
     pub role: Role,
-    /// The size with which it is recorded for the pack.
+    /// The input size with which the program is recorded for the pack.
     pub pack_size: Option<u64>,
-    /// The stdout, or for servers the client's, is the same in every run.
+    /// Whether the stdout, or for servers the client's, is the same in every run.
     #[serde(default)]
     pub check_output: bool,
-    /// A command that prints a digest of what it wrote, the same in every run.
+    /// A command that prints a digest of what the program wrote, the same in every run.
     #[serde(default)]
     pub digest: Vec<String>,
-    /// Changes its input, so each process gets a new one.
+    /// Whether the program changes its input, so that each process needs a new one.
     #[serde(default)]
     pub changes_input: bool,
     /// The program's files by name: everything in its folder except `program.toml`.
@@ -68,24 +68,24 @@ pub struct RealProgram {
     pub files: Files,
 }
 
-/// What the times of a real program may be used for: an answer is judged by programs of which no choice
-/// has seen a time.
+/// What the times of a real program may be used for: an answer is judged by programs whose times no
+/// choice has depended on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The pack has a trace of the program.
     Pack,
-    /// Suites may be chosen by it.
+    /// Suites may be chosen by the program's times.
     Tune,
-    /// Answers are judged by it, and nothing is chosen.
+    /// Answers are judged by the program's times, and nothing is chosen by them.
     Test,
 }
 
-/// A folder of a program: its files by name.
+/// The files of a program's folder, by name.
 type Files = BTreeMap<String, String>;
 
-/// All of them, ours and those of the user's folder on top, sorted by name. Reports all faults
-/// together.
+/// Reads all real programs: ours, and those from the user's folder on top, sorted by name. Reports
+/// all faults together.
 pub fn load() -> Result<Vec<RealProgram>> {
     load_with(folder::users("real-programs").as_deref())
 }
@@ -148,7 +148,7 @@ pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealP
 }
 
 impl RealProgram {
-    /// The size of its input under a preset.
+    /// The size of the program's input under a preset.
     pub fn size(&self, preset: &str) -> Option<u64> {
         match preset {
             "quick" => Some(self.quick),
@@ -158,7 +158,7 @@ impl RealProgram {
     }
 }
 
-/// The program of this name.
+/// Returns the program with this name.
 pub fn named<'a>(programs: &'a [RealProgram], name: &str) -> Result<&'a RealProgram> {
     let mut all = programs.iter();
     all.find(|program| program.name == name).ok_or_else(|| {
@@ -206,7 +206,7 @@ fn parse(
         &program.digest,
     ];
     for command in commands.into_iter().filter_map(|words| words.first()) {
-        // Debian is nothing without a shell.
+        // Every Debian has a shell.
         if command != "sh" && !program.needs.contains(command) {
             let mend = "add it, so that its absence is noticed before anything runs";
             add("needs", &format!("`{command}` is not among them"), mend);
@@ -268,8 +268,8 @@ mod tests {
             ("tune", "pack", "with a `pack-size`"),
             ("quick", "pack-size = 1\nquick", "with a `pack-size`"),
         ] {
-            let said = faults_of(&MINE.replace(from, to));
-            assert!(said.contains(fault), "{fault}: {said}");
+            let faults = faults_of(&MINE.replace(from, to));
+            assert!(faults.contains(fault), "{fault}: {faults}");
         }
         assert!(faults_of(&format!("{MINE}client = [\"mine\"]\n")).contains("{port}"));
         assert!(faults_of(&format!("{MINE}[environment]\nLD_PRELOAD = \"x\"")).contains("ours"));
@@ -278,16 +278,24 @@ mod tests {
     #[test]
     fn each_family_is_in_the_pack_or_beside_it() {
         let programs = load().unwrap();
-        let of = |role: Role| programs.iter().filter(|it| it.role == role).count();
+        let of = |role: Role| {
+            programs
+                .iter()
+                .filter(|program| program.role == role)
+                .count()
+        };
         assert!(of(Role::Pack) <= 14);
-        // What is concluded from the others is checked with programs of which nothing was concluded.
+        // Conclusions from the other programs are checked with programs from which nothing was
+        // concluded.
         assert!(of(Role::Tune) >= 8 && of(Role::Test) >= 24);
         assert!(
-            named(&programs, "perl-hsah").is_err_and(|it| it.to_string().contains("`perl-hash`"))
+            named(&programs, "perl-hsah")
+                .is_err_and(|error| error.to_string().contains("`perl-hash`"))
         );
     }
 
-    /// Everything that a generator writes, by path. What git keeps about itself has times in it.
+    /// The files that a generator writes, by name. Subfolders are left out, since git's contains
+    /// times.
     fn generated(program: &RealProgram) -> BTreeMap<String, Vec<u8>> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in &program.files {
@@ -314,8 +322,9 @@ mod tests {
     #[test]
     fn a_seed_makes_the_same_input_twice() {
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        let is_there =
-            |name: &String| std::env::split_paths(&folders).any(|it| it.join(name).is_file());
+        let is_there = |name: &String| {
+            std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+        };
         let mut tried = 0;
         for program in load().unwrap() {
             // These programs write a repository, in which git keeps times of its own.

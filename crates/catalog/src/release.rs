@@ -1,4 +1,5 @@
-//! Of which release an allocator's numbers are: name, version and date, as sentences say them.
+//! The release that an allocator's numbers belong to: name, version and date, as given in
+//! sentences.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -6,14 +7,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What the sources of an allocator are. A file may write the date alone.
+/// The name, version and date of an allocator's sources. A file may give the date alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sources {
-    /// What its authors call it, if that is not the family's name.
+    /// The authors' name for the allocator, if it is not the family's name.
     pub of: String,
     /// The version, if the library does not report it.
     pub version: String,
-    /// When they were written: a year, or a year and a month.
+    /// When the sources were written: a year, or a year and a month.
     pub date: String,
     /// For libraries from packages, whose version depends on the system: dates by version. `2.10`
     /// stands for 2.10.1, too.
@@ -64,11 +65,16 @@ impl<'de> Visitor<'de> for DateOrTable {
 }
 
 impl Sources {
-    /// `mimalloc 2.5.2, 2026-09`, of the library that reports this version, or comes from a package
-    /// or a commit of this version. Less if less is known: `Hoard, 2017`, or nothing.
+    /// The release, as in `mimalloc 2.5.2, 2026-09`, where `told` is the version that the library
+    /// reports, or that its package or commit has. Shorter if less is known: `Hoard, 2017`, or
+    /// nothing.
     pub fn release(&self, family: &str, told: Option<&str>) -> String {
-        let told = told.and_then(number_in).unwrap_or_default();
-        let version = if told.is_empty() { &self.version } else { told };
+        let number = told.and_then(number_in).unwrap_or_default();
+        let version = if number.is_empty() {
+            &self.version
+        } else {
+            number
+        };
         let date = if self.date.is_empty() {
             self.date_of(version)
         } else {
@@ -92,7 +98,7 @@ impl Sources {
             .map_or("", |(_, date)| date)
     }
 
-    /// The date, or the first and the last one.
+    /// The date of the sources, or the first and the last of their dates.
     pub fn years(&self) -> String {
         let (first, last) = (self.dates.values().min(), self.dates.values().max());
         match (first, last) {
@@ -143,7 +149,7 @@ mod tests {
     #[test]
     fn a_release_is_told_as_far_as_it_is_known() {
         let packaged = r#"{ dates = { "2.9" = "2021", "2.10" = "2022", "2.1" = "x" } }"#;
-        for (sources, told, expected) in [
+        for (sources, version, expected) in [
             (
                 r#""2026-04""#,
                 Some("5.3.1-0-g81034ce1"),
@@ -167,9 +173,9 @@ mod tests {
             (r#""""#, None, ""),
         ] {
             assert_eq!(
-                read(sources).release("f", told),
+                read(sources).release("f", version),
                 expected,
-                "{sources} {told:?}"
+                "{sources} {version:?}"
             );
         }
         assert_eq!(read(packaged).years(), "2021 to x");

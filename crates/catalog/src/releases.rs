@@ -1,6 +1,6 @@
-//! Releases of an allocator, as data: `releases/FAMILY.toml` says which package of a registry has which
-//! release, and by whose recipe it is built. A release is an allocator of the catalogue as any other,
-//! named `FAMILY@VERSION`.
+//! Releases of an allocator, as data: `releases/FAMILY.toml` says which package of a registry has
+//! which release, and by which entry's recipe it is built. A release is an allocator of the
+//! catalogue like any other, named `FAMILY@VERSION`.
 
 use super::allocator::{Allocator, DebPackage, Recipe, ReleasePin, Source, Tier};
 use super::allocators::check;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Kernels whose processes start the guest's own file once more.
+/// Kernels whose processes start the guest's own file again.
 const STARTED_ANEW: [&str; 2] = ["start", "late-free"];
 
 static RELEASES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../releases");
@@ -26,11 +26,11 @@ pub struct Release {
     pub family: String,
     /// The release's version, as its authors write it.
     pub version: String,
-    /// The entry whose recipe, purge and version probe it has.
+    /// The entry whose recipe, purge and version probe the release uses.
     pub like: String,
-    /// When it was published: a year, or a year and a month.
+    /// When the release was published: a year, or a year and a month.
     pub date: String,
-    /// The release's definition, or why it cannot be had.
+    /// The release's definition, or why the release cannot be obtained.
     pub found: Result<Allocator, String>,
 }
 
@@ -48,22 +48,22 @@ struct File {
     group: Vec<ReleaseGroup>,
 }
 
-/// Releases that are made alike.
+/// Releases that are made in the same way.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ReleaseGroup {
-    /// The entry from which they take all that does not stand here.
+    /// The entry that supplies everything that this group does not set.
     like: String,
-    /// The crate with their sources, or the Python package with their libraries; neither if they are
-    /// those of the entry, or cannot be had.
+    /// The crate with the releases' sources, or the Python package with their libraries; neither if
+    /// the entry's own package has them, or they cannot be obtained.
     #[serde(rename = "crate")]
     package: Option<String>,
     wheel: Option<String>,
-    /// The package of Debian with a whole C library, and its folder in the pool.
+    /// The Debian package with a whole C library, and the package's folder in the pool.
     deb: Option<String>,
     #[serde(default)]
     pool: String,
-    /// Another package, with what that library's programs need.
+    /// Another package, with what programs under that C library need.
     beside: Option<DebPackage>,
     /// The libraries in the wheel, in `LD_PRELOAD` order.
     #[serde(default)]
@@ -72,25 +72,25 @@ struct ReleaseGroup {
     folder: Option<String>,
     /// Keys that replace those of the entry's `[build]`.
     build: Option<toml::Table>,
-    /// In place of the entry's.
+    /// Replaces the entry's `left-to-libc`.
     left_to_libc: Option<BTreeMap<String, String>>,
     releases: Vec<ReleaseRow>,
 }
 
-/// A release, as the file has it.
+/// A release, as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReleaseRow {
     version: String,
     date: String,
-    /// The version of the package.
+    /// The version of the package that has the release.
     at: Option<String>,
     sha256: Option<String>,
-    /// Why it cannot be had or built, in place of a package.
+    /// Why the release cannot be obtained or built, in place of a package.
     missing: Option<String>,
 }
 
-/// All releases of the entries `all`, by family, the oldest first.
+/// Reads all releases of the entries `all`, by family, the oldest first.
 pub fn load(all: &[Allocator], faults: &mut Vec<Fault>) -> Vec<Release> {
     load_with(all, folder::users("releases").as_deref(), faults)
 }
@@ -114,7 +114,7 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
                 faults.push(fault("group.like", (what, mend)));
                 continue;
             };
-            // Ours are not releases of what the user has put in that entry's place.
+            // Our releases do not belong to an entry that the user has put in place of ours.
             if entry.replace && Path::new(&file).is_relative() {
                 continue;
             }
@@ -133,9 +133,12 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
                 }
             }
         }
-        let mut own: Vec<&Release> = releases.iter().filter(|it| it.family == family).collect();
-        own.sort_by_key(|release| numbers(&release.version));
-        for pair in own
+        let mut of_family: Vec<&Release> = releases
+            .iter()
+            .filter(|release| release.family == family)
+            .collect();
+        of_family.sort_by_key(|release| numbers(&release.version));
+        for pair in of_family
             .windows(2)
             .filter(|pair| pair[0].version == pair[1].version)
         {
@@ -151,7 +154,7 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
     releases
 }
 
-/// The release of a row; or what is wrong, and how to mend it.
+/// The release that a row describes; or what is wrong with the row, and how to mend it.
 fn release(
     family: &str,
     group: &ReleaseGroup,
@@ -159,7 +162,7 @@ fn release(
     entry: &Allocator,
 ) -> Result<Release, (String, String)> {
     let is_version =
-        |text: &str| !text.is_empty() && text.split('.').all(|it| it.parse::<u32>().is_ok());
+        |text: &str| !text.is_empty() && text.split('.').all(|part| part.parse::<u32>().is_ok());
     if !is_version(&row.version) {
         let what = format!("`{}` is no version", row.version);
         return Err((what, "write it as 3.4.3".into()));
@@ -190,7 +193,7 @@ fn release(
             date: row.date.clone(),
             ..entry.sources.clone()
         },
-        // A wrong row of the table is no measurement of another release.
+        // So a wrong row of the table cannot measure another release under this name.
         expects: entry.version.as_ref().map(|_| row.version.clone()),
         ..entry.clone()
     };
@@ -283,11 +286,11 @@ fn recipe(
     Ok(recipe)
 }
 
-/// The releases that `FAMILY@VERSIONS` means, the oldest first: `3.4.3`, or `2.0.9..3.6`, where both
-/// ends belong to it and may be left out. FAMILY is a family, or an entry of it: `mimalloc2`.
+/// The releases that `FAMILY@VERSIONS` means, the oldest first: `3.4.3`, or `2.0.9..3.6`, where
+/// both ends are included and may be left out. FAMILY is a family, or an entry of it: `mimalloc2`.
 pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec<&'a Release>> {
-    let own = |release: &&Release| release.family == family || release.like == family;
-    let known: Vec<&Release> = all.iter().filter(own).collect();
+    let is_of_family = |release: &&Release| release.family == family || release.like == family;
+    let known: Vec<&Release> = all.iter().filter(is_of_family).collect();
     let word = format!("{family}@{versions}");
     if known.is_empty() {
         let families = || all.iter().map(|release| release.family.as_str());
@@ -298,7 +301,12 @@ pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec
         bail!("{word}: no releases of `{family}` are known{hint}: there are those of {families}");
     }
     let there = |release: &&&Release| release.found.is_ok();
-    let list = || joined(known.iter().filter(there).map(|it| &it.version), ", ");
+    let list = || {
+        joined(
+            known.iter().filter(there).map(|release| &release.version),
+            ", ",
+        )
+    };
     let (from, to) = match versions.split_once("..") {
         Some(ends) => ends,
         None => {
@@ -321,7 +329,7 @@ pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec
     };
     let found = known.iter().copied().filter(|release| {
         let version = numbers(&release.version);
-        // `..3.6` has 3.6.2 in it.
+        // The range `..3.6` includes 3.6.2.
         version >= from && (to.is_empty() || version[..to.len().min(version.len())] <= to[..])
     });
     let found: Vec<&Release> = found.filter(|release| release.found.is_ok()).collect();
@@ -335,7 +343,7 @@ pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec
 pub fn numbers(version: &str) -> Vec<u32> {
     version
         .split('.')
-        .filter_map(|it| it.parse().ok())
+        .filter_map(|part| part.parse().ok())
         .collect()
 }
 
@@ -343,7 +351,7 @@ fn bound(text: &str) -> Option<Vec<u32>> {
     if text.is_empty() {
         return Some(Vec::new());
     }
-    text.split('.').map(|it| it.parse().ok()).collect()
+    text.split('.').map(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -351,7 +359,7 @@ mod tests {
     use super::*;
     use crate::Catalog;
 
-    /// What a user's file says beside ours; its faults as text.
+    /// Our releases with a user's file beside them, and the file's faults as text.
     fn with_file(text: &str) -> (Vec<Release>, String) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("scudo.toml"), text).unwrap();
@@ -362,7 +370,7 @@ mod tests {
     }
 
     fn is_sha256(digits: &str) -> bool {
-        digits.len() == 64 && digits.bytes().all(|it| it.is_ascii_hexdigit())
+        digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
     #[test]
@@ -375,7 +383,7 @@ mod tests {
             };
             assert_eq!(allocator.name, name);
             if let Source::Deb { beside, .. } = &allocator.source {
-                // The library of another machine may need a newer C library than this one.
+                // Another machine's libgcc may need a newer C library than the release's own.
                 let beside = beside.as_ref().unwrap();
                 assert!(is_sha256(&beside.pin.sha256), "{name}");
                 assert_eq!(beside.files, ["libgcc_s.so.1"]);
@@ -413,7 +421,7 @@ mod tests {
             "mimalloc@3.0.10 mimalloc@3.1.5 mimalloc@3.2.8"
         );
         assert_eq!(meant("jemalloc@5.3.."), "jemalloc@5.3.0 jemalloc@5.3.1");
-        for (word, told) in [
+        for (word, expected) in [
             ("mimaloc@1", "did you mean `mimalloc`?"),
             ("mimalloc@9", "no such release is known: take one of 1.7.0"),
             (
@@ -423,10 +431,10 @@ mod tests {
             ("mimalloc@3.7..4", "no release lies between"),
             ("mimalloc@x..", "write releases as mimalloc@A..B"),
         ] {
-            let said = meant(word);
-            assert!(said.contains(told), "{word}: {said}");
+            let answer = meant(word);
+            assert!(answer.contains(expected), "{word}: {answer}");
         }
-        // Only who names releases gets them.
+        // No release is selected unless it is named.
         assert!(catalog.allocators.iter().all(|one| !one.name.contains('@')));
     }
 
@@ -448,7 +456,7 @@ mod tests {
             format!("[[group]]\nlike = \"scudo\"\nreleases = [{{ date = \"2020\", {keys} }}]")
         };
         let hash = "0".repeat(64);
-        for (text, told) in [
+        for (text, expected) in [
             (row("version = \"x\""), "releases x: `x` is no version"),
             (row("version = \"1.0\""), "pin a package of this release"),
             (
@@ -474,7 +482,7 @@ mod tests {
             ),
         ] {
             let (_, faults) = with_file(&text);
-            assert!(faults.contains(told), "{told}: {faults}");
+            assert!(faults.contains(expected), "{expected}: {faults}");
         }
     }
 }

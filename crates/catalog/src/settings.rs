@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-/// The dynamic linker's: they load libraries into each process, beside an allocator or in place of
-/// it, or slow down its calls.
+/// The dynamic linker's variables that load libraries into each process, beside an allocator or in
+/// place of it, or slow down calls.
 const LINKER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_PROFILE"];
-/// A variable with settings of many components, `NAME=VALUE:NAME=VALUE`: only those of an allocator
-/// are removed.
+/// The variable that holds the settings of several components of glibc, `NAME=VALUE:NAME=VALUE`:
+/// only an allocator's settings are removed.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// The variables: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
+/// The patterns of such variables: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Settings(BTreeSet<String>);
 
 impl Settings {
-    /// The variables that any of them reads: a variable that one allocator reads may be read by
-    /// another, too.
+    /// The variables that any of these allocators reads: a variable that one allocator reads may be
+    /// read by another, too.
     pub fn of(allocators: &[super::Allocator]) -> Settings {
         let read = allocators
             .iter()
@@ -70,8 +70,8 @@ impl Settings {
     }
 }
 
-/// Merges two values of a variable: glibc's tunables are a list, for any other variable the second
-/// counts.
+/// Merges two values of a variable: glibc's tunables are a list; for any other variable, the second
+/// value counts.
 pub fn joined(name: &str, first: &str, second: &str) -> String {
     if name == TUNABLES {
         format!("{first}:{second}")
@@ -80,7 +80,7 @@ pub fn joined(name: &str, first: &str, second: &str) -> String {
     }
 }
 
-/// The removed variables, in words: names, and for a list which of its settings.
+/// The removed variables, in words: their names, and for a list of settings also which of them.
 pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
     let words = |(name, value): (&String, &String)| {
         if name == TUNABLES {

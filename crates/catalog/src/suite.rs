@@ -12,53 +12,55 @@ pub struct Suite {
     pub name: String,
     /// The suite's purpose, in a line.
     pub about: String,
-    /// Preset of its workloads.
+    /// The preset of the suite's workloads.
     pub preset: String,
-    /// Names or patterns.
+    /// Names or patterns of workloads.
     pub workloads: Vec<String>,
-    /// Workloads whose memory it measures beside the times of the others; names or patterns.
+    /// Workloads whose memory the suite measures beside the times of the others; names or patterns.
     #[serde(default)]
     pub memory_of: Vec<String>,
-    /// Parameters of its workloads: `WORKLOAD.PARAMETER=VALUE`, as after `--set`, which comes later.
+    /// Parameters of the suite's workloads: `WORKLOAD.PARAMETER=VALUE`, as after `--set`, which
+    /// overrides them.
     #[serde(default)]
     pub set: Vec<String>,
     /// Thread counts; `all` is the number of usable CPUs.
     pub threads: Vec<String>,
-    /// Tiers of allocators that it takes.
+    /// Tiers of the allocators that the suite measures.
     pub tiers: Vec<super::Tier>,
     /// The allocator that the others are compared with.
     pub baseline: String,
-    /// How often each allocator runs each workload; without it, as often as ranks can decide.
+    /// How often each allocator runs each workload; without it, as often as a ranking needs.
     pub blocks: Option<u32>,
-    /// At least as many as a verdict needs, until the intervals are narrow.
+    /// Whether blocks are added until the intervals are narrow, beginning with as many as a verdict
+    /// needs.
     #[serde(default)]
     pub adaptive: bool,
     /// No block begins that would end after this many minutes.
     pub budget_minutes: Option<f64>,
     /// The time that one process should measure on the baseline, if the preset is calibrated.
     pub target_ms: u32,
-    /// Whether it measures memory instead of time, as `--retained` does.
+    /// Whether the suite measures memory instead of time, as `--retained` does.
     #[serde(default)]
     pub memory: bool,
     /// The changes that `--preset quick` makes to a suite with a document's size.
     pub quick: Option<Quick>,
 }
 
-/// A suite reduced for a machine of few CPUs and a run of some minutes.
+/// Changes to a suite for a machine with few CPUs and a run of a few minutes.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Quick {
-    /// Thread counts.
+    /// Thread counts, in place of the suite's.
     pub threads: Vec<String>,
     /// How often each allocator runs each workload: enough for a first look, not always for a
     /// verdict.
     pub blocks: u32,
-    /// Names or patterns, if these are fewer.
+    /// Names or patterns of workloads, if the reduced suite has fewer.
     pub workloads: Option<Vec<String>>,
 }
 
 impl Suite {
-    /// The suite as it runs under a preset.
+    /// The suite, as changed by a preset.
     pub fn under(&self, preset: &str) -> Suite {
         let mut suite = self.clone();
         suite.preset = preset.into();
@@ -71,7 +73,7 @@ impl Suite {
     }
 }
 
-/// Reads one file.
+/// Reads the file of a suite.
 pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<Suite> {
     let name = std::path::Path::new(file)
         .file_stem()?

@@ -15,14 +15,14 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The names that a word is, or is a pattern of: `perl-*`.
+/// The names of the traces that a word names or, like `perl-*`, matches as a pattern.
 pub fn matching(word: &str) -> Vec<String> {
     let mut names = names();
     names.retain(|name| name == word || glob_match(word, name));
     names
 }
 
-/// The bytes of the trace of this name.
+/// The bytes of the trace with this name.
 pub fn trace(name: &str) -> Option<&'static [u8]> {
     Some(PACK.get_file(format!("{name}.trace"))?.contents())
 }
@@ -36,7 +36,10 @@ mod tests {
         let programs = crate::real_program::load().unwrap();
         for name in names() {
             let program = programs.iter().find(|program| program.name == name);
-            assert!(program.is_some_and(|it| it.pack_size.is_some()), "{name}");
+            assert!(
+                program.is_some_and(|program| program.pack_size.is_some()),
+                "{name}"
+            );
             assert!(trace(&name).is_some_and(|bytes| !bytes.is_empty()));
         }
         assert!(trace("none-of-this-name").is_none());

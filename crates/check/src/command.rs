@@ -1,4 +1,5 @@
-//! `heapmark check`: what a program may rely on, of each allocator, and what becomes of wrong ones.
+//! `heapmark check`: what a program may rely on under each allocator, and what becomes of wrong
+//! programs.
 
 use crate::definition::{self, Check};
 use crate::file::{CHECK_FILE, CheckFile};
@@ -76,14 +77,15 @@ enum CheckCommand {
 const QUICK: &str = "quick";
 const FULL: &str = "full";
 
-/// Either half, in `--only`: what the preset has of it.
+/// The names of the two halves of the checks in `--only`: each means its checks that the preset
+/// has.
 const CONFORMANCE: &str = "conformance";
 const HARDENING: &str = "hardening";
 
-/// Makes more sections for the page of a result.
+/// A function that makes more sections for the page of a result.
 type Sections = fn(&CheckFile) -> Result<Vec<Section>>;
 
-/// Runs the command; its page has these sections, too.
+/// Runs the command; the result's page also has these sections.
 pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     if let Some(CheckCommand::Diff { old, new }) = &args.command {
         let (old, new) = (
@@ -109,7 +111,8 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let catalog = catalog()?;
-    // The page at the end needs them: a fault in what they are made of is said before hours of checks.
+    // The page at the end needs these sections: a fault in their sources is reported here, before
+    // hours of checks.
     sections(&CheckFile::new(&args.preset, BTreeMap::new()))?;
     let checks = chosen(checks, &args).map_err(usage)?;
     if let Some(folder) = &args.output
@@ -179,12 +182,12 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     });
     Ok(match is_met {
         true => Exit::Condition,
-        // What could not be checked is no finding, and no success either.
+        // A check that could not be made is no finding, and no success either.
         false => Exit::NotAllOk.when(file.has_error()),
     })
 }
 
-/// The page of a result in its directory.
+/// The file name of a result's page in the result's directory.
 const PAGE: &str = "check.html";
 
 fn page(file: &CheckFile, sections: Sections) -> Result<String> {
@@ -197,7 +200,8 @@ fn page_beside(dir: &Path, file: &CheckFile, sections: Sections) -> Result<PathB
     Ok(dir.join(PAGE))
 }
 
-/// Writes the page of the result in a directory, into it or into another file; returns which.
+/// Writes the page of the result in `dir`, into that directory or to `output`; returns the page's
+/// path.
 pub fn write_page(
     dir: &Path,
     output: Option<PathBuf>,
@@ -213,7 +217,7 @@ pub fn write_page(
     Ok(output.path().to_owned())
 }
 
-/// The checks that flags name, or all of the preset.
+/// The checks that the flags name, or all checks of the preset.
 fn chosen(mut checks: Vec<Check>, args: &CheckArgs) -> Result<Vec<Check>> {
     let is_in_preset = |check: &Check| args.is_full() || !check.full;
     if args.only.is_empty() {

@@ -1,5 +1,5 @@
-//! The checks of `heapmark check`: C and C++ files of the folder `checks`, each with its keys as TOML in the
-//! comment that it begins with. docs/CHECK.md explains them to users.
+//! The checks of `heapmark check`: C and C++ files in the folder `checks`, each of which begins
+//! with a comment that has the check's keys as TOML. docs/CHECK.md explains them to users.
 
 use anyhow::{Context, Result, ensure};
 use heapmark_core::store::Standing;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
 
-/// A small program that shows one property of an allocator. It passes or fails, or it is a wrong
-/// program, of the folder `checks/hardening`, and ends in outcomes.
+/// A small program that shows one property of an allocator. It passes or fails; or it is a wrong
+/// program, in the folder `checks/hardening`, and ends in outcomes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -21,29 +21,29 @@ pub struct Check {
     pub name: String,
     /// What must hold, or what the wrong program does, in one line.
     pub about: String,
-    /// Checks of a group look at similar calls, or are similar mistakes.
+    /// The group: its checks look at similar calls, or are similar mistakes.
     pub group: String,
-    /// What says that a program may rely on it; `None` of a wrong program.
+    /// The reason why a program may rely on the checked property; `None` for a wrong program.
     pub standing: Option<Standing>,
-    /// The standard that demands it, the report of a program that it broke, or where the mistake is
-    /// described.
+    /// The standard that demands the property, the report of a program that broke without it, or a
+    /// description of the mistake.
     pub source: String,
-    /// Why it matters to programs.
+    /// Why the property or the mistake matters to programs.
     pub why: String,
-    /// Whether the preset quick leaves it out.
+    /// Whether the preset quick leaves the check out.
     #[serde(default)]
     pub full: bool,
-    /// Processes that make it, or each of its cells, if not as many as usual.
+    /// The number of processes for the check, or for each of its cells, if it is not the usual one.
     trials: Option<u32>,
     /// How long a process may take, if not as long as usual.
     seconds: Option<u64>,
-    /// Of a wrong program: the blocks that it is made with, in bytes.
+    /// For a wrong program: the sizes of its blocks, in bytes.
     #[serde(default = "sizes")]
     pub sizes: Vec<u64>,
-    /// What the attacker knows.
+    /// For a wrong program: what the attacker may know.
     #[serde(default = "naive")]
     pub forms: Vec<Form>,
-    /// What a wrong program ends in.
+    /// The kind of result that a wrong program has.
     #[serde(default)]
     pub ends: Ends,
     /// How the lines `sample=` of all processes are judged together.
@@ -51,7 +51,7 @@ pub struct Check {
     /// Whether chance decides, so that the preset full makes enough processes for a rate.
     #[serde(default)]
     pub rate: bool,
-    /// The program that has it.
+    /// The program that contains the check.
     #[serde(skip)]
     pub program: CheckProgram,
     /// The source, without its keys and without its planted fault.
@@ -59,7 +59,7 @@ pub struct Check {
     pub body: String,
 }
 
-/// The programs that have the checks: C++ needs a library that is not to be in the others.
+/// The programs that contain the checks: C++ needs a library that the other programs must not load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckProgram {
     /// Checks in C.
@@ -67,11 +67,11 @@ pub enum CheckProgram {
     C,
     /// Checks in C++.
     Cxx,
-    /// Checks that replace operators of C++: then no other check may be in the program.
+    /// Checks that replace operators of C++: the program must then contain no other check.
     Replacing,
 }
 
-/// What an attacker knows of the allocator.
+/// What an attacker knows about the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -87,49 +87,49 @@ impl fmt::Display for Form {
     }
 }
 
-/// What a wrong program ends in.
+/// The kind of result that a wrong program has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ends {
     /// How the allocator answers a wrong program.
     #[default]
     Outcome,
-    /// What a program can see, in values: it does nothing wrong, or reads only.
+    /// Values that the program can see: it does nothing wrong, or only reads.
     Values,
 }
 
-/// What an allocator makes of a wrong program. The order is that of how far an attacker gets, and no
-/// score: an outcome of one small program says little about a clever one.
+/// What an allocator makes of a wrong program. The order follows how far an attacker gets, and is
+/// no score: an outcome of one small program says little about a clever one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MisuseOutcome {
     /// The allocator ended the process on purpose, inside the bad call.
     Stopped,
-    /// The hardware did, on the bad access itself.
+    /// The hardware ended the process, on the bad access itself.
     Trapped,
     /// The allocator ended the process on purpose, some calls later.
     StoppedLate,
-    /// Nothing ended, and the heap is whole.
+    /// The process was not ended, and the heap is intact.
     Absorbed,
     /// Nothing wrong was done: the check ends in values.
     Observed,
-    /// Not applicable to this allocator or here.
+    /// The check does not apply to this allocator or this machine.
     Unsupported,
-    /// Did not end within its time.
+    /// The process did not end within its time.
     Hang,
-    /// A fault that is not on purpose.
+    /// The process crashed by a fault that was not on purpose.
     Crashed,
-    /// Bytes of another live block were changed, and it was not noticed.
+    /// Bytes of another live block were changed, and nothing noticed it.
     Spilled,
     /// A block got two owners, or bytes that were not written into it.
     Corrupted,
     /// The check itself went wrong, another library served, or the benign twin did not end well:
-    /// nothing is known of the allocator.
+    /// nothing is known about the allocator.
     Error,
 }
 
 impl MisuseOutcome {
-    /// Whether the outcome says something of the allocator.
+    /// Whether the outcome says something about the allocator.
     pub fn is_answer(self) -> bool {
         !matches!(self, MisuseOutcome::Unsupported | MisuseOutcome::Error)
     }
@@ -145,11 +145,11 @@ impl fmt::Display for MisuseOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gather {
-    /// Addresses: which of their bits vary.
+    /// The samples are addresses: which of their bits vary.
     Bits,
-    /// How many of them differ.
+    /// How many of the samples differ.
     Distinct,
-    /// How well the best guess does, and how many bits they hold.
+    /// How often the best guess is right, and how many bits the samples hold.
     Entropy,
 }
 
@@ -161,17 +161,19 @@ fn naive() -> Vec<Form> {
     vec![Form::Naive]
 }
 
-/// How long a check may take; wrong programs may loop for ever in a list that they have made a ring.
+/// How long a check may take; wrong programs may loop for ever in a list that they have turned into
+/// a ring.
 const TIME: Duration = Duration::from_secs(10);
 const TIME_OF_WRONG: Duration = Duration::from_secs(3);
-/// Processes of a check of threads or forks: what they meet is a matter of chance. Also of each cell
-/// of a wrong program in the preset full; and in quick.
+/// `TRIALS` is the number of processes for a check of threads or forks, where chance plays a part,
+/// and for each cell of a wrong program in the preset full. `FEW_TRIALS` is the number for such a
+/// cell in the preset quick.
 const TRIALS: u32 = 8;
 const FEW_TRIALS: u32 = 2;
-/// Processes of a cell for a rate: what none of so many shows is rare.
+/// The number of processes of a cell for a rate: an event that none of them shows is rare.
 pub const TRIALS_OF_A_RATE: u32 = 200;
 
-/// All checks by group and name.
+/// All checks, sorted by group and name.
 pub fn all() -> Result<Vec<Check>> {
     let folders = ["replacing", "hardening"].map(|name| OURS.get_dir(name));
     let folders = [Some(&OURS)].into_iter().chain(folders).flatten();
@@ -186,9 +188,9 @@ pub fn all() -> Result<Vec<Check>> {
     Ok(all)
 }
 
-/// `None` for a file of another kind.
+/// Reads a check; `None` for a file of another kind.
 fn parse(path: &Path, text: &str) -> Result<Option<Check>> {
-    let program = match path.extension().and_then(|it| it.to_str()) {
+    let program = match path.extension().and_then(|extension| extension.to_str()) {
         Some("c") => CheckProgram::C,
         Some("cc") if path.starts_with("replacing") => CheckProgram::Replacing,
         Some("cc") => CheckProgram::Cxx,
@@ -225,8 +227,8 @@ fn parse(path: &Path, text: &str) -> Result<Option<Check>> {
     Ok(Some(check))
 }
 
-/// What stands for a line that includes a file of the folder `harness`; printed programs bring what
-/// they need of the headers of all checks.
+/// The text that replaces a line that includes a file of the folder `harness`; printed programs
+/// bring what they need from the headers of all checks.
 fn included(line: &str) -> Option<&'static str> {
     let file = line.strip_prefix("#include \"")?.strip_suffix("\"\n")?;
     match file {
@@ -236,13 +238,13 @@ fn included(line: &str) -> Option<&'static str> {
 }
 
 impl Check {
-    /// Whether it is a wrong program, whose outcome is classified: a check of hardening.
+    /// Whether the check is a wrong program, whose outcome is classified: a check of hardening.
     pub fn is_wrong(&self) -> bool {
         self.standing.is_none()
     }
 
-    /// Its cells: sizes and forms; one of no size if it passes or fails. The preset quick takes the
-    /// smallest size and one that large blocks are served like.
+    /// The check's cells: sizes and forms, or one cell without a size if the check passes or fails.
+    /// The preset quick takes the smallest size and one that stands for large blocks.
     pub fn cells(&self, is_full: bool) -> Vec<(u64, Form)> {
         if !self.is_wrong() {
             return vec![(0, Form::Naive)];
@@ -263,8 +265,8 @@ impl Check {
         self.seconds.map_or(usual, Duration::from_secs)
     }
 
-    /// Processes of a cell, if its keys do not say so: the preset quick runs few, but several of a
-    /// check of threads or forks that is named.
+    /// The number of processes of a cell, unless the check's keys set it: the preset quick runs
+    /// few, but several for a check of threads or forks that the user names.
     pub fn processes(&self, is_full: bool, is_named: bool) -> u32 {
         let by_chance = matches!(self.group.as_str(), "threads" | "fork");
         match (self.trials, self.standing) {
@@ -278,13 +280,13 @@ impl Check {
         }
     }
 
-    /// Whether it does something wrong, so that a benign twin can leave it out. What only looks is its
-    /// own twin.
+    /// Whether the check does something wrong, which a benign twin can leave out. A check that only
+    /// looks is its own twin.
     pub fn has_twin(&self) -> bool {
         self.is_wrong() && contains_word(&self.body, "wrong")
     }
 
-    /// Whether it may say a value of this name: some names are put together of words.
+    /// Whether the check may report a value with this name: some names are composed of words.
     pub fn notes(&self, name: &str) -> bool {
         self.gather.is_some() || name.split(' ').all(|word| self.body.contains(word))
     }
@@ -292,7 +294,7 @@ impl Check {
 
 /// Whether a name is in a text, as a whole word.
 pub fn contains_word(text: &str, name: &str) -> bool {
-    let is_part = |it: char| it.is_alphanumeric() || it == '_';
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(name).any(|(at, _)| {
         !text[..at].ends_with(is_part) && !text[at + name.len()..].starts_with(is_part)
     })
@@ -314,8 +316,8 @@ mod tests {
             (whole.replace("why", "because"), "unknown field"),
             (whole.replace("standing = \"std\"\n", ""), "have a standing"),
         ] {
-            let said = format!("{:#}", parse(&text).unwrap_err());
-            assert!(said.contains(why), "{said}");
+            let error = format!("{:#}", parse(&text).unwrap_err());
+            assert!(error.contains(why), "{error}");
         }
     }
 
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<String> = all().unwrap().into_iter().map(|it| it.name).collect();
+        let mut names: Vec<String> = all().unwrap().into_iter().map(|check| check.name).collect();
         let all = names.len();
         names.sort();
         names.dedup();
@@ -346,7 +348,7 @@ mod tests {
             check
                 .cells(is_full)
                 .iter()
-                .map(|it| it.0)
+                .map(|cell| cell.0)
                 .collect::<Vec<_>>()
         };
         assert_eq!(sizes(false), [24, 256 << 10]);
@@ -363,7 +365,7 @@ mod tests {
     fn checks_of_threads_and_forks_have_several_processes_unless_quick_runs_all() {
         let all = all().unwrap();
         let of = |name: &str, is_full: bool, is_named: bool| {
-            let check = all.iter().find(|it| it.name == name).unwrap();
+            let check = all.iter().find(|check| check.name == name).unwrap();
             check.processes(is_full, is_named)
         };
         assert_eq!(of("fork-ways", false, false), 1);

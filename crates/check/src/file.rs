@@ -1,4 +1,4 @@
-//! `check.json`: what `heapmark check` has found. docs/FORMAT.md describes it.
+//! `check.json`: the results of `heapmark check`. docs/FORMAT.md describes it.
 
 use crate::definition::{Ends, Form, MisuseOutcome};
 use anyhow::{Context, Result, ensure};
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The file's name in its directory.
+/// The name of the file in a result's directory.
 pub const CHECK_FILE: &str = "check.json";
 const SCHEMA: u32 = 1;
 
-/// The whole file.
+/// The whole content of `check.json`.
 #[derive(Serialize, Deserialize)]
 pub struct CheckFile {
     schema: u32,
-    /// Version of heapmark.
+    /// The version of heapmark.
     pub heapmark: String,
     /// When the first check began.
     pub started: String,
-    /// `quick` or `full`.
+    /// The preset: `quick` or `full`.
     pub preset: String,
     /// Kernel, C library, processor: as in `run.json`.
     pub machine: BTreeMap<String, String>,
-    /// Whether checks are still to come, or never came, since something has stopped it.
+    /// Whether checks are still to come, or never came because something stopped the command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
-    /// In the order in which they were checked.
+    /// The allocators, in the order in which they were checked.
     pub allocators: Vec<CheckedAllocator>,
 }
 
@@ -39,40 +39,41 @@ pub struct CheckedAllocator {
     #[serde(flatten)]
     /// The allocator's entry, as in `run.json`.
     pub info: AllocatorInfo,
-    /// One for each check.
+    /// The results, one for each check that passes or fails.
     pub results: Vec<CheckResult>,
-    /// One for each check of hardening.
+    /// The results of hardening, one for each check of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hardening: Vec<MisuseResult>,
 }
 
-/// What one check came to.
+/// The result of one check that passes or fails.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The check's name.
     pub check: String,
     /// The check's group.
     pub group: String,
-    /// What says that a program may rely on it.
+    /// The reason why a program may rely on the checked property.
     pub standing: Standing,
-    /// The worst of its processes.
+    /// The worst verdict of the check's processes.
     pub verdict: CheckVerdict,
-    /// How many of its processes had that verdict, and of how many.
+    /// How many of the check's processes had that verdict, and how many processes there were.
     pub times: (u32, u32),
-    /// How many did not hold, with whatever verdict; 0 in results of before.
+    /// How many of the processes failed, with whatever verdict; 0 in results of earlier versions.
     #[serde(default)]
     pub failed: u32,
-    /// What did not hold, the first few; how it ended, if not at its own end.
+    /// The first few things that did not hold, and how the process ended, if not at its regular
+    /// end.
     pub reasons: Vec<String>,
-    /// Values, where standards leave it open.
+    /// Values that the check saw, where standards leave the behaviour open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The command that makes it again.
+    /// The command that repeats the check.
     pub again: String,
 }
 
 impl CheckedAllocator {
-    /// Before its first check.
+    /// An allocator before its first check.
     pub fn new(info: AllocatorInfo) -> CheckedAllocator {
         CheckedAllocator {
             info,
@@ -81,102 +82,102 @@ impl CheckedAllocator {
         }
     }
 
-    /// Adds a result at its place: they come in another order than they are kept in.
+    /// Adds a result at its sorted place: checks do not end in the order of the file.
     pub fn add(&mut self, found: Found) {
         match found {
             Found::Verdict(result) => self.results.push(result),
             Found::Outcomes(result) => self.hardening.push(result),
         }
         self.results
-            .sort_by_cached_key(|it| (it.group.clone(), it.check.clone()));
+            .sort_by_cached_key(|result| (result.group.clone(), result.check.clone()));
         self.hardening
-            .sort_by_cached_key(|it| (it.group.clone(), it.check.clone()));
+            .sort_by_cached_key(|result| (result.group.clone(), result.check.clone()));
     }
 }
 
-/// What one check of hardening came to.
+/// The result of one check of hardening.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MisuseResult {
     /// The check's name.
     pub check: String,
     /// The check's group.
     pub group: String,
-    /// The end that the wrong program meets.
+    /// The kind of result that the wrong program has.
     pub ends: Ends,
-    /// One for each size and form.
+    /// The cells, one for each size and form.
     pub cells: Vec<MisuseCell>,
 }
 
-/// What a check came to, of either kind.
+/// The result of a check of either kind.
 pub enum Found {
-    /// A check that passes or fails.
+    /// The result of a check that passes or fails.
     Verdict(CheckResult),
-    /// A wrong program.
+    /// The result of a wrong program.
     Outcomes(MisuseResult),
 }
 
-/// Of blocks of one size, in one form.
+/// The result of a wrong program with blocks of one size, in one form.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MisuseCell {
-    /// The size that was asked for.
+    /// The requested size of the blocks.
     pub size_bytes: u64,
     /// What the attacker knows.
     pub form: Form,
-    /// The most frequent; of several, the worst.
+    /// The most frequent outcome; the worst, if several are equally frequent.
     pub outcome: MisuseOutcome,
-    /// How many of its processes ended how.
+    /// How many of the cell's processes had each outcome.
     pub tally: BTreeMap<MisuseOutcome, u32>,
-    /// How many of those that were stopped late the first correct call ended. Earlier versions did
-    /// not count them.
+    /// How many of the processes that were stopped late were stopped by the first correct call.
+    /// Earlier versions did not count them.
     #[serde(default)]
     pub by_next_call: u32,
     /// If chance decides: how often `outcome` is to be expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// The worst of all its processes.
+    /// The worst impact in all of the cell's processes.
     pub impact: Impact,
-    /// If `outcome` is stopped-late: calls until then, the median.
+    /// If `outcome` is stopped-late: the median number of calls until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<u64>,
-    /// Values.
+    /// Values that the program saw.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How one of those processes ended that had `outcome`; then, if others had errors, why one
-    /// did, after `error: `.
+    /// How a process with `outcome` ended; then, if others had errors, why one of them did, after
+    /// `error: `.
     pub reasons: Vec<String>,
-    /// The command that makes it again.
+    /// The command that repeats the check.
     pub again: String,
 }
 
 impl MisuseCell {
-    /// How many of its processes say something of the allocator.
+    /// How many of the cell's processes tell something about the allocator.
     pub fn answers(&self) -> u32 {
         let answers = self.tally.iter().filter(|(outcome, _)| outcome.is_answer());
         answers.map(|(_, times)| times).sum()
     }
 
-    /// Whether one of its processes could not be checked, or its benign twin.
+    /// Whether one of the cell's processes, or its benign twin, could not be checked.
     pub fn has_error(&self) -> bool {
         self.outcome == MisuseOutcome::Error || self.tally.contains_key(&MisuseOutcome::Error)
     }
 }
 
-/// A share of processes, with its 95 % interval of Wilson.
+/// A share of processes, with its 95 % Wilson interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Of those that say something of the allocator.
+    /// The share among the processes that tell something about the allocator.
     pub of_processes: f64,
-    /// The true one is not smaller,
+    /// The lower end of the interval.
     pub low: f64,
-    /// and not larger.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// What an attacker has gained by then.
+/// What an attacker has gained at the end of a wrong program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Impact {
-    /// Nothing that was seen.
+    /// No gain that was seen.
     None,
     /// Two live blocks overlap.
     Overlap,
@@ -187,7 +188,7 @@ pub enum Impact {
 }
 
 impl CheckFile {
-    /// Before the first check.
+    /// A file before the first check.
     pub fn new(preset: &str, machine: BTreeMap<String, String>) -> CheckFile {
         CheckFile {
             schema: SCHEMA,
@@ -200,16 +201,17 @@ impl CheckFile {
         }
     }
 
-    /// Whether something could not be checked.
+    /// Whether some check could not be made.
     pub fn has_error(&self) -> bool {
         self.allocators.iter().any(|one| {
             let mut results = one.results.iter();
-            let mut cells = one.hardening.iter().flat_map(|it| &it.cells);
-            results.any(|it| it.verdict == CheckVerdict::Error) || cells.any(MisuseCell::has_error)
+            let mut cells = one.hardening.iter().flat_map(|result| &result.cells);
+            results.any(|result| result.verdict == CheckVerdict::Error)
+                || cells.any(MisuseCell::has_error)
         })
     }
 
-    /// Reads the file, or that of a directory.
+    /// Reads a file `check.json`, or that of a result's directory.
     pub fn read(path: &Path) -> Result<CheckFile> {
         let file = match path.is_dir() {
             true => path.join(CHECK_FILE),

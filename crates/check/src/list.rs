@@ -19,7 +19,7 @@ pub fn listed() -> Result<Vec<Value>> {
 /// A Markdown page with a table of the checks that pass or fail, and one of the wrong programs.
 pub fn page() -> Result<String> {
     let all = definition::all()?;
-    let (wrong, right): (Vec<&Check>, Vec<&Check>) = all.iter().partition(|it| it.is_wrong());
+    let (wrong, right): (Vec<&Check>, Vec<&Check>) = all.iter().partition(|check| check.is_wrong());
     Ok(format!(
         "# Checks\n\nPrinted by `heapmark list checks --markdown` from the files in `checks/`; [CHECK](CHECK.md) says how they run. Standing: \
          **std** ISO C or POSIX demand it, **gnu** no standard does, but programs for Linux rely on it, **robust** quality of the \

@@ -3,13 +3,13 @@
 use crate::definition::{Check, CheckProgram, Ends, Form, contains_word};
 use heapmark_core::catalog::joined;
 
-/// What a program needs of the harness, in short: paragraphs, each of which begins with what it
+/// What a program needs from the harness, in short: paragraphs, each of which begins with what it
 /// defines.
 const ALONE: &str = include_str!("../../../checks/harness/alone.h");
 /// The lines `#include` name headers, and after `//` words of programs that need each.
 const HEADERS: &str = include_str!("../../../checks/harness/check.h");
 
-/// The lines that include what a program needs.
+/// The `#include` lines that a program needs.
 fn headers(program: &str) -> impl Iterator<Item = &str> {
     let includes = HEADERS.lines().filter(|line| line.starts_with("#include"));
     let named = includes.filter_map(|line| line.split_once(" // "));
@@ -18,9 +18,10 @@ fn headers(program: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Check {
-    /// The program. One that passes or fails ends with 0 if all holds, with 1 if something does not,
-    /// and says what. A wrong one ends by what stopped it, with 1 if a block got two owners, or other
-    /// bytes than its own, and otherwise with 0; it has no benign twin.
+    /// The check as a program. A check that passes or fails exits with 0 if all holds, and with 1
+    /// if something does not, and says what. A wrong program ends by what stopped it, with 1 if a
+    /// block got two owners, or other bytes than its own, and otherwise with 0; it has no benign
+    /// twin.
     pub fn printed(&self) -> String {
         let lines = self.body.lines();
         let lines = lines.filter(|line| !line.is_empty() && !line.contains("!wrong"));
@@ -53,11 +54,11 @@ impl Check {
         self.forms.contains(&Form::Informed)
     }
 
-    /// With what a body needs of the harness, before it and after it. A check that passes or fails
-    /// needs nothing but macros.
+    /// Adds what a body needs from the harness, before it and after it. A check that passes or
+    /// fails needs nothing but macros.
     fn with_harness(&self, body: String) -> String {
         let mut program = body;
-        // Backwards, since later paragraphs need earlier ones.
+        // From the last paragraph to the first, since later paragraphs need earlier ones.
         for paragraph in ALONE.rsplit("\n\n") {
             let rest = paragraph.strip_prefix("// ");
             let Some((name, text)) = rest.and_then(|rest| rest.split_once('\n')) else {
@@ -74,7 +75,7 @@ impl Check {
         program
     }
 
-    /// Without an exercise if there is nothing that it could show.
+    /// The function `main` of a wrong program, without the exercise if that could show nothing.
     fn main(&self, text: &str) -> String {
         let is_for_it = |line: &&str| self.ends == Ends::Outcome || !line.contains("take(");
         let main = joined(text.lines().filter(is_for_it), "\n") + "\n";

@@ -1,28 +1,29 @@
-//! What a wrong program of `heapmark check` writes while it runs, into memory that outlives any end.
+//! What a wrong program of `heapmark check` writes while it runs, into memory that remains however
+//! the program ends.
 
 use anyhow::{Context, Result};
 use heapmark_core::execute::memory_file::numbers;
 use heapmark_core::execute::report_lines::ReportLines;
 use std::fs::File;
 
-/// How far a process had come.
+/// How far a process came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Correct so far.
+    /// The process has done nothing wrong yet.
     #[default]
     Setup,
-    /// In the wrong calls or accesses.
+    /// The process is in the wrong calls or accesses.
     Misuse,
-    /// In the correct calls after them.
+    /// The process is in the correct calls after the misuse.
     Exercise,
-    /// Comparing contents.
+    /// The process compares the contents of blocks.
     Verify,
-    /// At its end.
+    /// The process is at its end.
     Done,
 }
 
 impl Phase {
-    /// The phase's word.
+    /// The phase in words.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Setup => "before the misuse",
@@ -39,21 +40,21 @@ impl Phase {
 pub struct CheckPage {
     /// How far the process came.
     pub phase: Phase,
-    /// Correct calls after the misuse.
+    /// The number of correct calls after the misuse.
     pub operations: u64,
     /// Addresses at which a fault is the hardware's answer.
     pub target: std::ops::Range<u64>,
-    /// The first signal that came.
+    /// The first signal that the process caught.
     pub fault: Option<CaughtSignal>,
-    /// Pairs of live blocks that overlap.
+    /// The number of pairs of live blocks that overlap.
     pub overlaps: u64,
-    /// Blocks whose bytes were changed in the exercise.
+    /// The number of blocks whose bytes were changed in the exercise.
     pub broken: u64,
-    /// Blocks whose bytes the misuse changed.
+    /// The number of blocks whose bytes the misuse changed.
     pub spilled: u64,
-    /// Blocks in memory of the attacker's choice.
+    /// The number of blocks in memory of the attacker's choice.
     pub chosen_blocks: u64,
-    /// Memory of the attacker's choice that was written.
+    /// How often memory of the attacker's choice was written.
     pub chosen_writes: u64,
 }
 
@@ -61,16 +62,16 @@ pub struct CheckPage {
 pub struct CaughtSignal {
     /// The signal's number.
     pub signal: i32,
-    /// `si_addr`.
+    /// The address of the fault, `si_addr`.
     pub address: u64,
     /// The object whose code was running.
     pub object: String,
-    /// Whether it is the allocator's own way to end a program, as its entry says.
+    /// Whether the signal is the allocator's own way to end a program, as its entry says.
     pub is_own_end: bool,
 }
 
 impl CaughtSignal {
-    /// Whether the signal came of an access.
+    /// Whether the signal came from a memory access.
     pub fn is_access(&self) -> bool {
         [libc::SIGSEGV, libc::SIGBUS].contains(&self.signal)
     }
@@ -122,7 +123,8 @@ impl CheckPage {
     }
 }
 
-/// The file whose code an address is in, of lines `code=FROM END PATH`; the program itself has no path.
+/// The file whose code contains an address, from lines `code=FROM END PATH`; the program itself has
+/// no path.
 fn holder(pc: u64, lines: &ReportLines) -> String {
     let found = lines.values("code").find_map(|line| {
         let mut words = line.splitn(3, ' ');

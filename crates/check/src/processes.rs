@@ -1,4 +1,4 @@
-//! A process of `heapmark check`.
+//! Runs the processes of `heapmark check`.
 
 use crate::definition::{Check, Form};
 use crate::process_page::CheckPage;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The most memory that a check may take; no check needs a quarter of it.
 const MOST_BYTES: u64 = 2 << 30;
-/// How often its own time a check may take on a machine that does other work.
+/// How many times its usual time a check may take on a machine that does other work.
 const MOST_PATIENCE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
@@ -30,15 +30,15 @@ const FAILED: [i32; 2] = [120, 121];
 /// The loader's exit code if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
 
-/// What a process is to do.
+/// What a process of a check is to do.
 pub struct CheckJob<'a> {
     /// The check.
     pub check: &'a Check,
-    /// Of a wrong program: the size of its blocks, and what the attacker knows.
+    /// For a wrong program: the size of its blocks, and what the attacker knows.
     pub cell: (u64, Form),
     /// Whether a wrong program does what is wrong; its benign twin makes the same calls without that.
     pub is_wrong: bool,
-    /// What random bytes and choices of a wrong program begin with.
+    /// The seed for a wrong program's random bytes and choices.
     pub seed: u32,
 }
 
@@ -47,10 +47,11 @@ pub struct CheckJob<'a> {
 pub struct Trial {
     /// How the process ended.
     pub ended: ProcessEnd,
-    /// The signal that ended it, if one did.
+    /// The signal that ended the process, if one did.
     pub signal: Option<i32>,
-    /// Its lines: `reason=` what did not hold, `note=` a value, `sample=` a value of which only those of many
-    /// processes say something, `rate=` how many of its own trials ended in one way.
+    /// The process's lines: `reason=` what did not hold, `note=` a value, `sample=` a value that
+    /// means something only together with those of other processes, `rate=` how many of the
+    /// process's own trials ended in one way.
     pub text: String,
     /// What a wrong program wrote while it ran.
     pub page: CheckPage,
@@ -59,19 +60,19 @@ pub struct Trial {
 /// How a process ended.
 #[derive(Clone, Default)]
 pub enum ProcessEnd {
-    /// At its own end.
+    /// The process came to its regular end.
     #[default]
     Done,
-    /// Not applicable: why.
+    /// The check does not apply, for this reason.
     Unsupported(String),
-    /// Ended by a signal, or by an exit code that no check has.
+    /// The process was ended by a signal, or by an exit code that no check has.
     Broken(String),
-    /// Took longer than this.
+    /// The process took longer than this.
     Hung(Duration),
-    /// Took more memory than a check may.
+    /// The process took more memory than a check may.
     TooLarge,
-    /// Another library than the one that was asked for served it, or the check itself went wrong:
-    /// why.
+    /// Another library than the requested one served the process, or the check itself went wrong:
+    /// this is why.
     NotLoaded(String),
 }
 
@@ -85,7 +86,7 @@ impl Trial {
 }
 
 impl ProcessEnd {
-    /// In words; `None` at its own end.
+    /// The end in words; `None` for the regular end.
     pub fn words(&self) -> Option<String> {
         match self {
             ProcessEnd::Done => None,
@@ -98,11 +99,11 @@ impl ProcessEnd {
     }
 }
 
-/// The processes of checks.
+/// Starts the processes of checks.
 pub struct CheckProcesses<'a> {
-    /// The launcher.
+    /// The guest, which launches the programs.
     pub guest: Guest,
-    /// The programs, in the order of [`crate::definition::CheckProgram`].
+    /// The programs that contain the checks, in the order of [`crate::definition::CheckProgram`].
     pub programs: [PathBuf; 3],
     /// How long a process may take, if not as long as the check itself says.
     pub timeout: Option<Duration>,
@@ -111,7 +112,7 @@ pub struct CheckProcesses<'a> {
 }
 
 impl CheckProcesses<'_> {
-    /// Makes a check once. Fails with `Interrupted` if `stop` was set.
+    /// Runs a process of a check. Fails with `Interrupted` if `stop` was set.
     pub fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial> {
         may_go_on(self.stop)?;
         let refused = match subject.refused.clone() {
@@ -183,7 +184,8 @@ impl CheckProcesses<'_> {
         end.was_started(program)?;
         let text = text(&report, 0);
         let lines = ReportLines::parse(&text);
-        // A process that did not come so far has proven nothing, and says why.
+        // A process that ended before its proof was complete has proven nothing, and its end says
+        // why.
         let proof = Some(proof(&lines)).filter(|proof| proof.is_complete());
         let others = proof.and_then(|proof| prove::verify(subject, &proof).err());
         let ended = match (others, ended_for, &end.hang) {

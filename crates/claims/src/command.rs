@@ -1,5 +1,5 @@
-//! `heapmark claims`: whether the claims of the reference documents hold in stored runs, and those of
-//! documents about hardening in a result of `heapmark check`.
+//! `heapmark claims`: whether the claims of the reference documents hold in stored runs, and the
+//! claims of documents about hardening in a result of `heapmark check`.
 
 use crate::document::{Document, HardeningDocument};
 use crate::judge::{Evidence, JudgedClaim, JudgedHardening, Measured, judge, judge_hardening};
@@ -51,7 +51,11 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let output = args.destination.made_of_runs(&dirs)?;
     let catalog = catalog()?;
     let documents = Document::load(catalog)?;
-    let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
+    let documents = chosen(
+        documents,
+        |document| &document.name,
+        args.document.as_deref(),
+    )?;
     let mut runs = Vec::new();
     for dir in &dirs {
         let run = store::read_published(dir)?;
@@ -81,19 +85,19 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the page of these runs has of claims.
+/// The sections about claims on the page of these runs.
 pub fn sections_of_runs(dirs: &[PathBuf]) -> Result<Vec<Section>> {
     Ok(vec![report::page::section(&of_page(dirs)?)])
 }
 
-/// What the page of a result of `heapmark check` has of claims.
+/// The sections about claims on the page of a result of `heapmark check`.
 pub fn sections_of_check(file: &CheckFile) -> Result<Vec<Section>> {
     let (documents, judged) = hardening(file)?;
     Ok(vec![report::hardening::section(&documents, &judged)])
 }
 
-/// A page does not read runs with more text of samples than this: claims are about runs of some
-/// thousand processes.
+/// A page shows no claims if the runs have more bytes of samples than this: claims are about runs
+/// of some thousand processes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
@@ -124,8 +128,16 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
     let Destination { output, force } = &args.destination;
     let output = Output::new(output, *force, [dir.join(CHECK_FILE)])?;
     let (documents, all) = hardening(&file)?;
-    let documents = chosen(documents, |it| &it.name, args.document.as_deref())?;
-    let is_chosen = |one: &JudgedHardening| documents.iter().any(|it| it.name == one.document);
+    let documents = chosen(
+        documents,
+        |document| &document.name,
+        args.document.as_deref(),
+    )?;
+    let is_chosen = |one: &JudgedHardening| {
+        documents
+            .iter()
+            .any(|document| document.name == one.document)
+    };
     let judged: Vec<JudgedHardening> = all.into_iter().filter(is_chosen).collect();
     let is_whole = args.document.is_some() || args.to.is_some();
     output.put(match args.to {
@@ -146,7 +158,7 @@ fn hardening(file: &CheckFile) -> Result<(Vec<HardeningDocument>, Vec<JudgedHard
     Ok((documents, judged))
 }
 
-/// The documents, or the one of this name.
+/// The documents, or only the one with this name.
 fn chosen<D>(documents: Vec<D>, name_of: fn(&D) -> &String, name: Option<&str>) -> Result<Vec<D>> {
     let Some(name) = name else {
         return Ok(documents);
@@ -176,7 +188,7 @@ fn measured(dir: &Path, run: Run) -> Measured {
     }
 }
 
-/// The first run that has a workload of an earlier one with another preset. Two presets are never
+/// The first run that has a workload of an earlier run with another preset. Two presets are never
 /// compared, and a claim may rest on several runs.
 fn of_another_preset(runs: &[Measured]) -> Option<[usize; 2]> {
     let workloads = |run: &Measured| -> BTreeSet<String> {

@@ -1,9 +1,9 @@
-//! What reference documents claim, and whether it holds: `heapmark claims`.
+//! Checks whether the claims of reference documents hold: `heapmark claims`.
 
 #[macro_use]
 extern crate heapmark_core;
 
-// Tests here need some of it.
+// The tests of this crate need some of its functions.
 #[cfg(test)]
 #[allow(dead_code)]
 #[path = "../../core/src/analyse/fake_run.rs"]

@@ -1,4 +1,4 @@
-//! What `heapmark list claims` prints.
+//! The output of `heapmark list claims`.
 
 use super::document::{Claimed, Document, Feature, HardeningDocument};
 use anyhow::Result;
@@ -6,7 +6,7 @@ use heapmark_check::definition;
 use heapmark_core::catalog::{Catalog, joined};
 use serde_json::{Value, json};
 
-/// Each claim of the reference documents, then those about hardening.
+/// Each claim of the reference documents, then each claim about hardening.
 pub fn listed(catalog: &Catalog) -> Result<Vec<Value>> {
     let documents = Document::load(catalog)?;
     let all = documents.iter().flat_map(|document| &document.claims);
@@ -18,10 +18,13 @@ pub fn listed(catalog: &Catalog) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// A claim about hardening, with the document's word on each allocator.
+/// A claim about hardening, with what the document says about each allocator.
 fn of_feature(id: String, feature: &Feature) -> Value {
     let words = |claimed: Claimed| {
-        let all = feature.claimed.iter().filter(|(_, it)| **it == claimed);
+        let all = feature
+            .claimed
+            .iter()
+            .filter(|(_, claim)| **claim == claimed);
         let names = joined(all.map(|(name, _)| name), ", ");
         (!names.is_empty()).then(|| format!("{}: {names}", claimed.words()))
     };

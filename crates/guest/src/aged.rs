@@ -1,5 +1,5 @@
-//! An aged heap below any kernel: before the clock starts, the threads that will work litter the
-//! heap, and what is left of the litter stays until the kernel has ended. No kernel knows of it.
+//! An aged heap for any kernel: before the clock starts, the threads that will work litter the
+//! heap, and what is left of the litter stays until the kernel has ended. No kernel knows about it.
 
 use crate::api::Api;
 use crate::job::Job;
@@ -11,26 +11,26 @@ use crate::sizes::Sizes;
 use core::cell::{Cell, OnceCell};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Needed of each byte of litter, at most: a heap with holes, and the harness's tables.
+/// Bytes needed per byte of litter, at most: for a heap with holes, and for the harness's tables.
 const NEEDED: u64 = 3;
 
 struct AgedHeap {
     api: Api,
     sizes: Sizes,
     bytes: u64,
-    /// So many of 100 blocks stay.
+    /// How many of every 100 blocks stay.
     stay: usize,
     seed: u64,
     littered: OnceCell<Littered>,
 }
 
-/// The litter of so many threads.
+/// The litter made by the threads that work from the start.
 struct Littered {
     threads: usize,
-    /// Threads that have come so far.
+    /// Number of threads that have arrived so far.
     come: AtomicUsize,
     litter: Litter,
-    /// What each of them did.
+    /// What each thread allocated and freed.
     shape: ShapeThreads,
     before_bytes: u64,
     grown_bytes: Cell<u64>,
@@ -53,7 +53,7 @@ pub fn order(job: &Job<'_>, api: Api) {
     });
 }
 
-/// By the main thread, before it creates the threads that work from the start: so many.
+/// Called by the main thread before it creates the `threads` threads that work from the start.
 pub fn prepare(threads: usize) {
     let Some(heap) = AGED.get() else {
         return;
@@ -77,47 +77,49 @@ pub fn prepare(threads: usize) {
     });
 }
 
-/// By each thread that works, before the clock starts. Those that are there from the start litter
-/// the heap, all at once.
+/// Called by each working thread before the clock starts. The threads that work from the start
+/// litter the heap, all at once.
 pub fn come() {
-    let Some((heap, own)) = AGED
+    let Some((heap, littered)) = AGED
         .get()
         .and_then(|heap| Some((heap, heap.littered.get()?)))
     else {
         return;
     };
-    let worker = own.come.fetch_add(1, Relaxed);
-    if worker >= own.threads {
+    let worker = littered.come.fetch_add(1, Relaxed);
+    if worker >= littered.threads {
         return;
     }
-    let thread = own.shape.thread(worker);
-    own.litter.scatter(worker, &thread, &heap.sizes);
-    if own.litter.is_first_after_all(worker) {
+    let thread = littered.shape.thread(worker);
+    littered.litter.scatter(worker, &thread, &heap.sizes);
+    if littered.litter.is_first_after_all(worker) {
         let now_bytes = Resident::counted().fileless;
-        own.grown_bytes
-            .set(now_bytes.saturating_sub(own.before_bytes));
+        littered
+            .grown_bytes
+            .set(now_bytes.saturating_sub(littered.before_bytes));
     }
 }
 
-/// By the main thread, after the clock: frees what is left of the litter, and reports it.
+/// Called by the main thread after the clock has stopped: frees what is left of the litter, and
+/// reports it.
 pub fn sweep() {
-    let Some(own) = AGED.get().and_then(|heap| heap.littered.get()) else {
+    let Some(littered) = AGED.get().and_then(|heap| heap.littered.get()) else {
         return;
     };
     for (name, value) in [
-        ("litter_blocks", own.shape.blocks()),
-        ("litter_live_bytes", own.shape.live()),
-        ("litter_resident_bytes", own.grown_bytes.get()),
+        ("litter_blocks", littered.shape.blocks()),
+        ("litter_live_bytes", littered.shape.live()),
+        ("litter_resident_bytes", littered.grown_bytes.get()),
     ] {
         report::say("figure", format_args!("{name} {value}"));
     }
-    let thread = own.shape.thread(0);
-    (0..own.threads).for_each(|worker| own.litter.sweep(worker, &thread));
-    if own.shape.live() > 0 {
+    let thread = littered.shape.thread(0);
+    (0..littered.threads).for_each(|worker| littered.litter.sweep(worker, &thread));
+    if littered.shape.live() > 0 {
         fail!(
             "error",
             "{} bytes of litter were not freed",
-            own.shape.live()
+            littered.shape.live()
         );
     }
 }

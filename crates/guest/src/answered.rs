@@ -1,10 +1,11 @@
-//! Calls that ask which CPUs there are, answered by heapmark: a filter of the kernel's (seccomp) lets them, and every
-//! opening of a file for reading, wait for it. It holds for this process and all that it starts, and cannot be taken
-//! off. Of heapmark's side: `execute/cpus_seen`.
+//! Calls that ask which CPUs there are, answered by heapmark: a seccomp filter makes these calls, and every call that
+//! opens a file for reading, wait for heapmark's answer. The filter applies to this process and to everything it
+//! starts, and cannot be removed. For heapmark's side, see `execute/cpus_seen`.
 
 use core::ffi::c_int;
 
-/// An instruction of the filter: its code, where it goes on if so and if not, its operand.
+/// An instruction of the filter: its code, how many instructions to skip if the test succeeds and if it fails, and its
+/// operand.
 const fn step(code: u32, yes: u8, no: u8, operand: u32) -> libc::sock_filter {
     libc::sock_filter {
         code: code as u16,
@@ -19,8 +20,8 @@ const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const AND: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
 const ANSWER: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// Where the kernel's `seccomp_data` has the number of the call and its machine; its arguments have eight bytes each,
-/// the lower half first.
+/// Offsets in the kernel's `seccomp_data`: the call's number, its architecture, and its arguments, which have eight
+/// bytes each, the lower half first.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -30,13 +31,13 @@ const OWN_MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const OWN_MACHINE: u32 = 0xc000_00b7;
 
-/// The older call, with its flags one argument earlier; where there is none, no number is it.
+/// The older call `open`, whose flags are one argument earlier. Where there is no such call, this number matches none.
 #[cfg(target_arch = "x86_64")]
 const OPEN: u32 = libc::SYS_open as u32;
 #[cfg(not(target_arch = "x86_64"))]
 const OPEN: u32 = u32::MAX;
 
-/// Flags of what is opened for more than reading.
+/// A file opened with any of these flags is not just opened for reading.
 const NOT_READ: u32 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_PATH) as u32;
 
 const FILTER: [libc::sock_filter; 13] = [
@@ -55,17 +56,19 @@ const FILTER: [libc::sock_filter; 13] = [
     step(ANSWER, 0, 0, libc::SECCOMP_RET_ALLOW),
 ];
 
-/// From here on heapmark answers; it gets what it listens to through this socket. Returns whether that worked.
+/// Makes heapmark answer from here on: sends it the listener's descriptor through this socket. Returns whether that
+/// worked.
 pub fn by(socket: c_int) -> bool {
     let listener = listen(&FILTER);
     listener >= 0 && send(socket, listener)
 }
 
-/// Sets a filter that notifies a listener; returns the descriptor of that, which a program that is executed does not
+/// Sets a filter that notifies a listener. Returns the listener's descriptor, which an executed program does not
 /// inherit, or -1 with errno set.
 pub fn listen(filter: &[libc::sock_filter]) -> c_int {
     match set(filter) {
-        // Who may not filter what gets more privileges must give these up, for itself and all that it executes.
+        // An unprivileged process may set a filter only after it has ruled out that it, or a program that it executes,
+        // gains privileges.
         // SAFETY: reads this thread's errno.
         -1 if unsafe { *libc::__errno_location() } == libc::EACCES => {
             // SAFETY: a plain system call.
@@ -86,8 +89,8 @@ fn set(filter: &[libc::sock_filter]) -> c_int {
         // SAFETY: the kernel copies the local and the filter.
         unsafe { libc::syscall(number, mode, flags, &raw const program) as c_int }
     };
-    // A signal that comes while a call waits would make it begin again, without end where a program gets many; Linux
-    // before 5.19 does not know better.
+    // A signal that arrives while a call waits would restart the call, endlessly if a program gets many signals. Linux
+    // before 5.19 lacks the flag that prevents this.
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     match with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
         // SAFETY: reads this thread's errno.
@@ -96,9 +99,9 @@ fn set(filter: &[libc::sock_filter]) -> c_int {
     }
 }
 
-/// Sends a byte, and the descriptor with it.
+/// Sends a byte together with the descriptor.
 fn send(socket: c_int, descriptor: c_int) -> bool {
-    /// Room for the kernel's head and one descriptor, aligned as the head.
+    /// Room for the kernel's message header and one descriptor, aligned like the header.
     const ROOM: usize = 4;
     let mut room = [0_u64; ROOM];
     let mut byte = 1_u8;

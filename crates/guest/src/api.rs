@@ -1,4 +1,4 @@
-//! The malloc family as function pointers, resolved once: like the calls of a program compiled
+//! The malloc family as function pointers, resolved once. Calls through them are like those of a program compiled
 //! without a PLT, and an optimiser can neither delete nor fold them.
 
 use crate::objects::Objects;
@@ -31,8 +31,8 @@ pub fn family(objects: &Objects) -> [(&'static CStr, *mut c_void); 11] {
     ]
 }
 
-/// Calls each function once, before any symbol is looked up or resolved: an allocator that finds
-/// its own functions in its first call has found them then.
+/// Calls malloc and free once, before any symbol is looked up or resolved: an allocator that looks up its own functions
+/// in its first call has done so by then.
 pub fn wake() {
     // SAFETY: an ordinary pair of calls; the compiler cannot see the block's address, so both calls
     // happen.
@@ -54,8 +54,8 @@ pub struct Api {
     pub posix_memalign: unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
     /// Frees a block of known size: block, size, and 0 for `sdallocx`, which takes flags.
     pub free_sized: unsafe extern "C" fn(*mut u8, usize, usize),
-    /// `operator new`, or `malloc` if the allocator's own library has no operators. The same holds
-    /// for the next two.
+    /// `operator new`, or `malloc` if the allocator's own library has no operators. Likewise, `delete` and
+    /// `delete_sized` may be `free`.
     pub new: unsafe extern "C" fn(usize) -> *mut u8,
     /// `operator delete`
     pub delete: unsafe extern "C" fn(*mut u8),
@@ -83,7 +83,7 @@ pub struct AlignedOperators {
 const FREE_SIZED: [&CStr; 2] = [c"sdallocx", c"free_sized"];
 
 impl Api {
-    /// The functions that a program of this process would call.
+    /// The functions that a program in this process would call.
     pub fn resolve() -> Api {
         let (objects, free) = (Objects::loaded(), libc::free as *mut c_void);
         let beside_free = |name: &CStr| objects.find_beside(free, name, None);
@@ -95,7 +95,7 @@ impl Api {
             let pair = |new, delete| beside_free(new).zip(beside_free(delete));
             let (new, delete) =
                 pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
-            let own = delete != free;
+            let has_operators = delete != free;
             Api {
                 malloc: function(libc::malloc as *mut c_void),
                 free: function(free),
@@ -111,8 +111,13 @@ impl Api {
                 ),
                 new: function(new),
                 delete: function(delete),
-                // As above; the C++ library's own function ignores the size, too.
-                delete_sized: function(beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete)),
+                // Without a sized operator, the plain one is called and ignores the size, as the C++ library's own
+                // sized operator does, too.
+                delete_sized: function(
+                    beside_free(c"_ZdlPvm")
+                        .filter(|_| has_operators)
+                        .unwrap_or(delete),
+                ),
                 aligned: pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(
                     |(new, delete)| AlignedOperators {
                         new: function(new),
@@ -127,7 +132,7 @@ impl Api {
         }
     }
 
-    /// A block of some bytes; ends the process if there is none.
+    /// Allocates a block; ends the process if malloc returns none.
     #[inline(always)]
     pub fn block(&self, size: usize) -> *mut u8 {
         // SAFETY: an ordinary call.
@@ -138,7 +143,7 @@ impl Api {
         block
     }
 
-    /// Like [`Api::block`], for a request of perhaps no bytes, which may give no block.
+    /// Like [`Api::block`], for a request that may be for 0 bytes and may then yield no block.
     #[inline(always)]
     pub fn allocate(&self, size: usize) -> *mut u8 {
         // SAFETY: an ordinary call.
@@ -160,8 +165,8 @@ unsafe fn function<F: Copy>(address: *mut c_void) -> F {
     unsafe { transmute_copy(&address) }
 }
 
-/// A function that makes blocks, and two that free them: without the size, and with it (and 0, as
-/// of [`Api::free_sized`]).
+/// A function that allocates blocks, and two that free them: one without the block's size, and one with the size (and
+/// 0, as for [`Api::free_sized`]).
 #[derive(Clone, Copy)]
 pub struct SizedFrees {
     /// `malloc`, or `operator new`.
@@ -173,8 +178,8 @@ pub struct SizedFrees {
 }
 
 impl Api {
-    /// The functions of C, or the operators of C++, that the allocator's own library has; those of
-    /// C without looking if these are no library's.
+    /// The C functions, or the C++ operators, that the allocator's own library has. If the functions under test are not
+    /// from a library, the C functions are taken without looking for them.
     pub fn sized_frees(&self, is_no_library: bool) -> Option<SizedFrees> {
         let has = |name: &CStr| beside_free(name).is_some();
         if is_no_library || FREE_SIZED.iter().any(|name| has(name)) {
@@ -198,7 +203,7 @@ impl Api {
         })
     }
 
-    /// A block from `posix_memalign`, null if there is none. One that is not aligned ends the process.
+    /// A block from `posix_memalign`, or null if there is none. A misaligned block ends the process.
     #[inline(always)]
     pub fn aligned_block(&self, alignment: usize, size: usize) -> *mut u8 {
         let mut block = ptr::null_mut();
@@ -215,7 +220,8 @@ impl Api {
         block
     }
 
-    /// posix_memalign returned no block. If malloc has as much memory, the alignment was refused.
+    /// Ends the process because posix_memalign returned no block. If malloc still has that much memory, the alignment
+    /// was refused.
     #[cold]
     pub fn no_aligned(
         &self,
@@ -241,7 +247,7 @@ impl Api {
         )
     }
 
-    /// Frees a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
+    /// Frees a block from the `operator new` with an alignment, or from `posix_memalign` in its place.
     ///
     /// # Safety
     /// The block is live and was made with this alignment, and with this size if one is given.
@@ -263,7 +269,7 @@ impl Api {
     }
 }
 
-/// A block does not have the alignment that every block must have.
+/// Ends the process because a block lacks the alignment that every block must have.
 #[cold]
 pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
     let is_of_dlmalloc = || beside_free(c"independent_comalloc").is_some();
@@ -282,13 +288,13 @@ unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
     0
 }
 
-/// A function of the object that owns `free`: a function of another object would not know its
+/// Finds a function in the object that owns `free`: a function from another object would not know the allocator's
 /// blocks.
 pub fn beside_free(name: &CStr) -> Option<*mut c_void> {
     Objects::loaded().find_beside(libc::free as *mut c_void, name, None)
 }
 
-/// A function of up to six integer or pointer arguments, such as purge and version calls.
+/// A function with up to six integer or pointer arguments, such as purge and version calls.
 pub type AnyCall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 
 /// Calls `address` with integer or pointer arguments and returns its integer or pointer result.

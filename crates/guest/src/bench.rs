@@ -1,4 +1,4 @@
-//! A kernel's interface: its parameters, its allocator, its rounds, and the place of its results.
+//! The interface between a kernel and the harness: parameters, allocator, rounds, and results.
 
 use crate::aged;
 use crate::api::Api;
@@ -22,25 +22,25 @@ use core::fmt::{self, Display, Formatter};
 use core::ops::AddAssign;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
-/// Calls by function, and a sum over their requests.
+/// How often a kernel called each function, and a sum over the requests.
 #[derive(Clone, Copy, Default)]
 pub struct KernelWork {
-    /// Calls of malloc.
+    /// Calls to malloc.
     pub malloc: u64,
-    /// Calls of free with a block.
+    /// Calls to free with a block.
     pub free: u64,
-    /// Calls of calloc.
+    /// Calls to calloc.
     pub calloc: u64,
-    /// Calls of realloc.
+    /// Calls to realloc.
     pub realloc: u64,
-    /// Calls of posix_memalign.
+    /// Calls to posix_memalign.
     pub posix_memalign: u64,
     /// A sum that shows that the kernel touched each item once, usually of requested bytes.
     pub checksum: u64,
 }
 
 impl KernelWork {
-    /// So many blocks of malloc, all of which are freed again.
+    /// The work of allocating this many blocks with malloc and freeing all of them.
     pub fn pairs(blocks: u64, checksum: u64) -> KernelWork {
         KernelWork {
             malloc: blocks,
@@ -92,7 +92,7 @@ pub struct Bench<'a> {
     job: Job<'a>,
     /// The functions under test.
     pub api: Api,
-    /// Workers: threads of their own, or the main thread alone.
+    /// Number of workers: separate threads, or the main thread alone.
     pub threads: usize,
     workers: Workers,
     /// Seed for everything that no document prescribes.
@@ -103,12 +103,12 @@ pub struct Bench<'a> {
     /// CPUs that this process may use, counted before a kernel pins any thread.
     cpus: usize,
     baseline_bytes: Option<u64>,
-    /// Used in a check, whose times mean nothing: sums of all rounds, since there may be more
-    /// rounds than the report can hold.
+    /// Sums over all rounds, used in a check: its times mean nothing, and there may be more rounds
+    /// than the report can hold.
     together: Option<Cell<[u64; FIGURES]>>,
 }
 
-/// Figures per round.
+/// Number of figures per round.
 const FIGURES: usize = 6;
 
 impl<'a> Bench<'a> {
@@ -209,7 +209,7 @@ impl<'a> Bench<'a> {
         baseline.saturating_sub(held::before_bytes())
     }
 
-    /// The rounds of this process: the cold ones first.
+    /// The rounds of this process, cold rounds first.
     pub fn rounds(&self) -> impl Iterator<Item = Round> + use<'a> {
         let (page, cold) = (self.page, self.job.number("cold"));
         let all = cold + self.job.number("iterations");
@@ -226,12 +226,12 @@ impl<'a> Bench<'a> {
         matches!(self.workers, Workers::Main)
     }
 
-    /// Runs the workers of one round to their end; returns when the clock started.
+    /// Runs the workers of one round to completion; returns the moment at which the clock started.
     pub fn play<C: Sync>(&mut self, round: Round, context: &C, body: Body<C>) -> Moment {
         self.play_beside(round, context, body, |_| ())
     }
 
-    /// Like [`Bench::play`]; once the clock has started, the main thread does something, too.
+    /// Like [`Bench::play`]; once the clock has started, the main thread runs `own`.
     pub fn play_beside<C: Sync>(
         &mut self,
         round: Round,
@@ -347,7 +347,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The highest sum of requested sizes of live blocks.
+    /// Reports the highest sum of the requested sizes of live blocks.
     pub fn requested_peak(&self, bytes: u64) {
         report::say("requested_peak_bytes", bytes);
     }
@@ -357,7 +357,7 @@ impl<'a> Bench<'a> {
         report::say("figure", format_args!("{name} {value}"));
     }
 
-    /// [`Bench::figure`] for a word: a property of this machine, for instance.
+    /// Like [`Bench::figure`], but for a word, such as a property of this machine.
     pub fn note(&self, name: &str, word: &str) {
         report::say("note", format_args!("{name} {word}"));
     }
@@ -382,7 +382,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The parameter `thread`, which not all kernels have: the main thread, or workers beside it.
+/// Which threads do the work: the main thread or separate workers, as the parameter `thread` says,
+/// which not all kernels have.
 fn workers(job: &Job<'_>) -> Workers {
     let threads = job.number("threads").max(1) as usize;
     if !job.is("param.thread", "main") {

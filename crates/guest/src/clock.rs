@@ -20,13 +20,14 @@ pub fn now_ns() -> u64 {
     ns(time)
 }
 
-/// Two clocks of one kernel may differ by this much where the kernel is emulated; a natural one has
-/// no difference at all.
+/// Two clocks of one kernel may differ by this much where the kernel is emulated; on a native
+/// kernel they do not differ at all.
 const SLACK_NS: u64 = 100_000;
 
-/// Ends the process unless the clock and the kernel's own call agree. A library may have written
-/// over the kernel's page of code; over the kernel it cannot. The time of the call must lie between
-/// two readings of the clock: however long this thread waits for a CPU, it then does.
+/// Ends the process unless the clock and the kernel's own call agree. A library may have
+/// overwritten the kernel's page of code, but it cannot overwrite the kernel. The time from the
+/// call must lie between two readings of the clock, as it does however long this thread waits for a
+/// CPU.
 pub fn must_agree() {
     let before = now_ns();
     let mut time = ZERO;
@@ -66,10 +67,10 @@ fn ns(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// `clock_gettime`.
+/// The signature of `clock_gettime`.
 type Read = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 
-/// The kernel's function; null until it was looked up.
+/// The kernel's `clock_gettime`; null until it has been looked up.
 static READ: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 #[cfg(target_arch = "x86_64")]
@@ -88,9 +89,9 @@ fn find() -> *mut c_void {
 
 fn kernels_own() -> Option<*mut c_void> {
     // The auxiliary vector from the start of this process: pairs of words, a key and its value.
-    let mut told = [0u8; 1024];
-    let len = sys::RawFile::open(c"/proc/self/auxv")?.read(&mut told);
-    let (words, _) = told[..len].as_chunks::<8>();
+    let mut vector = [0u8; 1024];
+    let len = sys::RawFile::open(c"/proc/self/auxv")?.read(&mut vector);
+    let (words, _) = vector[..len].as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
     let place = pairs
         .iter()

@@ -16,13 +16,13 @@ type Aligned = unsafe extern "C" fn(usize, usize) -> *mut u8;
 
 /// Alignments above that of malloc, up to a page.
 const ALIGNMENTS: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 4096];
-/// Blocks that are live at a time.
+/// Number of blocks that are live at a time.
 const LIVE: usize = 64;
 /// Sizes of a block that grows, until an allocator may move it by its page tables (`mremap`), and
 /// shrinks again.
 const STEPS: [usize; 8] = [100, 3000, 200 << 10, 3 << 20, 24 << 20, 5 << 20, 70_000, 64];
 
-/// More than any address space, and its double overflows to 0.
+/// A size beyond any address space; twice this size overflows to 0.
 const HALF: usize = usize::MAX / 2 + 1;
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ const NONE: CornerBlock = CornerBlock {
     size: 0,
 };
 
-// Names that say what crashes, if a process crashes: ordinary calls do not.
+// If a process crashes, these names say which call crashed; ordinary calls do not crash.
 const CALLOC_OVERFLOW: &str = "calloc of a product that overflows";
 const MALLOC_OVERFLOW: &str = "malloc of more than any memory";
 const REALLOC_OVERFLOW: &str = "realloc to more than any memory";
@@ -57,7 +57,7 @@ struct CornerCheck<'a> {
     api: &'a Api,
 }
 
-/// Runs one of [`ALL`].
+/// Runs one of the checks in [`ALL`].
 pub fn look(api: &Api, corner: &str) {
     let look = CornerCheck { api };
     match corner {
@@ -98,11 +98,11 @@ impl CornerCheck<'_> {
         }
     }
 
-    /// Blocks of each alignment, many live at a time, each filled with its own byte.
+    /// Checks blocks of each alignment, many live at a time, each filled with its own byte.
     fn aligned(&self, name: &str, call: impl Fn(usize, usize) -> *mut u8) {
-        let told = Cell::new(false);
+        let is_reported = Cell::new(false);
         let tell = |finding: Arguments<'_>| {
-            if !told.replace(true) {
+            if !is_reported.replace(true) {
                 self.tell(finding);
             }
         };
@@ -145,8 +145,8 @@ impl CornerCheck<'_> {
         }
     }
 
-    /// Requests that no memory can hold must be refused. A block that was returned anyway is not
-    /// freed.
+    /// Checks that requests which no memory can hold are refused. A block that was returned anyway
+    /// is not freed.
     fn calloc_overflow(&self) {
         for (count, size) in [
             (HALF, 2),
@@ -174,7 +174,7 @@ impl CornerCheck<'_> {
         }
     }
 
-    /// A realloc that fails leaves the block as it was.
+    /// Checks that a failed realloc leaves the block as it was.
     fn realloc_overflow(&self) {
         const BYTES: usize = 100;
         let much = usize::MAX - 64;
@@ -199,7 +199,7 @@ impl CornerCheck<'_> {
         }
     }
 
-    /// The usable size is at least the requested one and reaches into no other block.
+    /// Checks that the usable size is at least the requested size and reaches into no other block.
     fn usable_size(&self) {
         if beside_free(c"malloc_usable_size").is_none() {
             return;
@@ -251,7 +251,7 @@ impl CornerCheck<'_> {
         }
     }
 
-    /// A block that grows and shrinks keeps its contents.
+    /// Checks that a block that grows and shrinks keeps its contents.
     fn large_realloc(&self) {
         let mut block = NONE;
         for (step, size) in STEPS.into_iter().enumerate() {
@@ -281,7 +281,7 @@ impl CornerCheck<'_> {
 /// Whether a block begins with this many bytes of the given value.
 ///
 /// # Safety
-/// The block must have them, and they must have been written.
+/// The block must have that many bytes, and they must have been written.
 unsafe fn filled(block: *mut u8, bytes: usize, byte: u8) -> bool {
     // SAFETY: as the caller promises.
     unsafe { core::slice::from_raw_parts(block, bytes) }

@@ -7,15 +7,15 @@ use crate::text::c_str_in;
 use core::ffi::{CStr, c_int};
 use core::fmt::Write;
 
-/// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
+/// Usable CPUs in the order in which workers get them: first one CPU of each core, then the siblings.
 pub struct Cpus(HarnessTable<Cpu>);
 
 #[derive(Clone, Copy)]
 struct Cpu {
     number: usize,
-    /// The first hardware thread of its core.
+    /// The first hardware thread of this CPU's core.
     core: usize,
-    /// How many usable siblings of the same core come before this one.
+    /// How many usable hardware threads of the same core come before this one.
     turn: usize,
 }
 
@@ -45,12 +45,12 @@ impl Cpus {
         Cpus(cpus)
     }
 
-    /// How many there are.
+    /// Number of usable CPUs.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Different cores among the first `count` CPUs.
+    /// Number of different cores among the first `count` CPUs.
     pub fn cores(&self, count: usize) -> usize {
         self.0
             .iter()
@@ -74,10 +74,10 @@ impl Cpus {
     }
 }
 
-/// The word that selects this program: it prints how many CPUs it may use, and the list of those that are online.
+/// The command-line word for this program, which prints how many CPUs it may use, and the list of online CPUs.
 pub const WORD: &CStr = c"cpus";
 
-/// Asks in the ways that heapmark answers (`answered`); returns the exit code.
+/// Makes the calls that heapmark answers (see `answered`); returns the exit code.
 pub fn ask() -> c_int {
     let mut room = [0; 256];
     let online = memory::read_file(c"/sys/devices/system/cpu/online", &mut room).unwrap_or("");
@@ -85,7 +85,7 @@ pub fn ask() -> c_int {
     c_int::from(write!(OutputFile(1), "{count} {online}").is_err())
 }
 
-/// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.
+/// The lowest hardware thread of a CPU's core, with which lists such as `0,48` and `0-1` begin.
 fn first_sibling(cpu: usize) -> Option<usize> {
     let mut room = [0; 96];
     let path = c_str_in(

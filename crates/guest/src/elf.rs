@@ -1,6 +1,6 @@
-//! Looks names up in an ELF object in memory, by its own tables. `dlsym` would do, but if it finds
-//! nothing it formats an error message, and for that calls the very `malloc` and `free` that are
-//! being examined.
+//! Looks names up in an ELF object in memory, through the object's own tables. `dlsym` would do,
+//! but if it finds nothing it formats an error message, and for that calls the very `malloc` and
+//! `free` that are being examined.
 
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
@@ -12,7 +12,7 @@ type Header = libc::Elf64_Phdr;
 /// An object whose tables are in memory.
 #[derive(Clone, Copy)]
 pub struct Image {
-    /// Added to addresses in the file.
+    /// What must be added to addresses from the file.
     bias: usize,
     symbols: *const Symbol,
     strings: *const u8,
@@ -39,8 +39,8 @@ struct Dynamic {
     value: u64,
 }
 
-/// How names are found: by the GNU hash table, or by the older one, which at least gives their
-/// number.
+/// How names are found: through the GNU hash table, or through the older hash table, which at least
+/// gives the number of symbols.
 #[derive(Clone, Copy)]
 enum Names {
     Gnu(*const u32),
@@ -75,7 +75,7 @@ impl Image {
     /// The object with these program headers.
     ///
     /// # Safety
-    /// As of [`Image::at`].
+    /// As for [`Image::at`].
     pub unsafe fn of(bias: usize, headers: &[Header]) -> Option<Image> {
         const DT_HASH: i64 = 4;
         const DT_STRTAB: i64 = 5;
@@ -122,13 +122,14 @@ impl Image {
         })
     }
 
-    /// The file's own name; empty if it has none.
+    /// The object's own name; empty if it has none.
     pub fn soname(&self) -> &CStr {
         // SAFETY: offset 0 of the names is an empty one.
         unsafe { CStr::from_ptr(self.strings.add(self.soname).cast()) }
     }
 
-    /// The function or object that it exports under this name, in its default version.
+    /// The function or variable that this object exports under the given name, in its default
+    /// version.
     pub fn find(&self, name: &CStr) -> Option<*mut c_void> {
         const INDIRECT: u8 = 10;
         // SAFETY: the tables of a loaded object match its hash tables.
@@ -140,7 +141,7 @@ impl Image {
             let symbol = &*self.symbols.add(index as usize);
             let address = self.bias.wrapping_add(symbol.value as usize) as *mut c_void;
             if symbol.info & 15 == INDIRECT {
-                // An indirect function: it returns the variant for this machine.
+                // The symbol is an indirect function, which returns the variant for this machine.
                 let choose =
                     transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_void>(address);
                 return Some(choose());
@@ -149,9 +150,10 @@ impl Image {
         }
     }
 
-    /// Words of the table: number of buckets, index of the first symbol with a hash, number of
-    /// words of a filter, its shift; the filter in words of 64 bits; each bucket's first symbol;
-    /// and the symbols' hashes, the last of a bucket with its lowest bit set.
+    /// Looks a name up in a GNU hash table. The table's words are: number of buckets, index of the
+    /// first symbol with a hash, number of words of a filter, the filter's shift; the filter in
+    /// words of 64 bits; each bucket's first symbol; and the symbols' hashes, the last one of a
+    /// bucket with its lowest bit set.
     unsafe fn by_gnu_hash(&self, table: *const u32, name: &CStr) -> Option<u32> {
         let hash = name.to_bytes().iter().fold(5381u32, |hash, byte| {
             hash.wrapping_mul(33).wrapping_add((*byte).into())

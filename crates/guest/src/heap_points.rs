@@ -1,5 +1,5 @@
-//! Resident memory at moments that a kernel names: the same moments in every process, regardless of
-//! time. Nothing may change during a measurement, which is the kernel's task.
+//! Resident memory at moments that a kernel names: the same moments in every process, regardless of time. The kernel
+//! must make sure that nothing changes during a measurement.
 
 use crate::bench::Bench;
 use crate::clock::now_ns;
@@ -16,13 +16,13 @@ pub const OVERHEAD_FROM_BYTES: u64 = 1 << 20;
 /// A reading below this share of what an allocator must hold is impossible.
 pub const LEAST_OF_BOUND: f64 = 0.97;
 
-/// The points of one process.
+/// The heap points of one process.
 pub struct HeapPoints {
     taken: HarnessTable<HeapPoint>,
     count: Cell<usize>,
-    /// Just before the first operation: memory without files in which no block can lie.
+    /// Memory outside files, just before the first operation, that cannot hold any block.
     before: Cell<i64>,
-    /// Memory of the harness that counts as its tables, and lies in a file.
+    /// Bytes that count as tables of the harness but lie in a file.
     harness_file_bytes: u64,
     began_ns: Cell<u64>,
 }
@@ -31,12 +31,12 @@ pub struct HeapPoints {
 unsafe impl Sync for HeapPoints {}
 
 impl HeapPoints {
-    /// Room for so many points; none are wanted if it is 0.
+    /// Room for this many points; with 0, no points are wanted.
     pub fn new(places: usize) -> HeapPoints {
         HeapPoints::beside(places, 0)
     }
 
-    /// Heap points, if so many bytes of the harness lie in a file.
+    /// Like [`HeapPoints::new`], if this many bytes of the harness's tables lie in a file.
     pub fn beside(places: usize, harness_file_bytes: u64) -> HeapPoints {
         HeapPoints {
             taken: HarnessTable::shared(places),
@@ -47,7 +47,7 @@ impl HeapPoints {
         }
     }
 
-    /// Whether any are wanted.
+    /// Whether any points are wanted.
     pub fn wanted(&self) -> bool {
         !self.taken.is_empty()
     }
@@ -57,9 +57,9 @@ impl HeapPoints {
         self.count.get() >= self.taken.len()
     }
 
-    /// Called just before the first operation, when all tables of the harness are there. What the
-    /// allocator holds by then is its own, too, and blocks will lie there: under mimalloc3 a huge
-    /// page, without which `stranded` would find less memory than live bytes.
+    /// Called just before the first operation, when all tables of the harness exist. What the allocator already holds
+    /// by then counts as its own, since blocks will lie there: mimalloc3 holds a huge page, without which `stranded`
+    /// would find less memory than live bytes.
     pub fn begin(&self) {
         if self.wanted() {
             let held =
@@ -70,8 +70,8 @@ impl HeapPoints {
         }
     }
 
-    /// Takes a point if any are wanted, and returns its resident heap; it is not kept if all places
-    /// are taken. `volume`: bytes that were allocated so far.
+    /// Takes a point if points are wanted, and returns the resident heap. The point is not kept if all places are
+    /// taken. `volume`: bytes allocated so far.
     pub fn take(&self, volume: u64, live: u64) -> u64 {
         if !self.wanted() {
             return 0;
@@ -93,8 +93,8 @@ impl HeapPoints {
         point.heap_bytes
     }
 
-    /// As [`HeapPoints::take`], if each page of live blocks of so many bytes has been touched and no
-    /// other thread works: gives up if less is found.
+    /// Like [`HeapPoints::take`], if each page of live blocks of `touched` bytes has been touched and no other thread
+    /// works: ends the process if less memory is found.
     pub fn take_touched(&self, volume: u64, live: u64, touched: u64) -> u64 {
         let heap = self.take(volume, live);
         let is_impossible = (heap as f64) < LEAST_OF_BOUND * touched as f64;
@@ -104,13 +104,12 @@ impl HeapPoints {
         heap
     }
 
-    /// What the allocator holds.
+    /// Bytes that the allocator holds.
     pub fn heap_bytes(&self, now: &Resident) -> u64 {
         (own(now) - self.before.get()).max(0) as u64
     }
 
-    /// Reports what the resident heap over the most live bytes would be if no byte that was freed
-    /// were ever used again.
+    /// Reports what the ratio of the resident heap to the most live bytes would be if no freed byte were ever reused.
     pub fn tell_no_reuse(&self, bench: &Bench, volume: u64, most_live: u64) {
         if self.wanted() && most_live > 0 {
             bench.figure("no_reuse_ratio", volume as f64 / most_live as f64);
@@ -133,7 +132,7 @@ fn not_all_found(heap: u64, live: u64) -> ! {
     )
 }
 
-/// Memory that may be the allocator's.
+/// Memory that may belong to the allocator.
 pub fn own(resident: &Resident) -> i64 {
     resident.fileless as i64 - published::harness_bytes() as i64
 }

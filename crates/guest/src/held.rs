@@ -1,5 +1,5 @@
-//! The memory that an allocator holds, by the mappings in which its blocks may lie: also what it
-//! held before it was asked for any.
+//! The memory that an allocator holds, found through the mappings in which its blocks may lie, including what it held
+//! before any block was requested.
 
 use crate::memory;
 use crate::objects::Objects;
@@ -8,28 +8,30 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{Page, RangeKind};
 
-/// What the allocator held before the workload.
+/// Bytes that the allocator held before the workload.
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 
-/// Called when the allocator has served its first block, and neither a thread nor a table of the
-/// harness's is there. Growth alone would be the less, the more an allocator takes at its start.
+/// Called when the allocator has served its first block, before the harness creates any thread or table. Growth alone
+/// would look smaller, the more memory an allocator takes at its start.
 pub fn before_the_workload(page: &Page) {
     BEFORE.store(bytes(page, 0), Relaxed);
 }
 
-/// What the allocator held before the workload.
+/// Bytes that the allocator held before the workload.
 pub fn before_bytes() -> u64 {
     BEFORE.load(Relaxed)
 }
 
-/// What the allocator holds now, if so many bytes that count as tables of the harness lie in a file.
-/// The data of objects, libc's for one, is none of it.
+/// Bytes that the allocator holds now, if `harness_file_bytes` of the harness's tables lie in a file. The data of
+/// loaded objects, such as libc's, is not counted.
 pub fn bytes(page: &Page, harness_file_bytes: u64) -> u64 {
     let objects = Objects::loaded();
     let page_start = ptr::from_ref(page).addr();
     let ranges = page.watched().ranges();
     let table = |start| {
-        let mut shared = ranges.known().filter(|it| it.kind == RangeKind::Shared);
+        let mut shared = ranges
+            .known()
+            .filter(|range| range.kind == RangeKind::Shared);
         shared.find(|range| range.start == start as u64)
     };
     let mut all_bytes = 0;

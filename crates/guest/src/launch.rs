@@ -1,15 +1,16 @@
-//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] [answered SOCKET] NAME=VALUE... --
-//! COMMAND ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted for it to
-//! a file. The peak resident set that `wait4` reports includes the process before `exec`; a child of heapmark itself
-//! would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without, the
-//! program has no others. With `held` this process first stops itself, so that a tracer can attach. The rule for
-//! transparent huge pages is `never` or `advised`. With `turns` this process and all below it run on that CPU alone,
-//! where the kernel lets them run for so long before another one's turn (0: as it likes). The rule and a limit hold
-//! for the command and all that it starts, not for this process: `data` and `as` bytes, or the control `group` behind
-//! a descriptor of its `cgroup.procs`. With `answered` heapmark answers the command's questions for CPUs (`answered.rs`).
+//! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] [answered SOCKET] NAME=VALUE...
+//! -- COMMAND ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted
+//! for it to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child of heapmark
+//! itself would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without,
+//! the program has no others. With `held` this process first stops itself, so that a tracer can attach. The rule for
+//! transparent huge pages is `never` or `advised`. With `turns` this process and all its descendants run on that CPU
+//! alone, where the kernel lets a process run for that many nanoseconds before it is another's turn (0: as the kernel
+//! likes). The rule and a limit hold for the command and all that it starts, not for this process: `data` and `as`
+//! bytes, or the control `group` behind a descriptor of its `cgroup.procs`. With `answered` heapmark answers the
+//! command's questions about CPUs (see `answered.rs`).
 //!
-//! It stands between heapmark and the measured program: a library that kills its parent kills this
-//! process, and with it its own. Processes that the program leaves behind end with it, in any group
+//! This process stands between heapmark and the measured program: a library that kills its parent kills this process,
+//! and with it the library's own process. Processes that the program leaves behind end with the program, in any group
 //! or session; and all of them end when heapmark ends, in any way.
 
 use crate::answered;
@@ -23,9 +24,9 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use heapmark_wire::Launched;
 
-/// The command's process, while it runs.
+/// The command's process id while the command runs, otherwise 0.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
-/// heapmark has ended: nothing is waited for any longer.
+/// Whether heapmark has ended, so that nothing is waited for any longer.
 static ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Runs the command and returns this process's exit code: 0 if the result was written.
@@ -41,7 +42,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (Some(separator), Some(file)) = (separator.filter(|place| place + 1 < count), file) else {
         return report::usage();
     };
-    // The place of an option's word, which that many words of its own follow.
+    // `option` returns the place of an option's word, which is followed by `words` words of its own.
     let mut options = 3;
     let mut option = |name: &CStr, words: usize| {
         let place = options;
@@ -95,7 +96,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         // SAFETY: a plain system call.
         unsafe { libc::raise(libc::SIGSTOP) };
     }
-    // Before the fork: the command is scheduled as this process is, and it checks that.
+    // This comes before the fork: the command is scheduled as this process is, and the command checks that.
     let takes_turns = turns.is_none_or(|(cpu, slice_ns)| take_turns(cpu, slice_ns));
     let masks = end_with_heapmark();
     let start_ns = now_ns();
@@ -111,7 +112,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
             if !takes_turns || !is_ruled || limit.is_some_and(|limit| !limit.hold()) {
                 report_errno(file);
             }
-            // Last, so that no call of ours waits for an answer.
+            // The filter comes last, so that no call of this process waits for an answer.
             if socket.is_some_and(|socket| !answered::by(socket)) {
                 report_errno(file);
             }
@@ -134,7 +135,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 1;
     }
     let (status, usage) = usage;
-    // Written before the processes left behind get their grace period.
+    // This is written before the processes left behind get their grace period.
     let _ = writeln!(OutputFile(file), "ended=1");
     let launched = Launched {
         left_behind: sweep(GRACE_MS),
@@ -143,7 +144,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
 }
 
-/// Lets this process, and all that it will start, run on this CPU alone, for so long at a time; 0: for as long as the
+/// Lets this process, and all that it will start, run on this CPU alone, for this long at a time; 0: for as long as the
 /// kernel likes. Returns whether that worked.
 pub fn take_turns(cpu: usize, slice_ns: u64) -> bool {
     // SAFETY: plain system calls on locals, for which zeros are valid.
@@ -158,10 +159,10 @@ pub fn take_turns(cpu: usize, slice_ns: u64) -> bool {
     }
 }
 
-/// Forbids this process, and all that it will execute, transparent huge pages; or all but those of
-/// memory for which a program asks for them. Returns whether that worked.
+/// Forbids transparent huge pages for this process and all that it will execute; if `except_advised` is set, programs
+/// may still ask for huge pages. Returns whether that worked.
 pub fn forbid_huge_pages(except_advised: bool) -> bool {
-    /// Of `linux/prctl.h`; libc has no name for it yet.
+    /// From `linux/prctl.h`; libc has no name for this flag yet.
     const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
     let except = if except_advised { EXCEPT_ADVISED } else { 0 };
     // SAFETY: a plain system call.
@@ -171,9 +172,9 @@ pub fn forbid_huge_pages(except_advised: bool) -> bool {
 /// A limit on the memory of the command and of all that it starts.
 #[derive(Clone, Copy)]
 enum Limit {
-    /// Bytes of private memory that can be written, of each process.
+    /// Bytes of private writable memory, for each process.
     Data(u64),
-    /// Bytes of address space, of each process.
+    /// Bytes of address space, for each process.
     AddressSpace(u64),
     /// A descriptor of a control group's `cgroup.procs`.
     Group(u64),
@@ -181,7 +182,7 @@ enum Limit {
 
 type LimitOf = fn(u64) -> Limit;
 
-/// What a word of the command line limits, given its number.
+/// The words of the command line that set a limit, each followed by a number.
 const LIMITS: [(&CStr, LimitOf); 3] = [
     (c"data", Limit::Data),
     (c"as", Limit::AddressSpace),
@@ -189,7 +190,7 @@ const LIMITS: [(&CStr, LimitOf); 3] = [
 ];
 
 impl Limit {
-    /// Puts this process under it; returns whether that worked.
+    /// Puts this process under the limit; returns whether that worked.
     fn hold(self) -> bool {
         let (resource, bytes) = match self {
             Limit::Data(bytes) => (libc::RLIMIT_DATA, bytes),
@@ -208,7 +209,7 @@ impl Limit {
     }
 }
 
-/// Signals that are blocked.
+/// Sets of blocked signals.
 struct Masks {
     /// The signals blocked by the process that started this one, and so by the command.
     before: libc::sigset_t,
@@ -216,10 +217,9 @@ struct Masks {
     own: libc::sigset_t,
 }
 
-/// Asks the kernel for a signal that no program sends by chance when heapmark ends. Until here it
-/// was SIGKILL, which would leave behind processes that have left the command's tree. Blocks all
-/// signals: this one until there is a command to end, the others for good, since a command may send
-/// them to its whole group.
+/// Asks the kernel to send a signal when heapmark ends: one that no program sends by chance. Until here the signal was
+/// SIGKILL, which would leave behind processes that have left the command's tree. Blocks all signals: this signal until
+/// there is a command to end, the others for good, since a command may send them to its whole group.
 fn end_with_heapmark() -> Masks {
     extern "C" fn end(_: c_int) {
         ABANDONED.store(true, Relaxed);
@@ -280,7 +280,8 @@ pub fn sweep(grace_ms: u32) -> u64 {
         let still = loop {
             // SAFETY: writes into a local.
             match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
-                // Counted as it ends: a process that is slow to end gets the signal more than once.
+                // A process is counted when it ends, since a process that is slow to end gets the signal more than
+                // once.
                 reaped if reaped > 0 => {
                     ended += u64::from(round > grace_ms && libc::WIFSIGNALED(status))
                 }

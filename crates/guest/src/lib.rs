@@ -114,7 +114,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 0;
     }
 
-    // Under valgrind most of what is there is valgrind's.
+    // Under valgrind, most of the memory is valgrind's own.
     if !job.is("counter", "callgrind") {
         held::before_the_workload(page);
     }
@@ -154,7 +154,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     page.enter(Phase::After);
     bench.finish();
     scheduled::must_be_as_launched();
-    // The checks that follow are in no series.
+    // The checks that follow are not part of any series.
     page.enter(Phase::Verify);
     latency::report(&job);
     served::report(&job, &allocator);

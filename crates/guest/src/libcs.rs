@@ -1,6 +1,6 @@
-//! Finds every C library in this process, also those in separate namespaces (`dlmopen`), and reads
-//! how many bytes each has handed out. The libraries are found in the kernel's list of mappings: a
-//! list kept by a program could lack a library that is to be hidden.
+//! Finds every C library in this process, including those in separate namespaces (`dlmopen`), and
+//! reads how many bytes each has handed out. The libraries are found in the kernel's list of
+//! mappings: a list kept by a program could lack a library that is to be hidden.
 
 use crate::elf::Image;
 use crate::sys;
@@ -13,10 +13,10 @@ pub fn handed_out() -> Option<u64> {
         if let Some(tell) = image.find(c"mallinfo2") {
             // SAFETY: glibc's function since 2.33, which takes no arguments and may be called at
             // any time.
-            let told = unsafe {
+            let info = unsafe {
                 transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Mallinfo2>(tell)()
             };
-            *sum.get_or_insert(0) += (told.in_arenas + told.mapped) as u64;
+            *sum.get_or_insert(0) += (info.in_arenas + info.mapped) as u64;
         }
     });
     sum
@@ -26,7 +26,7 @@ pub fn handed_out() -> Option<u64> {
 #[repr(C)]
 struct Mallinfo2 {
     _before: [usize; 4],
-    /// `hblkhd`: large blocks, each a mapping.
+    /// `hblkhd`: large blocks, each in a mapping of its own.
     mapped: usize,
     _between: [usize; 2],
     /// `uordblks`: all other blocks.
@@ -73,7 +73,7 @@ fn each(mut look: impl FnMut(&Image)) {
     let Some(maps) = sys::RawFile::open(c"/proc/self/maps") else {
         return;
     };
-    // A line longer than those passed on is not a library's.
+    // Lines that are too long to be passed on do not belong to a library.
     maps.lines(|line| {
         let Some(mapping) = LibraryMapping::parse(line) else {
             return;
@@ -104,8 +104,10 @@ fn code(begin: &LibraryMapping) -> Option<usize> {
         let headers = core::slice::from_raw_parts(first, header.e_phnum.into());
         let code = headers
             .iter()
-            .find(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)?;
-        let first = headers.iter().find(|it| it.p_type == libc::PT_LOAD)?;
+            .find(|segment| segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_X != 0)?;
+        let first = headers
+            .iter()
+            .find(|segment| segment.p_type == libc::PT_LOAD)?;
         Some(begin.start + (code.p_vaddr - first.p_vaddr) as usize)
     }
 }
@@ -122,7 +124,7 @@ mod tests {
         each(|_| found += 1);
         assert_eq!(found, 1);
 
-        // The list as a program would read it.
+        // The file of libc, mapped by a program that only reads it.
         let objects = crate::objects::Objects::loaded();
         let path = objects
             .path_of(libc::malloc as *mut core::ffi::c_void)

@@ -1,5 +1,5 @@
-//! Which sizes are asked for, and how long their blocks live: a table that the host computes from a
-//! workload's parameters or reads from a file.
+//! Which sizes are requested, and how long their blocks live: a table that the host computes from a workload's
+//! parameters or reads from a file.
 
 use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
@@ -7,26 +7,27 @@ use crate::rng::SplitMix;
 /// How long blocks of a row live.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LifetimeUnit {
-    /// So many births on average, as if each birth ended them with the same probability.
+    /// For this many births on average, as if each birth ended them with the same probability.
     Births,
-    /// Until exactly so many bytes were allocated, their own ones included.
+    /// Until exactly this many bytes have been allocated, the blocks' own bytes included.
     Bytes,
 }
 
-/// Sizes, their lifetimes, and how often each pair comes.
+/// Sizes, their lifetimes, and how often each pair occurs.
 pub struct Lifetimes {
     unit: LifetimeUnit,
     rows: HarnessTable<LifetimeRow>,
 }
 
-/// Lifetimes are those of one thread, if all allocate alike.
+/// A row of the table. Lifetimes refer to the allocations of one thread, if all threads allocate alike.
 #[derive(Clone, Copy)]
 struct LifetimeRow {
     size: u32,
     /// Births, or bytes that are allocated after the block itself.
     lifetime: f64,
     remote_share: f64,
-    /// Weights of all rows up to this one: of blocks that are born, and of those that live at a time.
+    /// Summed weights of all rows up to this one: among blocks that are born, and among blocks that are live at any
+    /// time.
     until: [f64; 2],
 }
 
@@ -34,16 +35,16 @@ struct LifetimeRow {
 #[derive(Clone, Copy)]
 pub struct Drawn {
     pub size: u32,
-    /// The rest of the life, in births or in bytes.
+    /// The rest of the block's life, in births or in bytes.
     pub left: f64,
-    /// The part of the life that is over.
+    /// The part of the block's life that is over.
     pub age: f64,
     pub is_freed_remotely: bool,
 }
 
 impl Lifetimes {
-    /// Reads `births` or `bytes`, then `SIZE:LIFETIME:WEIGHT:REMOTE,…`: lifetimes are those of a process
-    /// of so many threads, `REMOTE` is in per cent.
+    /// Reads `births` or `bytes`, then `SIZE:LIFETIME:WEIGHT:REMOTE,…`: lifetimes are those of a process with `threads`
+    /// threads, `REMOTE` is in per cent.
     pub fn parse(text: &str, threads: usize) -> Lifetimes {
         let fault = |what: &str| -> ! { fail!("error", "`{what}` is no row of lifetimes") };
         let (unit, rows) = match text.split_once(' ') {
@@ -61,15 +62,15 @@ impl Lifetimes {
             else {
                 fault(row)
             };
-            let own = match unit {
+            let own_bytes = match unit {
                 LifetimeUnit::Births => 0.0,
                 LifetimeUnit::Bytes => size,
             };
-            let lifetime = (lifetime - own).max(0.0) / threads as f64;
+            let lifetime = (lifetime - own_bytes).max(0.0) / threads as f64;
             until[0] += weight;
             until[1] += weight * lifetime;
             *place = LifetimeRow {
-                // What no byte was asked for could not be told from what is not there.
+                // A block of 0 bytes could not be told from an empty slot.
                 size: (size as u32).max(1),
                 lifetime,
                 remote_share: remote / 100.0,
@@ -82,7 +83,7 @@ impl Lifetimes {
         Lifetimes { unit, rows: table }
     }
 
-    /// Whether lifetimes are bytes, and not births.
+    /// Whether lifetimes are given in bytes, not in births.
     pub fn are_bytes(&self) -> bool {
         self.unit == LifetimeUnit::Bytes
     }
@@ -92,7 +93,7 @@ impl Lifetimes {
         self.rows.iter().map(|row| row.size).max().unwrap_or(0)
     }
 
-    /// Blocks of one thread that live at a time, and their bytes, both on average.
+    /// Mean number of live blocks of one thread, and the mean sum of their bytes.
     pub fn live(&self) -> [f64; 2] {
         let (mut before, mut sums) = ([0.0; 2], [0.0; 3]);
         for row in self.rows.iter() {
@@ -111,7 +112,7 @@ impl Lifetimes {
         [live / per_birth, live_bytes / per_birth]
     }
 
-    /// A block that is born.
+    /// Draws a block that is born.
     pub fn birth(&self, random: &mut SplitMix) -> Drawn {
         let row = self.draw(random, 0);
         let left = match self.unit {
@@ -121,11 +122,11 @@ impl Lifetimes {
         row.block(random, left, 0.0)
     }
 
-    /// One of the blocks that live at a time.
+    /// Draws one of the blocks that are live at any time.
     pub fn survivor(&self, random: &mut SplitMix) -> Drawn {
         let row = self.draw(random, 1);
         let (left, age) = match self.unit {
-            // How old it is says nothing on how long it will live.
+            // A block's age says nothing about how long it will still live.
             LifetimeUnit::Births => {
                 let mut part = || random.exponential() * row.lifetime;
                 (part(), part())
@@ -167,13 +168,13 @@ mod tests {
 
     #[test]
     fn what_lives_follows_from_rates_and_lifetimes() {
-        // Half of the births live 100 of them, the others 300: 50 + 150 blocks.
+        // Half of the blocks live for 100 births, the others for 300: 50 + 150 blocks.
         let births = Lifetimes::parse("births 10:100:1:0,30:300:1:0", 1);
         assert_eq!(births.live(), [200.0, 50.0 * 10.0 + 150.0 * 30.0]);
-        // 20 bytes are born on average; a block lives 100 or 300 bytes after its own.
+        // A birth has 20 bytes on average; a block lives for 100 or 300 bytes after its own.
         let bytes = Lifetimes::parse("bytes 10:110:1:0,30:330:1:0", 1);
         assert_eq!(bytes.live(), [2.5 + 7.5, 2.5 * 10.0 + 7.5 * 30.0]);
-        // Of two threads each has half.
+        // With two threads, each has half of the blocks.
         let halves = Lifetimes::parse("bytes 10:110:1:0,30:330:1:0", 2);
         assert_eq!(halves.live(), [5.0, 125.0]);
     }

@@ -1,5 +1,5 @@
-//! Ages a heap before a workload: fills it, replaces blocks for a while, some of them by other
-//! threads, and frees a part of them in random order.
+//! Ages a heap before a workload: fills it, replaces blocks for a while, some of which are freed by
+//! other threads, and frees a part of the blocks in random order.
 
 use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
@@ -12,27 +12,27 @@ use core::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// The volume is replaced so often.
+/// How often the volume is replaced.
 const TURNOVERS: u64 = 3;
-/// One block in so many is freed by another thread, a batch at a time.
+/// One block in this many is freed by another thread, a batch at a time.
 const HANDED_OVER: u32 = 5;
 const BATCH: usize = 64;
 
-/// The blocks that age a heap, of all threads.
+/// The blocks of all threads that age a heap.
 pub struct Litter {
-    /// Bytes of each thread before any are freed; 0 leaves the heap fresh.
+    /// Bytes of each thread's blocks before any are freed; 0 leaves the heap fresh.
     volume: u64,
-    /// Blocks of each thread.
+    /// Room for the blocks of each thread.
     room: usize,
-    /// So many of 100 blocks stay.
+    /// How many of every 100 blocks stay.
     stay: usize,
     seed: u64,
     blocks: Blocks,
-    /// Batches on their way out, and those that have come from another thread.
+    /// Batches to be handed to another thread, and batches that have come from another thread.
     outgoing: Blocks,
     incoming: Blocks,
     has_come: HarnessTable<Padded<AtomicBool>>,
-    /// Bytes of each thread when it was full.
+    /// Bytes of each thread's blocks when the heap was full.
     filled: HarnessTable<Padded<Cell<u64>>>,
     /// How many blocks of each thread have stayed.
     stayed: HarnessTable<Padded<Cell<usize>>>,
@@ -40,14 +40,15 @@ pub struct Litter {
 }
 
 impl Litter {
-    /// For so many threads; 0 % leaves the heap fresh.
+    /// Litter for this many threads; if no block is to stay, the heap is left fresh.
     pub fn new(threads: usize, volume: u64, stay: usize, sizes: &Sizes, seed: u64) -> Litter {
         let volume = if stay == 0 {
             0
         } else {
             volume / threads as u64
         };
-        // A few more than on average: of the last ones some may be missing.
+        // Room for a few more blocks than on average; even so, some of the last blocks may be
+        // missing.
         let room = (volume as f64 / sizes.mean().max(1.0) * 1.05) as usize + 1;
         Litter {
             volume,
@@ -64,13 +65,13 @@ impl Litter {
         }
     }
 
-    /// Bytes of its tables, for so many bytes of blocks.
+    /// Bytes of the litter's tables, for this many bytes of blocks.
     pub fn table_bytes(volume: u64, sizes: &Sizes) -> u64 {
         let blocks = volume as f64 / sizes.mean().max(1.0);
         (1.05 * blocks * size_of::<StampedBlock>() as f64) as u64
     }
 
-    /// What one thread does; all do it at once.
+    /// Does one thread's part of the littering; all threads do their parts at once.
     pub fn scatter(&self, worker: usize, thread: &ShapeThread, sizes: &Sizes) {
         let mut blocks = self.blocks.list(worker * self.room, self.room);
         let mut outgoing = self.outgoing.list(worker * BATCH, BATCH);
@@ -114,25 +115,26 @@ impl Litter {
         self.stayed[worker].set(stay);
     }
 
-    /// Bytes of all threads before any were freed.
+    /// Bytes of all threads' blocks before any were freed.
     pub fn full_bytes(&self) -> u64 {
         self.filled.iter().map(|bytes| bytes.get()).sum()
     }
 
-    /// Whether this is the first thread, returned once all have littered.
+    /// Waits until all threads have littered; returns whether this is the first thread.
     pub fn is_first_after_all(&self, worker: usize) -> bool {
         self.meeting.wait();
         worker == 0
     }
 
-    /// Frees what has stayed of a thread's.
+    /// Frees those blocks of a thread that have stayed.
     pub fn sweep(&self, worker: usize, thread: &ShapeThread) {
-        let own = &self.blocks.all()[worker * self.room..];
-        let stayed = &own[..self.stayed[worker].replace(0)];
+        let blocks = &self.blocks.all()[worker * self.room..];
+        let stayed = &blocks[..self.stayed[worker].replace(0)];
         stayed.iter().for_each(|block| thread.free(block.get()));
     }
 
-    /// Gives a batch to the next thread, unless that one has not freed the last one yet.
+    /// Hands a batch to the next thread, or frees the batch if that thread has not freed the last
+    /// one yet.
     fn hand_over(&self, worker: usize, thread: &ShapeThread, batch: &mut BlockList) {
         let next = (worker + 1) % self.has_come.len();
         let has_come = &self.has_come[next];

@@ -1,5 +1,5 @@
-//! The measured phase: its start, its end, and what it took in between. With it the counters of
-//! this process are switched on and off.
+//! The measured phase: its start, its end, and what it took in between. Together with the phase,
+//! the counters of this process are switched on and off.
 
 use crate::clock::{must_agree, now_ns};
 use crate::counted;
@@ -38,8 +38,8 @@ impl AddAssign for Span {
 }
 
 impl Moment {
-    /// The start of a phase: usage first, so that the wall clock starts last. Here and at its end
-    /// the clock is compared with the kernel's call, off the clock.
+    /// The start of a phase: usage first, so that the wall clock starts last. Here and at the end
+    /// of the phase, the clock is compared with the kernel's call, off the clock.
     pub fn start() -> Moment {
         must_agree();
         let mut moment = Moment::usage();
@@ -48,7 +48,7 @@ impl Moment {
         moment
     }
 
-    /// The span since then.
+    /// The span from this moment until now.
     pub fn elapsed(&self) -> Span {
         let wall_ns = now_ns();
         counted::end();

@@ -1,5 +1,4 @@
-//! Memory of the harness itself, always directly from the kernel, and the kernel's figures on this
-//! process's memory.
+//! Memory of the harness itself, always directly from the kernel, and the kernel's figures about this process's memory.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::ManuallyDrop;
@@ -13,8 +12,8 @@ use heapmark_wire::{Page, RangeKind};
 
 use crate::{published, sys};
 
-/// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: what a
-/// library opens or forks later has no file of ours. `None` if the file is no shared page.
+/// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: so a process that a library
+/// forks later does not inherit it. `None` if the file is not a shared page.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
     let (address, bytes) = map(path, libc::O_RDWR, libc::PROT_READ | libc::PROT_WRITE)?;
     let number = path.to_str().ok()?.strip_prefix("/proc/self/fd/");
@@ -49,7 +48,7 @@ fn map(path: &CStr, access: c_int, protection: c_int) -> Option<(*mut c_void, us
     }
 }
 
-/// Maps fresh memory that can be written; `None` if there is none.
+/// Maps fresh writable memory; `None` if the kernel provides none.
 pub fn anonymous(bytes: usize, flags: c_int) -> Option<NonNull<c_void>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh mapping.
@@ -64,7 +63,7 @@ pub fn anonymous(bytes: usize, flags: c_int) -> Option<NonNull<c_void>> {
 pub struct HarnessTable<T> {
     start: NonNull<T>,
     len: usize,
-    /// All pages are resident from the start.
+    /// Whether all pages are resident from the start.
     populated: bool,
 }
 
@@ -72,7 +71,7 @@ pub struct HarnessTable<T> {
 // to one thread at a time: its users give each thread a part of its own, or hand parts over.
 unsafe impl<T> Sync for HarnessTable<T> {}
 
-/// What threads use one at a time, as the order of their work arranges.
+/// A value that threads use one at a time, as the order of their work ensures.
 #[derive(Default)]
 pub struct InTurn<T>(pub T);
 
@@ -99,17 +98,17 @@ pub fn keep<T>(value: T) -> *mut T {
 pub struct SetOnce<T>(AtomicPtr<T>);
 
 impl<T> SetOnce<T> {
-    /// Not yet set.
+    /// A value that is not yet set.
     pub const fn unset() -> SetOnce<T> {
         SetOnce(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: T) {
         self.0.store(keep(value), Release);
     }
 
-    /// The value; what threads change of it must be made to be shared.
+    /// The value, if it has been set; any part that threads change must be made for sharing.
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: null, or set once and never changed.
         unsafe { self.0.load(Acquire).as_ref() }
@@ -122,14 +121,14 @@ impl<T> HarnessTable<T> {
         HarnessTable::map(len, true, libc::MAP_PRIVATE)
     }
 
-    /// As [`HarnessTable::zeroed`], in memory that does not count as anonymous: for tables that
-    /// grow with the measured program.
+    /// Like [`HarnessTable::zeroed`], but in memory that does not count as anonymous: for tables that grow with the
+    /// measured program.
     pub fn shared(len: usize) -> HarnessTable<T> {
         HarnessTable::map(len, true, libc::MAP_SHARED)
     }
 
-    /// As [`HarnessTable::zeroed`], but each page comes when it is touched: for tables far larger
-    /// than their use.
+    /// Like [`HarnessTable::zeroed`], but each page becomes resident when it is touched: for tables far larger than
+    /// their use.
     pub fn reserved(len: usize) -> HarnessTable<T> {
         let table: HarnessTable<T> = HarnessTable::map(len, false, libc::MAP_PRIVATE);
         // SAFETY: advice about a mapping of ours.
@@ -170,12 +169,12 @@ impl<T> HarnessTable<T> {
         }
     }
 
-    /// The entries of one of many that have so many each.
+    /// The entries of one part of the table, if each part has `each` entries.
     pub fn part(&self, index: usize, each: usize) -> &[T] {
         &self[index * each..][..each]
     }
 
-    /// The bytes known to be resident: for a reserved table only its user knows them.
+    /// The table's bytes that are known to be resident: for a reserved table, only its user knows.
     fn resident_bytes(&self) -> usize {
         if self.populated {
             (self.len * size_of::<T>())
@@ -229,27 +228,25 @@ impl<T> Deref for Padded<T> {
 pub struct Resident {
     /// The whole resident set.
     pub rss: u64,
-    /// Each shared page divided by the number of processes that share it.
+    /// The resident set, with each shared page divided by the number of processes that share it.
     pub pss: u64,
     /// Anonymous memory in huge pages.
     pub huge: u64,
-    /// The part that lies in no file of a disk: anonymous and shared memory, where some allocators
-    /// keep their heap.
+    /// The part that lies in no file on a disk: anonymous and shared memory, where some allocators keep their heap.
     pub fileless: u64,
 }
 
 impl Resident {
-    /// From the page tables themselves. The cost grows with the resident set, so it is used while
-    /// that is small or nothing is timed. If the kernel does not report it, only the resident set
-    /// is known.
+    /// Reads the page tables themselves. The cost grows with the resident set, so this is used while the set is small
+    /// or nothing is timed. If the kernel does not offer this, its counters are read instead.
     pub fn now() -> Resident {
         let mut room = [0u8; 4096];
         match read_file(c"/proc/self/smaps_rollup", &mut room) {
             Some(text) => {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
                 let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
-                // Shares, since a page of shared memory that is mapped at two places is resident
-                // once.
+                // Proportional shares are counted, since a page of shared memory that is mapped at two places is
+                // resident only once.
                 let shared = kib(text, "Pss_Shmem:")
                     .or_else(|| proc_kib(c"/proc/self/status", "RssShmem:"))
                     .unwrap_or(0);
@@ -265,8 +262,8 @@ impl Resident {
         }
     }
 
-    /// From the kernel's counters: cheap, and on some kernels off by what each CPU has not reported
-    /// yet. Leaves `pss` and `huge` at 0.
+    /// Reads the kernel's counters: cheap, but on some kernels off by what each CPU has not reported yet. Leaves `pss`
+    /// and `huge` at 0.
     pub fn counted() -> Resident {
         let mut room = [0u8; 4096];
         let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
@@ -279,14 +276,14 @@ impl Resident {
     }
 }
 
-/// A mapping of this process that belongs to no file of a disk.
+/// A mapping of this process that belongs to no file on a disk.
 pub struct FilelessMapping {
     pub start: usize,
-    /// The mapping's resident bytes, each page of shared memory divided by the number of processes.
+    /// The mapping's resident bytes, each page of shared memory divided by the number of processes that share it.
     pub bytes: u64,
 }
 
-/// Passes each such mapping to `take`, but for stacks that the kernel made.
+/// Passes each mapping that belongs to no file on a disk to `take`, except for stacks that the kernel made.
 pub fn fileless_mappings(mut take: impl FnMut(FilelessMapping)) {
     let mut mapping = None;
     let Some(smaps) = sys::RawFile::open(c"/proc/self/smaps") else {
@@ -304,7 +301,7 @@ pub fn fileless_mappings(mut take: impl FnMut(FilelessMapping)) {
     });
 }
 
-/// Start and name of a mapping, if this is its first line in `smaps`.
+/// Start and name of a mapping, if this is the mapping's first line in `smaps`.
 fn mapping_head(line: &str) -> Option<(usize, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, _) = range.split_once('-')?;
@@ -312,7 +309,8 @@ fn mapping_head(line: &str) -> Option<(usize, &str)> {
     Some((usize::from_str_radix(start, 16).ok()?, name))
 }
 
-/// The line with the resident bytes of a mapping of this name.
+/// The key of the line in `smaps` with the resident bytes of a mapping of this name; `None` if such a mapping does not
+/// count.
 fn counted_by(name: &str) -> Option<&'static str> {
     let has = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if name.is_empty() || has(&["[heap]", "[anon:"]) {
@@ -334,7 +332,7 @@ pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }
 
-/// Memory that this process alone has, and has written to: of a forked process, what it copied.
+/// Memory that only this process has, and has written to: in a forked process, the memory that it has copied.
 pub fn private_dirty_bytes() -> u64 {
     proc_kib(c"/proc/self/smaps_rollup", "Private_Dirty:").unwrap_or(0) << 10
 }
@@ -360,7 +358,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// Reads a small file of the kernel's without the heap.
+/// Reads a small file of the kernel without using the heap.
 pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
     let len = sys::RawFile::open(path)?.read(room);
     core::str::from_utf8(&room[..len]).ok()

@@ -2,7 +2,7 @@
 //! of the calling thread's window of 256 KiB, which stays in the second-level cache; free does
 //! nothing. Blocks overlap after one turn of the window, so their contents mean nothing.
 //!
-//! A bump allocator that never frees would be no floor: it would measure page faults.
+//! A bump allocator that never frees would not be a floor, since it would measure page faults.
 
 extern crate std;
 
@@ -17,7 +17,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Returns the null allocator's functions; from now on it serves this process.
+/// Returns the null allocator's functions; from now on, the null allocator serves this process.
 pub fn serve() -> Api {
     SERVES.store(true, Relaxed);
     let aligned = AlignedOperators {
@@ -59,8 +59,8 @@ std::thread_local! {
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
-    // The thread's variable first: any value computed before this access would have to be saved
-    // across it.
+    // The thread's variable is read first: any value computed before this access would have to be
+    // saved across it.
     let next = NEXT.get();
     let after = next.wrapping_add(slot(size));
     if after > END.get() {
@@ -125,7 +125,8 @@ unsafe fn aligned(alignment: usize, size: usize) -> *mut u8 {
     }
 }
 
-/// Whether it serves this process: then blocks overlap, and what is written into one does not stay.
+/// Whether the null allocator serves this process: then blocks overlap, and what is written into a
+/// block does not stay.
 pub fn serves() -> bool {
     SERVES.load(Relaxed)
 }
@@ -140,8 +141,9 @@ pub fn prepare() {
     }
 }
 
-/// Between the main thread's own window and that of the worker whose work it does: some workloads
-/// take their tables from the allocator under test, and the worker's blocks would overlap them.
+/// Switches between the main thread's own window and the window of the worker whose work it does:
+/// some workloads take their tables from the allocator under test, and the worker's blocks would
+/// overlap these tables.
 pub fn change_window() {
     if serves() {
         let (next, end) = ASIDE.replace((NEXT.get(), END.get()));
@@ -150,9 +152,9 @@ pub fn change_window() {
     }
 }
 
-/// From now on requests larger than a window overlap too, up to this size: for workloads that only
-/// write to their blocks, with this many threads at a time. All memory for them is mapped before
-/// the clock starts: otherwise the floor would be one of page faults.
+/// From now on, requests larger than a window overlap, too, up to this size: for workloads that
+/// only write to their blocks, with this many threads at a time. All memory for them is mapped
+/// before the clock starts: otherwise page faults would be part of the floor.
 pub fn overlap(largest: usize, threads: usize) {
     if serves() {
         SPARE.provide(threads);
@@ -164,9 +166,9 @@ pub fn overlap(largest: usize, threads: usize) {
     }
 }
 
-/// The end of the window: goes back to its start, or gets a window at the thread's first call.
-/// Requests that are larger than the window come from the kernel and stay: some workloads take
-/// their tables from the allocator under test.
+/// Called at the end of the window: goes back to the window's start, or gets a window at the
+/// thread's first call. Requests that are larger than the window come from the kernel and stay:
+/// some workloads take their tables from the allocator under test.
 #[cold]
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
@@ -250,7 +252,7 @@ impl Spare {
         });
     }
 
-    /// A window for the calling thread; it returns to this list when the thread ends.
+    /// Gets a window for the calling thread; the window returns to this list when the thread ends.
     fn get(&self, size: usize) -> usize {
         let window = self.under_lock(|| {
             if self.key.get().is_none() {

@@ -14,7 +14,7 @@ pub struct MappedObject {
     pub path: &'static CStr,
     start: usize,
     end: usize,
-    /// The descriptor of its GNU build-id note; empty if it has none.
+    /// The descriptor of the object's GNU build-id note; empty if there is none.
     pub build_id: &'static [u8],
     image: Option<Image>,
 }
@@ -34,7 +34,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The objects loaded now.
+    /// The objects that are loaded now.
     pub fn loaded() -> Objects {
         let mut objects = Objects {
             list: [NONE; MOST_OBJECTS],
@@ -72,9 +72,9 @@ impl Objects {
             .unwrap_or(ptr::null_mut())
     }
 
-    /// The same, if it belongs to the object that owns `function`, or to the one whose path ends in
-    /// `also` (some allocators come in two libraries): a function of another object would not know
-    /// its blocks.
+    /// Like [`Objects::find`], but only if the address belongs to the object that owns `function`,
+    /// or to the object whose path ends in `also` (some allocators come in two libraries): a
+    /// function from another object would not know the allocator's blocks.
     pub fn find_beside(
         &self,
         function: *mut c_void,

@@ -1,7 +1,8 @@
 //! `heapmark-guest pairs COUNT`: the cost of a pair of malloc and free in this process, in
 //! nanoseconds of CPU time per call: before the process has had a second thread, after that, and
-//! with a read of the CPU's counter at each call. Run with and without the recorder, it shows the
-//! cost of recording on this machine; without the recorder, also the cost of the counter alone.
+//! with a read of the CPU's counter at each call. Run with and without the recorder, this program
+//! shows the cost of recording on this machine; without the recorder, also the cost of the counter
+//! alone.
 
 use crate::api::Api;
 use crate::clock::thread_cpu_ns;
@@ -12,7 +13,7 @@ use crate::text::number;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Write;
 
-/// Blocks that live at a time.
+/// Number of blocks that are live at a time.
 const ALIVE: usize = 64;
 
 /// Prints the three numbers.
@@ -46,7 +47,7 @@ extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
     core::ptr::null_mut()
 }
 
-/// Reads the counter as the recorder does.
+/// Reads the CPU's counter as the recorder does.
 #[inline(always)]
 fn read_counter() {
     #[cfg(target_arch = "x86_64")]

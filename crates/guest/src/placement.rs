@@ -7,31 +7,31 @@ const LINE_SHIFT: u32 = 6;
 const PAGE_SHIFT: u32 = 12;
 const REGION_SHIFT: u32 = 21;
 
-/// Entries of two usual TLBs for 4 KiB pages, and lines of 1 MiB of cache.
+/// Entries of two typical TLBs for 4 KiB pages, and cache lines in 1 MiB.
 const FIRST_TLB: u32 = 64;
 const SECOND_TLB: u32 = 1536;
 const CACHE_LINES: u32 = 16384;
 
-/// Pages are counted for so many nodes in a row.
+/// Pages are counted over this many nodes in a row.
 const WINDOW: u32 = 1000;
 
 /// What a visit of all nodes finds.
 #[derive(Clone, Copy, Default)]
 pub struct Placement {
-    /// Distinct pages of 1000 nodes in a row, averaged.
+    /// Mean number of distinct pages of 1000 nodes in a row.
     pub pages_per_1000_nodes: f64,
     pub lines_per_node: f64,
     pub regions: u32,
-    /// Nodes whose successor lies within a line's, a page's and a region's distance.
+    /// Shares of nodes whose successor lies within a line's, a page's and a region's distance.
     pub near_shares: [f64; 3],
-    /// Misses of the second visit of all nodes.
+    /// Misses per node in the second visit of all nodes.
     pub first_tlb_misses_per_node: f64,
     pub second_tlb_misses_per_node: f64,
     pub cache_misses_per_node: f64,
 }
 
-/// Counts the placement of `nodes` nodes. `visit` calls its argument with each piece that is read,
-/// and whether a node begins there; it is called twice.
+/// Counts the placement of `nodes` nodes. `visit` calls its argument with each piece that is read, and whether a node
+/// begins there; `visit` is called several times.
 pub fn of(nodes: usize, visit: impl Fn(&mut dyn FnMut(usize, usize, bool))) -> Placement {
     let mut pieces = 0;
     visit(&mut |from, bytes, _| pieces += lines(from, bytes).count());
@@ -81,23 +81,23 @@ pub fn of(nodes: usize, visit: impl Fn(&mut dyn FnMut(usize, usize, bool))) -> P
     placement
 }
 
-/// The lines that these bytes lie in.
+/// The cache lines that these bytes lie in.
 fn lines(from: usize, bytes: usize) -> impl Iterator<Item = usize> {
     from >> LINE_SHIFT..=(from + bytes.max(1) - 1) >> LINE_SHIFT
 }
 
-/// How many other keys were touched since a key was touched last: a memory of so many entries that
-/// forgets the least recently used one misses exactly if this is not below its size.
+/// How many other keys were touched since a key was last touched: a cache that evicts the least recently used entry
+/// misses exactly if this is not below the cache's number of entries.
 struct ReuseDistances {
-    /// Each key plus one, and when it was touched last.
+    /// Each key plus one, and when the key was last touched.
     last: HarnessTable<(usize, u32)>,
-    /// A tree of sums over times: 1 where some key was touched last.
+    /// A tree of sums over times: 1 at each time at which some key was last touched.
     sums: HarnessTable<u32>,
     time: u32,
     distinct: u32,
 }
 
-/// A touch of a key, and the one before.
+/// A touch of a key, and the touch of the same key before it.
 #[derive(Clone, Copy)]
 struct Touched {
     before: Option<Before>,
@@ -106,7 +106,7 @@ struct Touched {
 #[derive(Clone, Copy)]
 struct Before {
     time: u32,
-    /// Other keys since then.
+    /// Number of other keys touched since that time.
     distance: u32,
 }
 
@@ -140,7 +140,7 @@ impl ReuseDistances {
         let time = self.time;
         let before = known.then(|| {
             let last = self.last[place].1;
-            // All keys but those that were not touched since, among them this one.
+            // All keys except those that have not been touched since then, this key among them.
             let distance = self.distinct - self.sum(last + 1);
             self.add(last, -1);
             Before {
@@ -155,7 +155,7 @@ impl ReuseDistances {
         Touched { before }
     }
 
-    /// Changes the entry of a time.
+    /// Changes the entry at a time.
     fn add(&mut self, time: u32, by: i32) {
         let mut node = time as usize + 1;
         while node < self.sums.len() {
@@ -187,7 +187,7 @@ mod tests {
         let mut recent = [usize::MAX; 60];
         for _ in 0..2000 {
             let key = random.below(60) as usize;
-            let place = recent.iter().position(|&it| it == key);
+            let place = recent.iter().position(|&entry| entry == key);
             let touched = seen.touch(key);
             assert_eq!(touched.before.map(|before| before.distance as usize), place);
             for entries in [1, 10, 59] {

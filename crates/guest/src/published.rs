@@ -1,6 +1,6 @@
 //! What this process publishes in the shared page about memory that is not the allocator's: which
-//! ranges are the harness's, and how many bytes its tables hold. Only if memory over time is
-//! wanted.
+//! ranges are the harness's, and how many bytes its tables hold. This happens only if memory over
+//! time is wanted.
 
 use crate::sys::page_bytes;
 use core::ptr;
@@ -13,7 +13,7 @@ use heapmark_wire::{Known, Page, RangeKind};
 /// The shared page, if a series is wanted.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 
-/// From now on ranges are published in this page, the page itself first.
+/// Publishes ranges in this page from now on, the page itself first.
 pub fn start(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Release);
     know(
@@ -34,7 +34,7 @@ pub fn wanted() -> bool {
     page().is_some()
 }
 
-/// Publishes a range that is not the allocator's. Free of cost if no series is wanted.
+/// Publishes a range that is not the allocator's. Costs nothing if no series is wanted.
 pub fn know(start: usize, bytes: usize, kind: RangeKind) {
     if let Some(page) = page() {
         let end = start + bytes.next_multiple_of(page_bytes());
@@ -46,14 +46,15 @@ pub fn know(start: usize, bytes: usize, kind: RangeKind) {
     }
 }
 
-/// The harness's own tables hold this many resident bytes more, or fewer if negative.
+/// Publishes that the harness's own tables hold this many resident bytes more, or fewer if
+/// negative.
 pub fn harness_grows(bytes: i64) {
     page()
         .iter()
         .for_each(|page| page.watched().held().harness_grows(bytes));
 }
 
-/// Live bytes, if each block is accounted.
+/// Live bytes, if each block is counted.
 pub fn live_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().live_bytes())
 }

@@ -68,7 +68,7 @@ impl PurgeCall {
         }
     }
 
-    /// Called once by the main thread.
+    /// Purges the process. Called once by the main thread.
     pub fn process(&self) {
         if let Some(call) = self.call {
             let [a, b, c, d, e, f] = self.args;
@@ -77,7 +77,8 @@ impl PurgeCall {
         }
     }
 
-    /// Called by every worker before it ends.
+    /// Purges for the calling thread, if the allocator needs that. Called by every worker before it
+    /// ends.
     pub fn thread(&self) {
         if self.per_thread {
             self.process();

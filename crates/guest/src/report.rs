@@ -1,5 +1,5 @@
-//! What a guest reports: lines in the shared page. A failure is one of them and a known exit code, at
-//! once and from any thread.
+//! What a guest reports: lines in the shared page. A failure is one such line together with a known exit code, and ends
+//! the process at once, from any thread.
 
 use core::ffi::c_int;
 use core::fmt;
@@ -20,7 +20,7 @@ macro_rules! fail {
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Sets the page that all is written to.
+/// Sets the page that the whole report is written to.
 pub fn to(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Release);
 }
@@ -32,7 +32,7 @@ pub fn write(line: fmt::Arguments<'_>) -> bool {
     page.is_none_or(|page| page.say(line).is_ok())
 }
 
-/// Writes a line that must be there.
+/// Writes a line that must not be missing from the report.
 pub fn say(key: &str, value: impl fmt::Display) {
     if !write(format_args!("{key}={value}")) {
         fail!("error", "the report is full");
@@ -45,7 +45,7 @@ pub fn say(key: &str, value: impl fmt::Display) {
 #[cold]
 pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     if FAILED.swap(true, AcqRel) {
-        // Another thread is ending the process with its own reason; the first one counts.
+        // Another thread is ending the process with its own reason; the first reason counts.
         loop {
             // SAFETY: waits to be ended.
             unsafe { libc::pause() };
@@ -57,13 +57,13 @@ pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
-/// The allocator returned NULL and the workload needs the memory.
+/// Ends the process because the allocator returned NULL and the workload needs the memory.
 #[cold]
 pub fn no_block(call: &str, bytes: usize) -> ! {
     fail!("oom", "{call} returned NULL for {bytes} bytes")
 }
 
-/// The page cannot be mapped, although its descriptor existed when the process began.
+/// Says that the page cannot be mapped, although its descriptor existed when the process began.
 pub fn no_page() -> c_int {
     const TEXT: &[u8] =
         b"heapmark-guest: its page is gone: a preloaded library closes descriptors that are not its own as it is loaded\n";

@@ -14,9 +14,9 @@ const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
 
 /// Whether the memory of this process is measured. Nothing is timed then.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// Whether it is read at the end, too: by kernels that take no points themselves.
+/// Whether the memory is also read at the end, as for kernels that take no points themselves.
 static AT_THE_END: AtomicBool = AtomicBool::new(false);
-/// Whether the process idles then, and not only reads at once.
+/// Whether the process also idles at the end and then reads the memory again.
 static IDLES: AtomicBool = AtomicBool::new(false);
 
 /// Reads the settings from the job.
@@ -40,7 +40,7 @@ pub fn begin(now: Resident) {
     }
 }
 
-/// Called after the kernel has ended: no block of it is live.
+/// Called after the kernel has ended, when none of the kernel's blocks is live.
 pub fn report() {
     if !AT_THE_END.load(Relaxed) {
         return;

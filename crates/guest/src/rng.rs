@@ -47,7 +47,7 @@ impl SplitMix {
         let mut whole = 0.0;
         loop {
             let first = self.unit();
-            // How many draws after the first are each below the one before.
+            // How many draws after the first are each below the draw before them.
             let (mut last, mut falling) = (first, 0);
             loop {
                 let next = self.unit();
@@ -109,7 +109,7 @@ impl MersenneTwister {
         self.next = 0;
     }
 
-    /// A uniform number in `0..=last`, without bias (Lemire's method, as current C++ libraries do).
+    /// A uniform number in `0..=last`, without bias (Lemire's method, as in current C++ libraries).
     pub fn up_to(&mut self, last: u32) -> u32 {
         let range = u64::from(last) + 1;
         if range > u64::from(u32::MAX) {
@@ -128,9 +128,9 @@ impl MersenneTwister {
 /// larson's generator: a linear congruential x <- (1366 x + 150889) mod 714025 behind a shuffle
 /// table of 97 entries.
 ///
-/// Two things keep its latency out of the benchmark. Table entries carry `x mod 97` in their upper
-/// bits, so the next position needs only a shift. And x is computed two steps ahead, so that two
-/// chains of multiplications overlap.
+/// Two things keep the generator's latency out of the benchmark. Table entries carry `x mod 97` in their upper bits, so
+/// the next position needs only a shift. And x is computed two steps ahead, so that two chains of multiplications
+/// overlap.
 #[derive(Clone)]
 pub struct Larson {
     table: [u32; 97],
@@ -216,7 +216,7 @@ impl Modulo {
         }
     }
 
-    /// The remainder.
+    /// The remainder of a number.
     #[inline(always)]
     pub fn of(&self, number: u32) -> u32 {
         let fraction = self.inverse.wrapping_mul(u64::from(number));
@@ -286,7 +286,8 @@ mod tests {
         let mut random = SplitMix::new(1, 0);
         let mut drawn = HarnessTable::<f64>::zeroed(200_000);
         drawn.fill_with(|| random.exponential());
-        let below = |bound: f64| drawn.iter().filter(|it| **it < bound).count() as f64 / 200_000.0;
+        let below =
+            |bound: f64| drawn.iter().filter(|number| **number < bound).count() as f64 / 200_000.0;
         for bound in [0.1f64, 0.5, 1.0, 2.0, 3.0, 4.0] {
             let expected = 1.0 - (-bound).exp();
             assert!((below(bound) - expected).abs() < 0.005, "{bound}");

@@ -1,6 +1,6 @@
-//! How the kernel schedules a thread that measures: its policy, priority, nice value and CPUs. All
-//! processes of a run must have those of the launcher, which no allocator was loaded into: a library
-//! that raises its own priority would look fast, and one that pins itself slow.
+//! How the kernel schedules a thread that measures: its policy, priority, nice value and CPUs. All processes of a run
+//! must be scheduled like the launcher, into which no allocator was loaded: a library that raises its own priority
+//! would look fast, and a library that pins itself would look slow.
 
 use crate::memory::SetOnce;
 use crate::sys;
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How the launcher is scheduled; unset if the kernel does not say.
 static LAUNCHED: SetOnce<Scheduling> = SetOnce::unset();
-/// A kernel has pinned threads itself: which CPUs they have is no longer the library's doing.
+/// Whether a kernel has pinned threads itself: then the library is not responsible for the CPUs that the threads have.
 static PINNED: AtomicBool = AtomicBool::new(false);
 
 /// Called by the main thread before the first block.
@@ -32,33 +32,37 @@ pub fn must_be_as_launched() {
     let Some(launched) = LAUNCHED.get() else {
         return;
     };
-    let own = Scheduling::of(OWN);
-    // What changes the CPUs of a container changes the launcher's, too.
-    let is_as = |launched: &Scheduling| own.as_ref().is_some_and(|own| own.is_as(launched));
+    let scheduling = Scheduling::of(OWN);
+    // Whatever changes the CPUs of a container also changes the launcher's CPUs.
+    let is_as = |launched: &Scheduling| {
+        scheduling
+            .as_ref()
+            .is_some_and(|scheduling| scheduling.is_as(launched))
+    };
     if !is_as(launched) && !Scheduling::of_launcher().as_ref().is_some_and(is_as) {
-        changed(launched, own);
+        changed(launched, scheduling);
     }
 }
 
-fn changed(launched: &Scheduling, own: Option<Scheduling>) -> ! {
+fn changed(launched: &Scheduling, scheduling: Option<Scheduling>) -> ! {
     const WHAT: &str = "it is no longer scheduled as it was started";
     const SO: &str =
         "a library that changes this cannot be compared with those that leave it as it is";
-    match own {
+    match scheduling {
         None => fail!(
             "unsupported",
             "{WHAT}: the kernel is kept from saying how; {SO}"
         ),
-        Some(own) if own.rank != launched.rank => fail!(
+        Some(scheduling) if scheduling.rank != launched.rank => fail!(
             "unsupported",
             "{WHAT}: {} instead of {}; {SO}",
-            own.rank,
+            scheduling.rank,
             launched.rank
         ),
-        Some(own) => fail!(
+        Some(scheduling) => fail!(
             "unsupported",
             "{WHAT}: on other CPUs, {} instead of {}; {SO}",
-            own.cpus(),
+            scheduling.cpus(),
             launched.cpus()
         ),
     }
@@ -76,20 +80,20 @@ impl Scheduling {
         Scheduling::of(unsafe { sys::call(libc::SYS_getppid, []) } as c_int)
     }
 
-    /// Whether a thread is scheduled as the launcher, apart from the CPUs that a kernel gave it.
+    /// Whether a thread is scheduled like the launcher, apart from the CPUs that a kernel gave it.
     fn is_as(&self, launched: &Scheduling) -> bool {
         // SAFETY: both sets are complete.
         let same_cpus = unsafe { libc::CPU_EQUAL(&self.cpus, &launched.cpus) };
         self.rank == launched.rank && (same_cpus || PINNED.load(Relaxed))
     }
 
-    /// How many CPUs it may use.
+    /// How many CPUs the thread may use.
     fn cpus(&self) -> c_int {
         // SAFETY: the set is complete.
         unsafe { libc::CPU_COUNT(&self.cpus) }
     }
 
-    /// `None` if the kernel does not say.
+    /// How this thread is scheduled; `None` if the kernel does not say.
     fn of(thread: c_int) -> Option<Scheduling> {
         Some(Scheduling {
             rank: Rank::of(thread)?,
@@ -98,10 +102,10 @@ impl Scheduling {
     }
 }
 
-/// The calling thread, for the kernel.
+/// In the kernel's calls, this number means the calling thread.
 const OWN: c_int = 0;
 
-/// What decides which thread runs.
+/// The settings that decide which thread runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Rank {
     policy: u32,
@@ -110,19 +114,20 @@ struct Rank {
 }
 
 impl Rank {
-    /// `None` if the kernel does not say.
+    /// The rank of a thread; `None` if the kernel does not say.
     fn of(thread: c_int) -> Option<Rank> {
-        let told = SchedulingAttributes::of(thread)?;
+        let attributes = SchedulingAttributes::of(thread)?;
         Some(Rank {
-            policy: told.policy,
-            nice: told.nice,
-            priority: told.priority,
+            policy: attributes.policy,
+            nice: attributes.nice,
+            priority: attributes.priority,
         })
     }
 }
 
-/// Asks the kernel to let the calling thread, and what it starts, run for so long at a time while others wait for the
-/// CPU, from 0.1 to 100 ms. Returns whether it does: kernels before 6.12 know no such slices, nor do real-time policies.
+/// Asks the kernel to let the calling thread, and what it starts, run for this long at a time, from 0.1 to 100 ms,
+/// while other threads wait for the CPU. Returns whether the kernel does so: kernels before 6.12 know no such slices,
+/// nor do real-time policies.
 pub fn set_slice(ns: u64) -> bool {
     let Some(mut wanted) = SchedulingAttributes::of(OWN) else {
         return false;
@@ -133,7 +138,7 @@ pub fn set_slice(ns: u64) -> bool {
         let place = (&raw const wanted).addr();
         sys::call(libc::SYS_sched_setattr, [OWN as usize, place])
     };
-    error == 0 && SchedulingAttributes::of(OWN).is_some_and(|told| told.runtime == ns)
+    error == 0 && SchedulingAttributes::of(OWN).is_some_and(|attributes| attributes.runtime == ns)
 }
 
 impl fmt::Display for Rank {
@@ -169,15 +174,18 @@ struct SchedulingAttributes {
 }
 
 impl SchedulingAttributes {
-    /// `None` if the kernel does not say.
+    /// The kernel's scheduling attributes of a thread; `None` if the kernel does not say.
     fn of(thread: c_int) -> Option<SchedulingAttributes> {
-        let mut told = SchedulingAttributes::default();
+        let mut attributes = SchedulingAttributes::default();
         // SAFETY: the kernel writes no more than this size into a local.
         let error = unsafe {
-            let (place, size) = ((&raw mut told).addr(), size_of::<SchedulingAttributes>());
+            let (place, size) = (
+                (&raw mut attributes).addr(),
+                size_of::<SchedulingAttributes>(),
+            );
             sys::call(libc::SYS_sched_getattr, [thread as usize, place, size])
         };
-        (error == 0).then_some(told)
+        (error == 0).then_some(attributes)
     }
 }
 
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_test_is_scheduled_as_what_has_started_it() {
-        let own = Rank::of(OWN).unwrap();
+        let rank = Rank::of(OWN).unwrap();
         // SAFETY: plain calls.
         let (policy, nice) = unsafe {
             (
@@ -208,7 +216,7 @@ mod tests {
                 libc::getpriority(libc::PRIO_PROCESS, 0),
             )
         };
-        assert_eq!((own.policy as c_int, own.nice), (policy, nice));
+        assert_eq!((rank.policy as c_int, rank.nice), (policy, nice));
         assert!(cpus_of(OWN).is_some());
     }
 

@@ -11,9 +11,10 @@ use crate::report;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// libc may hold this much that is no block of ours: threads, tables, a library's own data.
+/// libc may hold this many bytes that are no blocks of the workload: threads, tables, a library's
+/// own data.
 const LEAST_BYTES: u64 = 64 << 10;
-/// A library that gets more per cent of its blocks from libc is a wrapper around libc.
+/// A library that gets a higher percentage of its bytes from libc is a wrapper around libc.
 const MOST_PERCENT: u64 = 5;
 /// A thread counts this many blocks locally before it adds them to the shared count.
 const TOGETHER: u64 = 256;
@@ -37,12 +38,12 @@ pub fn start(job: &Job<'_>) {
     }
 }
 
-/// Counts one more live block; `live_bytes` are those of all. Asks libc again each time the total
-/// has grown by half: a library may change its behaviour later.
+/// Counts one more live block; `live_bytes` returns the bytes of all live blocks. Asks libc again
+/// each time the total has grown by half: a library may change its behaviour later.
 pub fn look(live_bytes: impl FnOnce() -> u64) {
-    let own = OWN_BLOCKS.get() + 1;
-    OWN_BLOCKS.set(own % TOGETHER);
-    if own < TOGETHER {
+    let own_blocks = OWN_BLOCKS.get() + 1;
+    OWN_BLOCKS.set(own_blocks % TOGETHER);
+    if own_blocks < TOGETHER {
         return;
     }
     let (before, next) = (BEFORE.load(Relaxed), NEXT.load(Relaxed));
@@ -64,7 +65,8 @@ fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     }
 }
 
-/// Sizes and how many blocks of each: all size classes are probed, whatever the kernel asks for.
+/// Sizes, and how many blocks of each size: all size classes are probed, whatever sizes the kernel
+/// requests.
 const PROBES: [(usize, usize); 6] = [
     (24, 8192),
     (500, 1024),

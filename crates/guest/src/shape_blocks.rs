@@ -1,4 +1,4 @@
-//! Blocks that say which they are, and what each thread did with them.
+//! Blocks that can be identified by their stamps, and what each thread did with them.
 
 use crate::api::Api;
 use crate::memory::{HarnessTable, Padded};
@@ -15,7 +15,7 @@ pub struct StampedBlock {
 }
 
 impl StampedBlock {
-    /// A block that was made with these two, at its address.
+    /// The block at this address, which was made with this size and stamp.
     pub fn at(address: *mut u8, size: u32, stamp: u32) -> StampedBlock {
         StampedBlock {
             address,
@@ -36,10 +36,11 @@ impl StampedBlock {
         self.stamp
     }
 
-    /// Touches it as far as memory figures need that: each page, the first byte, and the last one.
+    /// Touches the block as far as memory figures need that: each page, the first byte, and the
+    /// last byte.
     ///
     /// # Safety
-    /// It is live.
+    /// The block is live.
     unsafe fn write(&self) {
         let [first, last, ..] = self.stamp.to_le_bytes();
         // SAFETY: within the block.
@@ -53,10 +54,10 @@ impl StampedBlock {
         }
     }
 
-    /// Whether it still has its stamp.
+    /// Whether the block still has its stamp.
     ///
     /// # Safety
-    /// It is live.
+    /// The block is live.
     pub unsafe fn is_intact(&self) -> bool {
         let [first, last, ..] = self.stamp.to_le_bytes();
         // SAFETY: within the block.
@@ -67,7 +68,7 @@ impl StampedBlock {
     }
 }
 
-/// What one thread did.
+/// What one thread allocated and freed.
 #[derive(Default)]
 pub struct ShapeCounts {
     mallocs: Cell<u64>,
@@ -81,14 +82,14 @@ fn add(cell: &Cell<u64>, more: u64) {
     cell.set(cell.get() + more);
 }
 
-/// An allocator, and what each of some threads did with it.
+/// An allocator, and what each thread did with it.
 pub struct ShapeThreads {
     pub api: Api,
     counts: HarnessTable<Padded<ShapeCounts>>,
 }
 
 impl ShapeThreads {
-    /// For so many threads.
+    /// Counts for this many threads.
     pub fn new(api: Api, threads: usize) -> ShapeThreads {
         ShapeThreads {
             api,
@@ -109,7 +110,7 @@ impl ShapeThreads {
         self.sum(|counts| &counts.mallocs) + self.aligned_blocks()
     }
 
-    /// The blocks from `posix_memalign`.
+    /// Blocks from `posix_memalign`, allocated by all threads so far.
     pub fn aligned_blocks(&self) -> u64 {
         self.sum(|counts| &counts.aligned)
     }
@@ -191,7 +192,7 @@ impl ShapeThread<'_> {
         self.counted(&self.counts.mallocs, address, size, stamp)
     }
 
-    /// A new block, counted among those of such calls.
+    /// A new block, counted by `calls`.
     fn counted(
         &self,
         calls: &Cell<u64>,
@@ -204,7 +205,7 @@ impl ShapeThread<'_> {
         StampedBlock::at(address, size as u32, stamp)
     }
 
-    /// Frees a block of any thread, which must still have its stamp.
+    /// Frees a block from any thread; the block must still have its stamp.
     pub fn free(&self, block: StampedBlock) {
         // SAFETY: live, as the kernel knows.
         if !unsafe { block.is_intact() } {
@@ -230,7 +231,7 @@ impl ShapeThread<'_> {
 pub struct Blocks(HarnessTable<Cell<StampedBlock>>);
 
 impl Blocks {
-    /// Room for so many.
+    /// A table with room for this many blocks.
     pub fn new(len: usize) -> Blocks {
         Blocks(HarnessTable::zeroed(len))
     }
@@ -272,7 +273,7 @@ impl BlockList<'_> {
         self.places[..self.len].iter().map(Cell::get)
     }
 
-    /// Frees those that are not to be kept; the others keep their order.
+    /// Frees the blocks that are not to be kept; the others keep their order.
     pub fn retain(
         &mut self,
         thread: &ShapeThread,
@@ -291,14 +292,14 @@ impl BlockList<'_> {
         self.len = kept;
     }
 
-    /// Frees the block at a place, which the last one takes, and returns its size.
+    /// Frees the block at a place and returns the block's size; the last block moves to that place.
     pub fn swap_free(&mut self, thread: &ShapeThread, place: usize) -> usize {
         let block = self.swap_take(place);
         thread.free(block);
         block.size()
     }
 
-    /// Takes the block at a place out, which the last one takes.
+    /// Takes out the block at a place; the last block moves to that place.
     pub fn swap_take(&mut self, place: usize) -> StampedBlock {
         let block = self.places[place].get();
         self.len -= 1;
@@ -306,12 +307,12 @@ impl BlockList<'_> {
         block
     }
 
-    /// Frees all.
+    /// Frees all blocks.
     pub fn clear(&mut self, thread: &ShapeThread) {
         self.retain(thread, |_, _| false);
     }
 
-    /// Drops all, which others free.
+    /// Drops all blocks without freeing them: another thread frees them.
     pub fn forget(&mut self) {
         self.len = 0;
     }

@@ -6,7 +6,7 @@ use crate::rng::SplitMix;
 /// Sizes and the frequency of each.
 pub struct Sizes {
     sizes: HarnessTable<u32>,
-    /// Cumulative weights; the last one is the sum.
+    /// Cumulative weights; the last entry is the sum of all weights.
     until: HarnessTable<u32>,
 }
 
@@ -44,12 +44,13 @@ impl Sizes {
         self.sizes[self.until.partition_point(|&until| until <= ticket)]
     }
 
-    /// So many draws for each worker, whose stream follows from the seed; none is below the least.
+    /// Draws `each` sizes for each worker from a stream that follows from the seed; no size is
+    /// below `least`.
     pub fn table(&self, workers: usize, each: usize, seed: u64, least: u32) -> HarnessTable<u32> {
         let mut drawn = HarnessTable::zeroed(workers * each);
-        for (worker, own) in drawn.chunks_mut(each.max(1)).enumerate() {
+        for (worker, part) in drawn.chunks_mut(each.max(1)).enumerate() {
             let mut random = SplitMix::new(seed, worker as u64);
-            own.fill_with(|| self.draw(&mut random).max(least));
+            part.fill_with(|| self.draw(&mut random).max(least));
         }
         drawn
     }
@@ -71,7 +72,7 @@ impl Sizes {
     }
 }
 
-/// The bytes of blocks of these sizes.
+/// The total bytes of blocks of these sizes.
 pub fn sum(sizes: &[u32]) -> u64 {
     sizes.iter().map(|&size| u64::from(size)).sum()
 }

@@ -1,4 +1,4 @@
-//! Stacks of workers.
+//! Stacks for worker threads.
 
 use crate::published::{forget, harness_grows, know, wanted};
 use core::ffi::c_void;
@@ -9,14 +9,14 @@ use heapmark_wire::RangeKind;
 /// The guard below a stack: at least a page on every machine.
 const GUARD: usize = 64 << 10;
 
-/// This much of each stack is resident from the start, and counts as the harness's. How deep a
-/// thread calls while it waits for another differs from process to process, and its first touches
-/// would look like growth of the heap.
+/// This much of each stack is resident from the start, and counts as the harness's memory. How deep
+/// a thread's calls go while it waits for another thread differs from process to process, and the
+/// first touches of a stack would look like growth of the heap.
 const PRESENT: usize = 64 << 10;
 
-/// A stack at a known address, for a worker of a process whose memory is recorded: one mapped by
-/// the C library would be unknown, and its 8 MiB would count as the allocator's. All zero is no
-/// stack.
+/// A stack at a known address, for a worker of a process whose memory is recorded: the address of a
+/// stack mapped by the C library would be unknown, and its 8 MiB would count as the allocator's. If
+/// all is zero, there is no such stack.
 pub struct Stack {
     start: *mut c_void,
     bytes: usize,
@@ -40,7 +40,7 @@ impl Stack {
         }
     }
 
-    /// As large as the C library would make it, above a guard that cannot be accessed.
+    /// Maps a stack as large as the C library would make it, above a guard that cannot be accessed.
     fn map() -> Stack {
         // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first
         // part is never used.
@@ -91,10 +91,10 @@ impl Stack {
         }
     }
 
-    /// Unmaps it; does nothing if there is none.
+    /// Unmaps the stack; does nothing if there is none.
     ///
     /// # Safety
-    /// No thread runs on it any longer.
+    /// No thread runs on the stack any longer.
     pub unsafe fn unmap(&mut self) {
         if !self.start.is_null() {
             forget(self.start.addr() + GUARD);

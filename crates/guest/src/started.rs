@@ -1,5 +1,6 @@
 //! Fresh processes of this program, which a kernel starts: under the same allocator, since they
-//! inherit the environment. Each must find that its malloc is that of the kernel's own process.
+//! inherit the environment. Each process must find that it has the same malloc as the kernel's own
+//! process.
 
 use crate::clock::now_ns;
 use crate::launch;
@@ -15,31 +16,32 @@ pub const OTHER_MALLOC: c_int = 3;
 /// The exit code if malloc returned NULL.
 pub const NO_MEMORY: c_int = 4;
 
-/// Most arguments of a started process.
+/// Maximum number of arguments of a started process.
 const ARGUMENTS: usize = 8;
-/// A start that may fail has so long; it may also never end.
+/// How many seconds a start that may fail is given, since it may also never end.
 const PATIENCE_S: libc::time_t = 2;
 
 /// How a process is started.
 #[derive(Clone, Copy, Default)]
 pub struct StartOrder<'a> {
-    /// From the word on that `main` knows it by.
+    /// The arguments, beginning with the word by which `main` recognizes the process.
     pub arguments: &'a [&'a CStr],
-    /// A resource and its limit. Such a start may fail: what it prints is dropped, and it is ended
-    /// after some time.
+    /// A resource and its limit. A start with a limit may fail: what the process prints is dropped,
+    /// and the process is ended after some time.
     pub limit: Option<(u32, u64)>,
-    /// Whether it waits for a tracer.
+    /// Whether the process waits for a tracer.
     pub traced: bool,
 }
 
-/// What the new process needs until it has become the program. It shares this process's memory.
+/// What the new process needs until it has become the program. The new process shares this
+/// process's memory.
 struct Becoming<'a> {
     order: &'a StartOrder<'a>,
     argv: [*const c_char; ARGUMENTS + 2],
     environment: *const *const c_char,
 }
 
-/// Starts it and waits for its end.
+/// Starts a process and waits for its end.
 pub fn run(order: &StartOrder) -> Launched {
     let start_ns = now_ns();
     let pid = start(order);
@@ -52,8 +54,8 @@ pub fn run(order: &StartOrder) -> Launched {
     launch::account(status, now_ns() - start_ns, &usage)
 }
 
-/// Starts it, and returns its number once it has become the program. As `posix_spawn` does, without
-/// a copy of this process's page tables, and without its handlers of fork: neither is part of a
+/// Starts a process, and returns its number once it has become the program. Like `posix_spawn`,
+/// this neither copies this process's page tables nor runs its fork handlers: neither is part of a
 /// start.
 pub fn start(order: &StartOrder) -> c_int {
     unsafe extern "C" {
@@ -152,14 +154,15 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
     127
 }
 
-/// How a child has ended; waits for it unless told otherwise.
+/// How a child has ended; waits for the child's end unless the options say otherwise.
 pub fn end_of(pid: i32, options: i32) -> Option<c_int> {
     let mut status = 0;
     // SAFETY: fills a local.
     (unsafe { libc::waitpid(pid, &mut status, options) } == pid).then_some(status)
 }
 
-/// Ends this process with the outcome of a process that it started, unless that did its work.
+/// Ends this process with the outcome of a process that it started, unless that process did its
+/// work.
 pub fn must_have_worked(status: c_int, what: &str) {
     if libc::WIFSIGNALED(status) {
         fail!("crash", "{} {what}", libc::WTERMSIG(status));
@@ -180,7 +183,8 @@ pub fn malloc_owner() -> &'static CStr {
         .unwrap_or_default()
 }
 
-/// Called in a started process: ends it unless it has the same malloc as the one that started it.
+/// Called in a started process: ends the process unless it has the same malloc as the process that
+/// started it.
 pub fn prove(owner: &CStr) {
     if malloc_owner() != owner {
         end(OTHER_MALLOC);

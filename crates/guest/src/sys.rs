@@ -1,5 +1,5 @@
-//! System calls without the C library in between: in the measured process, any of its functions may
-//! belong to another library, and the source of a number must not pass through that.
+//! System calls without the C library in between: in the measured process, any function of the C library may belong to
+//! another library, and a measured number must not pass through that library.
 
 use core::arch::asm;
 use core::ffi::{CStr, c_long};
@@ -43,7 +43,7 @@ pub unsafe fn call<const GIVEN: usize>(number: c_long, given: [usize; GIVEN]) ->
 pub struct RawFile(usize);
 
 impl RawFile {
-    /// `None` if it cannot be opened.
+    /// Opens a file for reading; `None` if it cannot be opened.
     pub fn open(path: &CStr) -> Option<RawFile> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
         // SAFETY: the kernel reads the path.
@@ -56,7 +56,7 @@ impl RawFile {
         (file >= 0).then_some(RawFile(file as usize))
     }
 
-    /// Reads the next bytes; 0 at the end, and if that fails.
+    /// Reads the next bytes; returns 0 at the end of the file, and if reading fails.
     pub fn read(&self, room: &mut [u8]) -> usize {
         // SAFETY: the kernel writes into the buffer.
         unsafe {
@@ -68,7 +68,7 @@ impl RawFile {
         .max(0) as usize
     }
 
-    /// Passes each line to `take`, but for those longer than some KiB.
+    /// Passes each line to `take`, except for lines longer than a few KiB.
     pub fn lines(&self, mut take: impl FnMut(&str)) {
         let (mut room, mut kept) = ([0u8; 8192], 0);
         loop {
@@ -91,7 +91,7 @@ impl RawFile {
         }
     }
 
-    /// Fills the buffer from this offset on; `false` if there are too few bytes, or that fails.
+    /// Fills the buffer from this offset on; `false` if there are too few bytes or reading fails.
     pub fn fill_from(&self, at: usize, room: &mut [u64]) -> bool {
         let bytes = size_of_val(room);
         // SAFETY: the kernel writes into the buffer.
@@ -111,14 +111,14 @@ impl Drop for RawFile {
     }
 }
 
-/// Sleeps so long; a signal may end it earlier.
+/// Sleeps for this long; a signal may end the sleep earlier.
 pub fn sleep_ns(ns: u64) {
     let time = timespec(ns);
     // SAFETY: the kernel reads a local.
     unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr()]) };
 }
 
-/// Sleeps until the monotonic clock shows this, whatever signals come.
+/// Sleeps until the monotonic clock shows this time, whatever signals come.
 pub fn sleep_until(ns: u64) {
     let time = timespec(ns);
     let until = (&raw const time).addr();
@@ -140,13 +140,13 @@ fn timespec(ns: u64) -> libc::timespec {
     }
 }
 
-/// [`sleep_ns`] in milliseconds.
+/// Like [`sleep_ns`], but in milliseconds.
 pub fn sleep_ms(ms: u64) {
     sleep_ns(ms * 1_000_000);
 }
 
-/// From now on sleeps of the calling thread end when they should, and not up to 50 us later, so that
-/// several can end at once.
+/// From now on, sleeps of the calling thread end on time: otherwise the kernel may end a sleep up to 50 us late, so
+/// that several sleeps can end at once.
 pub fn wake_punctually() {
     // SAFETY: no pointers.
     unsafe { call(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, 1]) };
@@ -174,7 +174,7 @@ pub fn give_way() {
     unsafe { call(libc::SYS_sched_yield, []) };
 }
 
-/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
+/// Page size of this system: 4096 bytes, or 16 or 64 KiB on some ARM machines.
 pub fn page_bytes() -> usize {
     // SAFETY: reads the auxiliary vector.
     match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {

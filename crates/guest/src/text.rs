@@ -1,10 +1,10 @@
-//! Text that is written without heap memory, into a buffer of the caller's.
+//! Text that is written without heap memory, into the caller's buffer.
 
 use core::ffi::CStr;
 use core::fmt;
 use core::str::FromStr;
 
-/// The number that a word is; `None` if it is none.
+/// Parses a word as a number; `None` if it is not a number.
 pub fn number<N: FromStr>(word: &CStr) -> Option<N> {
     word.to_str().ok()?.parse().ok()
 }
@@ -15,24 +15,24 @@ pub fn c_str_in<'r>(room: &'r mut [u8], text: fmt::Arguments<'_>) -> Option<&'r 
     CStr::from_bytes_until_nul(room).ok()
 }
 
-/// Text in a zeroed buffer. What does not fit is an error.
+/// Text in a zeroed buffer. Text that does not fit is an error.
 pub struct TextIn<'a> {
     room: &'a mut [u8],
     len: usize,
 }
 
 impl<'a> TextIn<'a> {
-    /// Empty, in a buffer of zeros.
+    /// An empty text in a buffer of zeros.
     pub fn new(room: &'a mut [u8]) -> TextIn<'a> {
         TextIn { room, len: 0 }
     }
 
-    /// What has been written.
+    /// The text that has been written.
     pub fn text(&self) -> &str {
         core::str::from_utf8(&self.room[..self.len]).unwrap_or_default()
     }
 
-    /// The text as a C string; `None` if no place is left for its end.
+    /// The text as a C string; `None` if there is no room for the terminating zero.
     pub fn c_str(&self) -> Option<&CStr> {
         CStr::from_bytes_until_nul(self.room).ok()
     }

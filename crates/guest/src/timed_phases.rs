@@ -1,7 +1,7 @@
 //! Workers that live through several timed laps. The same thread does the work before, on and after
 //! the clock. A lap ends when its last worker reports its end, not when a thread has been torn
-//! down: some laps take microseconds. The main thread may be the only worker; what a worker does on
-//! the clock is the same code then.
+//! down: some laps take microseconds. The main thread may be the only worker; even then, a worker's
+//! code on the clock is the same.
 
 use crate::clock;
 use crate::measured::{Moment, Span};
@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU32, Ordering::AcqRel};
 pub trait Load: Sync {
     /// What every worker does before the clock starts.
     fn before(&self, _worker: usize, _lap: usize) {}
-    /// By the main thread, once all workers are ready for the start of the clock.
+    /// Called by the main thread once all workers are ready for the start of the clock.
     fn all_here(&self, _lap: usize) {}
     /// What every worker does on the clock.
     fn timed(&self, worker: usize, lap: usize);
@@ -25,7 +25,7 @@ pub trait Load: Sync {
 
 /// The times of a lap.
 pub struct Lapse {
-    /// Time from the release of the workers to the end of the last one.
+    /// Time from the release of the workers to the end of the last worker.
     pub span: Span,
     /// Time from the release to a worker's own end, averaged over the workers.
     pub mean_ns: u64,
@@ -42,14 +42,14 @@ struct Course<'l, L> {
     go_on: Semaphore,
 }
 
-/// When a worker ended its lap, and the CPU time it used in it.
+/// When a worker ended its lap, and the CPU time that the lap took.
 #[derive(Clone, Copy)]
 struct LapEnd {
     at_ns: u64,
     cpu_ns: u64,
 }
 
-/// Runs `laps` laps. `note` gets each lap's times; the workers' own ones are in the order of the
+/// Runs `laps` laps. `note` gets each lap's times; the workers' own times are in the order of the
 /// workers.
 pub fn run<L: Load>(
     workers: Workers,
@@ -138,7 +138,8 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         course.load.before(index, lap);
         gate.wait();
         course.ends[index].set(timed(course.load, index, lap));
-        // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
+        // A worker that is done sleeps: there may be fewer CPUs than workers, and thus no CPU to
+        // spin on.
         if course.ended.fetch_add(1, AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();
         }
@@ -147,7 +148,7 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
     }
 }
 
-/// What a worker does on the clock. Never inlined: its code does not depend on which thread it is.
+/// What a worker does on the clock. Never inlined, so that the code is the same for all threads.
 #[inline(never)]
 fn timed<L: Load>(load: &L, worker: usize, lap: usize) -> LapEnd {
     let cpu_ns = clock::thread_cpu_ns();

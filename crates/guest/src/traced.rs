@@ -1,5 +1,6 @@
-//! What a started process asks of the kernel, call by call, and what it holds just before its end:
-//! the kernel stops it at each call (ptrace). Exact, and slow: no time of it means anything.
+//! What a started process asks of the kernel, call by call, and what memory it holds just before
+//! its end: the kernel stops the process at each call (ptrace). This is exact, but slow: no time of
+//! a traced process means anything.
 
 use crate::launch;
 use crate::memory::proc_kib;
@@ -14,18 +15,18 @@ use heapmark_wire::Launched;
 const WORK_IS_DONE: c_long = 99_999;
 /// Room for the numbers of all calls.
 const CALLS: usize = 512;
-/// Files below `/proc` and `/sys` that are kept, and bytes of a path.
+/// Maximum number of files below `/proc` and `/sys` that are kept, and of bytes of a path.
 const FILES: usize = 128;
 const PATH_BYTES: usize = 160;
 
-/// What was seen of a process.
+/// What was observed of a traced process.
 pub struct Trace {
     /// How the process ended.
     pub ended: Launched,
     /// How often each call was made, by its number.
     calls: [u32; CALLS],
     files: [[u8; PATH_BYTES]; FILES],
-    /// Files below `/proc` and `/sys` that it opened, each once.
+    /// Number of files below `/proc` and `/sys` that the process opened, each counted once.
     pub file_count: usize,
     /// Memory of the process when its work was done.
     pub memory: Option<ProcessMemory>,
@@ -34,17 +35,17 @@ pub struct Trace {
 /// The memory of a process.
 #[derive(Clone, Copy, Default)]
 pub struct ProcessMemory {
-    /// Resident in no file.
+    /// Resident bytes that belong to no file.
     pub anonymous_bytes: u64,
-    /// All of its address space.
+    /// Bytes of the whole address space.
     pub mapped_bytes: u64,
-    /// Private and writable, so that a kernel which never overcommits sets it aside.
+    /// Private writable bytes, which a kernel that never overcommits sets aside.
     pub accountable_bytes: u64,
-    /// Mappings.
+    /// Number of mappings.
     pub mappings: u64,
 }
 
-/// Called by a started process: its work is done.
+/// Called by a started process when its work is done.
 pub fn work_is_done() {
     // SAFETY: no kernel does anything.
     unsafe { sys::call(WORK_IS_DONE, []) };
@@ -91,9 +92,10 @@ pub fn follow(order: &StartOrder) -> Option<Trace> {
         if signal == libc::SIGTRAP | 0x80 {
             trace.note(pid, first);
         }
-        // A stop of the tracer's own, or of a thread that has just been created.
-        let own = signal & 0x7f == libc::SIGTRAP || signal == libc::SIGSTOP;
-        let delivered = if own { 0 } else { signal };
+        // A stop caused by tracing itself, or the first stop of a thread that has just been
+        // created.
+        let is_trace_stop = signal & 0x7f == libc::SIGTRAP || signal == libc::SIGSTOP;
+        let delivered = if is_trace_stop { 0 } else { signal };
         trace_call(libc::PTRACE_SYSCALL, pid, 0, delivered as usize);
     }
 }
@@ -105,7 +107,7 @@ fn trace_call(request: libc::c_uint, pid: c_int, address: usize, data: usize) ->
 }
 
 impl Trace {
-    /// A thread of the process is about to make a call, or has made it.
+    /// Called when a thread of the process is about to make a call, or has made it.
     fn note(&mut self, thread: c_int, process: c_int) {
         // SAFETY: plain numbers, which the kernel fills.
         let mut info: libc::ptrace_syscall_info = unsafe { core::mem::zeroed() };
@@ -144,12 +146,12 @@ impl Trace {
         }
     }
 
-    /// All calls.
+    /// Number of all calls.
     pub fn call_count(&self) -> u64 {
         self.calls.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// `brk 3, mmap 12`, by number.
+    /// Writes how often each call was made, `brk 3, mmap 12`, in the order of the calls' numbers.
     pub fn write_calls(&self, to: &mut TextIn) -> fmt::Result {
         let made = self.calls.iter().enumerate();
         for (place, (number, count)) in made.filter(|(_, count)| **count > 0).enumerate() {
@@ -165,7 +167,7 @@ impl Trace {
         Ok(())
     }
 
-    /// `/proc/cpuinfo, /sys/…`
+    /// Writes which kernel files were opened: `/proc/cpuinfo, /sys/…`
     pub fn write_files(&self, to: &mut TextIn) -> fmt::Result {
         for (place, path) in self.files[..self.file_count].iter().enumerate() {
             let path = CStr::from_bytes_until_nul(path).unwrap_or_default();
@@ -192,10 +194,14 @@ fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
             iov_base: from as *mut _,
             iov_len: most,
         };
-        let [own, other] = [(&raw const local).addr(), (&raw const remote).addr()];
+        let [local_vector, other] = [(&raw const local).addr(), (&raw const remote).addr()];
         // SAFETY: the kernel writes within the local.
-        let read =
-            unsafe { sys::call(libc::SYS_process_vm_readv, [pid as usize, own, 1, other, 1]) };
+        let read = unsafe {
+            sys::call(
+                libc::SYS_process_vm_readv,
+                [pid as usize, local_vector, 1, other, 1],
+            )
+        };
         if read <= 0 {
             break;
         }
@@ -210,7 +216,7 @@ fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
 }
 
 impl ProcessMemory {
-    /// Of another process; `None` if the kernel does not tell.
+    /// The memory of another process; `None` if the kernel does not tell.
     fn of(pid: c_int) -> Option<ProcessMemory> {
         let mut rooms = [[0; 64]; 2];
         let [status, smaps] = &mut rooms;
@@ -226,7 +232,7 @@ impl ProcessMemory {
         (memory.mappings > 0).then_some(memory)
     }
 
-    /// Takes a line of `smaps`; `size` is that of the mapping which the line is about.
+    /// Takes a line of `smaps`; `size` is the size of the mapping that the line is about.
     fn take(&mut self, line: &str, size: &mut u64) {
         let mut words = line.split_ascii_whitespace();
         let key = words.next().unwrap_or_default();
@@ -243,7 +249,7 @@ impl ProcessMemory {
     }
 }
 
-/// A call's name, without a pointer to it: the dynamic linker would have to write those at each
+/// A call's name, stored without a pointer: the dynamic linker would have to write pointers at each
 /// start, which is what is measured.
 struct CallName {
     name: [u8; 20],
@@ -251,7 +257,7 @@ struct CallName {
 }
 
 impl CallName {
-    /// A call by the name of its constant, `SYS_brk`.
+    /// A call by the name of its constant, such as `SYS_brk`.
     const fn new(constant: &str, number: c_long) -> CallName {
         const PREFIX: usize = 4;
         let mut name = [0; 20];
@@ -270,7 +276,8 @@ macro_rules! named {
     };
 }
 
-/// What libraries may call as a process starts and ends; others go by their numbers.
+/// Calls that libraries may make when a process starts and ends; other calls are shown by their
+/// numbers.
 static NAMES: [CallName; 131] = named! {
     SYS_brk SYS_mmap SYS_munmap SYS_mremap SYS_madvise SYS_mprotect SYS_mlock SYS_mlock2
     SYS_mlockall SYS_munlock SYS_mincore SYS_msync SYS_mbind SYS_set_mempolicy SYS_get_mempolicy
@@ -294,7 +301,7 @@ static NAMES: [CallName; 131] = named! {
     SYS_perf_event_open SYS_io_uring_setup
 };
 
-/// Calls that only old machines have.
+/// Older calls, which newer architectures no longer have.
 #[cfg(target_arch = "x86_64")]
 static OLD_NAMES: [CallName; 22] = named! {
     SYS_open SYS_stat SYS_lstat SYS_access SYS_readlink SYS_getdents SYS_pipe SYS_poll SYS_select

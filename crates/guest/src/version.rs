@@ -1,4 +1,4 @@
-//! Asks the preloaded library for its version, so that it is not typed by hand.
+//! Asks the preloaded library for its version, so that nobody has to type it.
 
 use crate::api;
 use crate::job::Job;
@@ -18,7 +18,7 @@ pub fn report(job: &Job<'_>) {
     if address.is_null() {
         return;
     }
-    let said = match job.word("version.returns") {
+    let version = match job.word("version.returns") {
         // SAFETY: the catalogue declares this as `int f(void)`.
         "decimal" => return decimal(unsafe { api::call(address, &[0; 6]) } as u32),
         "mallctl" => mallctl(address),
@@ -26,9 +26,9 @@ pub fn report(job: &Job<'_>) {
         // null arguments.
         _ => (unsafe { api::call(address, &[0; 6]) }) as *const c_char,
     };
-    if !said.is_null() {
+    if !version.is_null() {
         // SAFETY: a C string of the library.
-        let text = unsafe { CStr::from_ptr(said) };
+        let text = unsafe { CStr::from_ptr(version) };
         report::write(format_args!("version={}", text.to_str().unwrap_or("?")));
     }
 }
@@ -53,8 +53,8 @@ fn mallctl(address: *mut c_void) -> *const c_char {
     }
 }
 
-/// mimalloc's numbers: `225` is 2.2.5; `3208`, of a few releases, 3.2.8; `20502` and `30600` have two digits for minor and
-/// patch.
+/// mimalloc's numbers: `225` is 2.2.5; `3208`, as in a few releases, is 3.2.8; `20502` and `30600` have two digits for
+/// minor and patch.
 fn decimal(number: u32) {
     let (major, minor, patch) = match number {
         0..1000 => (number / 100, number / 10 % 10, number % 10),

@@ -40,7 +40,7 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     published::start(page);
     stack::present();
     if job.is("memory", "1") {
-        // Touched now, so that later writes do not look like growth of a heap.
+        // The page is touched now, so that later writes do not look like growth of a heap.
         let bytes = ptr::from_ref(page).cast::<u8>();
         // SAFETY: within the page, which holds plain bytes and atomics.
         (0..size_of::<Page>())
@@ -62,7 +62,7 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     POINTS.store(file, Release);
 }
 
-/// Called outside measured phases: adds a point of this moment, in which nothing changes.
+/// Called outside measured phases: adds a point for this moment, in which nothing changes.
 pub fn pause() {
     let Some(page) = page() else { return };
     if POINTS.load(Acquire) >= 0 {
@@ -75,8 +75,8 @@ pub fn pause() {
     }
 }
 
-/// Takes a point now, if the job wants points taken by this process. Other threads that want one
-/// wait.
+/// Takes a point now, if the job wants points taken by this process. Other threads that want a
+/// point wait.
 #[cold]
 pub fn record() {
     let file = POINTS.load(Acquire);
@@ -107,7 +107,7 @@ pub fn record() {
     ROOM_TAKEN.store(false, Release);
 }
 
-/// Text on its way to the file, which is written and not mapped: so it adds no memory to this
+/// Text on its way to the file, which is written and not mapped, so that it adds no memory to this
 /// process.
 struct SeriesPoint<'a> {
     file: i32,

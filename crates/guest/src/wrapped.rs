@@ -4,11 +4,11 @@
 use crate::api::{AlignedOperators, Api};
 use core::ptr;
 
-/// The functions that are told apart, in the order of the enumeration. C++ operators are counted with
-/// the C functions that they correspond to.
+/// The functions that are counted separately, in the order of [`Function`]. C++ operators are counted with the C
+/// functions that they correspond to.
 pub const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
 
-/// A function that is told apart.
+/// A function that is counted separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     Malloc,
@@ -18,16 +18,16 @@ pub enum Function {
     PosixMemalign,
 }
 
-/// A call that asks for a block.
+/// A call that requests a block.
 #[derive(Clone, Copy)]
 pub struct Request {
     pub function: Function,
-    /// The name of what is called.
+    /// The name of the function that is called.
     pub call: &'static str,
-    /// What calloc multiplies the size by, and 1 of all others.
+    /// The number by which calloc multiplies the size; 1 for all other functions.
     pub count: usize,
     pub size: usize,
-    /// 1 if none was asked for.
+    /// The requested alignment; 1 if none was requested.
     pub alignment: usize,
 }
 
@@ -42,29 +42,29 @@ impl Request {
         }
     }
 
-    /// The bytes asked for. Refusing an overflow is the allocator's task; then there is no block.
+    /// The requested bytes. If their number overflows, it is the allocator's task to refuse; then there is no block.
     pub fn bytes(&self) -> usize {
         self.count.saturating_mul(self.size)
     }
 }
 
-/// What looks at each call. It makes the call once.
+/// A type that looks at each call, and makes the call once.
 pub trait Look {
-    /// A call that asks for a block, and where in its result that is.
+    /// Makes a call that requests a block; `block` finds the block in the call's result.
     fn allocate<R>(
         request: Request,
         make: impl FnOnce(&Api) -> R,
         block: impl FnOnce(&R) -> *mut u8,
     ) -> R;
 
-    /// A realloc, from which `make` gets the new block.
+    /// Makes a realloc, through which `make` gets the new block.
     fn resize(block: *mut u8, size: usize, make: impl FnOnce(&Api) -> *mut u8) -> *mut u8;
 
-    /// A call that frees a block.
+    /// Makes a call that frees a block.
     fn free(block: *mut u8, make: impl FnOnce(&Api));
 }
 
-/// Functions that call those of `real`, and are looked at.
+/// Functions that call those of `real`; `L` looks at each call.
 pub fn wrap<L: Look>(real: &Api) -> Api {
     let aligned = real.aligned.map(|real| AlignedOperators {
         new: new_aligned::<L>,
@@ -142,7 +142,7 @@ unsafe extern "C" fn new_aligned<L: Look>(size: usize, alignment: usize) -> *mut
     let make = |real: &Api| match real.aligned {
         // SAFETY: as above.
         Some(real) => unsafe { (real.new)(size, alignment) },
-        // This function is handed out only if there is one.
+        // This function is handed out only if `real` has such an operator.
         None => ptr::null_mut(),
     };
     L::allocate(request, make, itself)

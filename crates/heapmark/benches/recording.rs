@@ -23,14 +23,14 @@ const MOST_NS: f64 = 10.0;
 const PAIRS: u32 = 2_000_000;
 const MOST_REAL_NS: f64 = 15.0;
 const MOST_BYTES: f64 = 5.0;
-/// Most share of heaptrack's cost.
+/// The largest allowed share of heaptrack's cost.
 const MOST_SHARE: f64 = 0.2;
 
-/// Most share of heaptrack's CPU time for the whole command, all its processes.
+/// The largest allowed share of heaptrack's CPU time for the whole command, including all its processes.
 const MOST_WHOLE_SHARE: f64 = 0.5;
 const MOST_IDLE_MS: f64 = 50.0;
 
-/// The least of these counts: other load of the machine only adds.
+/// The smallest of this many measurements counts: other load on the machine only adds to it.
 const ROUNDS: usize = 5;
 
 const JSON: &str = "import json
@@ -210,7 +210,7 @@ fn program(
     Ok(())
 }
 
-/// The commands as users type them.
+/// Compares the whole commands, as users type them.
 fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
     let (source, loops, trace) = (
         home.join("loops.c"),

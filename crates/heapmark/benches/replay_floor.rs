@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Mallocs and frees in turn, the frees by this thread.
+/// Mallocs and frees in turn; thread `consumer` makes the frees.
 fn trace(events: u64, consumer: u32) -> impl Iterator<Item = Result<(u32, Event), Fault>> {
     let start = (consumer > 0).then_some((0, Event::ThreadStart { child: consumer }));
     let pairs = (0..events / 2).flat_map(move |index| {

@@ -71,7 +71,7 @@ fn main() -> Result<ExitCode> {
     println!(
         "bars: {LEAST_MILLIONS_PER_SECOND} million events per second of CPU time in finish, {MOST_MIB:.1} MiB in each"
     );
-    // As finish prints it: `… threads: 4; 1.75 B per event, 0.13 in the file`.
+    // The line that finish prints: `… threads: 4; 1.75 B per event, 0.13 in the file`.
     let raw = told
         .split_once("; ")
         .and_then(|(_, rest)| rest.split(' ').next())
@@ -93,7 +93,7 @@ fn main() -> Result<ExitCode> {
     })
 }
 
-/// What one command used, and its output.
+/// The resources that one command used, and its output.
 struct Ran {
     cpu_s: f64,
     peak_mib: f64,
@@ -162,7 +162,7 @@ fn make(path: &Path, events: u64) {
         } as usize;
         match live[owner].len() {
             count if !fills && count > 0 => {
-                // Mostly young objects.
+                // Mostly young objects are freed.
                 let back = (random.random_range(0..64usize)).min(count - 1);
                 let address = live[owner].swap_remove(count - 1 - back);
                 free.push(address);

@@ -1,4 +1,4 @@
-//! `heapmark history`: measures what is not measured yet, and tells all of it.
+//! `heapmark history`: measures what is not measured yet, and reports all of it.
 
 use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
@@ -75,7 +75,7 @@ pub struct HistoryArgs {
     command: Vec<String>,
 }
 
-/// A time limit as it was typed, which the command that it is passed on to reads again.
+/// A time limit as it was typed: the command that it is passed on to parses it again.
 fn time_limit(text: &str) -> Result<String, String> {
     budget(text).map(|_| text.to_owned())
 }
@@ -122,7 +122,7 @@ pub struct Length {
     pub budget: Option<String>,
 }
 
-/// The history of a directory, or a new one; refuses one of other work.
+/// The history in a directory, or a new one; refuses a history of other work.
 pub fn opened(
     dir: &Path,
     family: String,
@@ -155,7 +155,7 @@ pub fn opened(
     Ok(history)
 }
 
-/// Goes on with what was interrupted, and measures those of `asked` that are new.
+/// Resumes an interrupted run, and measures those of the versions `asked` that are new.
 pub fn grow(
     history: &mut History,
     asked: &[SeriesVersion],
@@ -213,7 +213,7 @@ pub fn grow(
         versions: measured,
         whole: false,
     });
-    // Before the run: an interrupted one is found again.
+    // Stored before the run, so that an interrupted run is found again.
     history.keep(dir)?;
     let place = history.runs.len() - 1;
     exit = worse(exit, measure(history, place, dir, length)?);
@@ -225,7 +225,7 @@ pub fn grow(
     Ok(exit)
 }
 
-/// Which versions are asked for, the oldest first.
+/// The versions that are asked for, the oldest first.
 pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> {
     let mut asked: Vec<SeriesVersion> = Vec::new();
     for word in words {
@@ -235,7 +235,7 @@ pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> 
             if asked.iter().any(|known| known.name == name) {
                 refuse!("-a: {name} is there twice: a history has each version once");
             }
-            // Of a list or a range each version is a word of its own.
+            // Each version in a list or a range is a word of its own.
             let word = if is_own { word.clone() } else { name.clone() };
             asked.push(SeriesVersion { name, word });
         }
@@ -243,7 +243,7 @@ pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> 
     Ok(asked)
 }
 
-/// What follows `heapmark run`, and is the same in all runs of a history.
+/// The arguments of `heapmark run` that are the same in all runs of a history.
 fn work(args: &HistoryArgs) -> Vec<String> {
     let mut work = Vec::new();
     let mut flag = |name: &str, values: &[String]| {
@@ -259,13 +259,13 @@ fn work(args: &HistoryArgs) -> Vec<String> {
     if args.retained {
         work.push("--retained".into());
     }
-    if let Some(value) = args.counter.and_then(|it| it.to_possible_value()) {
+    if let Some(value) = args.counter.and_then(|counter| counter.to_possible_value()) {
         work.extend(["--counter".to_owned(), value.get_name().to_owned()]);
     }
     work
 }
 
-/// What is measured again beside new versions: the reference, and the oldest other one.
+/// The versions that are measured again beside new ones: the reference, and the oldest other one.
 fn bridges(history: &History) -> impl Iterator<Item = &String> {
     let known = history.known();
     let reference = (!known.is_empty()).then_some(&history.reference);
@@ -274,7 +274,7 @@ fn bridges(history: &History) -> impl Iterator<Item = &String> {
     reference.into_iter().chain(oldest)
 }
 
-/// A name stands for one library.
+/// Refuses versions whose library has changed: a name stands for one library.
 fn refuse_changed(history: &History, asked: &[SeriesVersion], dir: &Path) -> Result<()> {
     for place in 0..history.runs.len() {
         for info in store::head(&run_in(dir, place))?.allocators {
@@ -298,11 +298,11 @@ fn refuse_changed(history: &History, asked: &[SeriesVersion], dir: &Path) -> Res
 /// Runs what a new part of a history measures.
 fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Result<Exit> {
     let part = &history.runs[place].versions;
-    let own = history
+    let versions = history
         .versions
         .iter()
         .filter(|version| part.contains(&version.name));
-    let words = joined(own.map(|version| &version.word), ",");
+    let words = joined(versions.map(|version| &version.word), ",");
     let mut line = history.work.clone();
     line.extend([
         "-a".into(),
@@ -318,7 +318,7 @@ fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Resu
     }
     let output = Some(run_in(dir, place));
     if history.command.is_empty() {
-        // Without allocations, allocators do not differ, and whole C libraries do.
+        // Where nothing is allocated, allocators do not differ, but whole C libraries do.
         if !is_of_c_libraries(history)? {
             line.push("--no-floor".into());
         }
@@ -335,16 +335,20 @@ fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Resu
     try_command::run(run)
 }
 
-/// Whether its versions are whole C libraries.
+/// Whether the history's versions are whole C libraries.
 fn is_of_c_libraries(history: &History) -> Result<bool> {
-    let words: Vec<String> = history.versions.iter().map(|it| it.word.clone()).collect();
+    let words: Vec<String> = history
+        .versions
+        .iter()
+        .map(|version| version.word.clone())
+        .collect();
     let all = named(&words, &[], true, catalog()?)?;
     let is_one =
         |(allocator, _): &(Allocator, bool)| matches!(allocator.source, Source::Deb { .. });
     Ok(all.iter().any(is_one))
 }
 
-/// Goes on with a run.
+/// Resumes a run.
 fn resumed(run: &Path) -> Result<Exit> {
     let line = ["--resume".to_owned(), run.display().to_string()];
     let mut run: RunArgs = parsed(&line)?;
@@ -368,31 +372,35 @@ fn interrupted(dir: &Path) -> Exit {
     Exit::Interrupted
 }
 
-/// The runs of a history, and what they say together.
+/// The runs of a history, and what they show together.
 pub fn read(history: &History, dir: &Path, threshold: f64) -> Result<(Vec<Run>, Told)> {
     let dirs = (0..history.runs.len()).map(|place| run_in(dir, place));
     let runs: Vec<Run> = dirs.map(|dir| store::read(&dir)).collect::<Result<_>>()?;
-    let names: Vec<String> = history.versions.iter().map(|it| it.name.clone()).collect();
+    let names: Vec<String> = history
+        .versions
+        .iter()
+        .map(|version| version.name.clone())
+        .collect();
     let sides = runs.iter().map(|run| Side {
         head: &run.head,
         records: &run.records,
     });
     let sides: Vec<Side> = sides.collect();
-    let told = series::told(&sides, &names, threshold);
-    Ok((runs, told))
+    let results = series::told(&sides, &names, threshold);
+    Ok((runs, results))
 }
 
-/// Prints what all runs say, and writes the page.
+/// Prints what all runs show, and writes the page.
 fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
-    let (runs, told) = read(history, dir, args.threshold)?;
+    let (runs, results) = read(history, dir, args.threshold)?;
     let heads = (0..runs.len()).map(|place| store::head_of(&run_in(dir, place)));
     let page = dir.join("history.html");
-    let text = report::page(history, &told, &runs);
+    let text = report::page(history, &results, &runs);
     file::replace(&page, text.as_bytes(), file::mode_of(heads)).with_path("cannot write", &page)?;
     match args.format {
-        AnswerFormat::Json => print(report::json(history, &told))?,
+        AnswerFormat::Json => print(report::json(history, &results))?,
         AnswerFormat::Text => {
-            let tables = render::terminal(&report::told(history, &told, &runs), screen());
+            let tables = render::terminal(&report::told(history, &results, &runs), screen());
             print(format!("\n{tables}"))?;
             note(format!("lines over releases: {}", page.display()));
         }

@@ -15,8 +15,8 @@ pub struct History {
     schema: u32,
     /// The family; empty for builds of the user's own.
     pub family: String,
-    /// What each version does: what follows `heapmark run` or, with a command, `heapmark try`. All its
-    /// runs have the same.
+    /// The work of each version: what follows `heapmark run` or, with a command, `heapmark try`.
+    /// All runs of a history have the same.
     pub work: Vec<String>,
     /// The user's command; empty for workloads.
     pub command: Vec<String>,
@@ -24,7 +24,7 @@ pub struct History {
     pub reference: String,
     /// All versions, the oldest first.
     pub versions: Vec<SeriesVersion>,
-    /// The history's runs, in their order.
+    /// The history's runs, in order.
     pub runs: Vec<Part>,
 }
 
@@ -33,16 +33,16 @@ pub struct History {
 pub struct SeriesVersion {
     /// The version's name in tables.
     pub name: String,
-    /// What `-a` takes for it.
+    /// The word that stands for the version after `-a`.
     pub word: String,
 }
 
 /// A run of a history, in `runs/N`, N from 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// The names of what it measures.
+    /// The names of the versions that the run measures.
     pub versions: Vec<String>,
-    /// Whether it has ended.
+    /// Whether the run is complete.
     pub whole: bool,
 }
 
@@ -60,7 +60,7 @@ impl History {
         }
     }
 
-    /// What the history is of: the family, or builds.
+    /// The subject of the history: the family, or builds.
     pub fn of_what(&self) -> &str {
         match self.family.as_str() {
             "" => "builds",
@@ -68,8 +68,8 @@ impl History {
         }
     }
 
-    /// The one of a directory, if it has one. Its words are programs to start: those of another user are
-    /// refused.
+    /// Reads the history in a directory, if there is one. Its words are programs to start: those of
+    /// another user are refused.
     pub fn read(dir: &Path) -> Result<Option<History>> {
         let file = dir.join(FILE);
         if !file::is_there(&file) {
@@ -89,7 +89,7 @@ impl History {
         Ok(Some(history))
     }
 
-    /// Writes it down.
+    /// Writes the history to a directory.
     pub fn keep(&self, dir: &Path) -> Result<()> {
         let runs = dir.join("runs");
         make_folder(&runs).with_path("cannot create", &runs)?;
@@ -98,7 +98,7 @@ impl History {
         file::replace(&file, text.as_bytes(), PUBLIC).with_path("cannot write", &file)
     }
 
-    /// Names of what was measured, or is being measured.
+    /// Names of the versions that were measured, or are being measured.
     pub fn known(&self) -> Vec<&str> {
         let all = self.runs.iter().flat_map(|run| &run.versions);
         let mut names: Vec<&str> = all.map(String::as_str).collect();
@@ -107,7 +107,7 @@ impl History {
         names
     }
 
-    /// Adds versions, each behind the one that it follows in `order`, or at the end.
+    /// Adds versions, each behind the one that it follows in `order`, or at the beginning.
     pub fn add(&mut self, order: &[SeriesVersion]) {
         let mut place = 0;
         for version in order {

@@ -4,7 +4,7 @@
 #[macro_use]
 extern crate heapmark_core;
 
-// Tests here need some of it.
+// The tests here need only a part of that file.
 #[cfg(test)]
 #[allow(dead_code)]
 #[path = "../../core/src/analyse/fake_run.rs"]

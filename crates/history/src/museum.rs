@@ -1,5 +1,5 @@
-//! `heapmark museum`: regressions of allocators that shipped, each as a small history: the good release, the bad one, and the one that
-//! mended it.
+//! `heapmark museum`: regressions of allocators that shipped, each as a small history: the good
+//! release, the bad one, and the one that fixed the regression.
 
 use crate::command::{Length, asked, grow, opened, read};
 use crate::folder::History;
@@ -14,7 +14,7 @@ use heapmark_core::report::render;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// In place of a thread, of a regression that nobody has published.
+/// In place of a thread, for a regression that nobody has published.
 #[cfg(test)]
 const FOUND_HERE: &str = "found with heapmark";
 const EXHIBITS: &str = include_str!("../../../museum/museum.toml");
@@ -33,7 +33,7 @@ pub struct MuseumArgs {
     format: AnswerFormat,
 }
 
-/// The file of exhibits.
+/// The file that lists the exhibits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -46,9 +46,9 @@ struct File {
 pub struct Exhibit {
     /// The exhibit's name on the command line.
     pub name: String,
-    /// The family.
+    /// The family of allocators.
     pub family: String,
-    /// Releases: the last good one, a bad one.
+    /// The last good release.
     pub good: String,
     /// The bad release, in the notation of `good`.
     pub bad: String,
@@ -57,52 +57,52 @@ pub struct Exhibit {
     pub mended: Option<String>,
     /// What happens, in a few words.
     pub about: String,
-    /// Where it was published, or `found with heapmark`.
+    /// Where the regression was published, or `found with heapmark`.
     pub thread: String,
-    /// When: a year, or a year and a month.
+    /// When the regression was published: a year, or a year and a month.
     pub date: String,
     /// The effect as it was published.
     pub published: String,
-    /// Flags of `heapmark history` that show it.
+    /// Flags of `heapmark history` with which the regression shows.
     #[serde(default)]
     pub work: Vec<String>,
-    /// The metric that shows it, which the bad release takes more of.
+    /// The metric in which the regression shows: the bad release takes more of it.
     #[serde(default)]
     pub metric: String,
-    /// Blocks.
+    /// The number of blocks.
     #[serde(default)]
     pub blocks: Option<u32>,
-    /// Why it is not measured, in place of `work`.
+    /// Why the regression is not measured, in place of `work`.
     #[serde(default)]
     pub why_not: Option<String>,
 }
 
-/// What an exhibit comes to on this machine.
+/// What an exhibit shows on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Exhibited {
-    /// Not measured here.
+    /// The exhibit was not measured here.
     NotMeasured,
-    /// Cannot be measured.
+    /// The exhibit cannot be measured.
     NotPossible {
-        /// Why.
+        /// Why the exhibit cannot be measured.
         why: String,
     },
     /// A release has no numbers.
     Failed {
-        /// Why.
+        /// Why the release has no numbers.
         why: String,
     },
     /// The bad release takes more, beyond chance and the threshold.
     Shown {
-        /// Bad over good.
+        /// The bad release's value over the good one's.
         ratio: Ratio,
         /// Whether a later release takes less again.
         mended: bool,
     },
     /// The releases do not differ as the exhibit says.
     NotShown {
-        /// Bad over good, if both have numbers.
+        /// The bad release's value over the good one's.
         ratio: Ratio,
     },
 }
@@ -116,7 +116,7 @@ impl Exhibit {
             .collect()
     }
 
-    /// The command that measures it alone.
+    /// The command that measures the exhibit alone.
     pub fn command(&self) -> String {
         let blocks = self.blocks.map(|blocks| format!(" --blocks {blocks}"));
         format!(
@@ -132,7 +132,7 @@ impl Exhibit {
         History::read(&dir.join(&self.name))
     }
 
-    /// The finding, with differences of more than 1 %.
+    /// What the exhibit shows, with differences of more than 1 %.
     fn shown(&self, dir: &Path) -> Result<Exhibited> {
         if let Some(why) = &self.why_not {
             return Ok(Exhibited::NotPossible { why: why.clone() });
@@ -142,25 +142,26 @@ impl Exhibit {
         else {
             return Ok(Exhibited::NotMeasured);
         };
-        let (_, told) = read(
+        let (_, results) = read(
             &history,
             &dir.join(&self.name),
             heapmark_core::analyse::THRESHOLD,
         )?;
         let versions = self.versions();
-        let mut own = told
+        let mut of_metric = results
             .series
             .iter()
             .filter(|series| series.metric.key == self.metric);
         let step = |from: &str| {
-            own.clone()
+            of_metric
+                .clone()
                 .find_map(|series| series.steps.iter().find(|step| step.from == from))
         };
         let Some(worse) = step(&versions[0]).filter(|step| step.to == versions[1]) else {
-            let mut failed = told.failed.iter();
+            let mut failed = results.failed.iter();
             let why = failed.find(|(name, _)| versions.contains(name));
             let why = why.map(|(name, why)| format!("{name}: {why}"));
-            let has_metric = own.next().is_some();
+            let has_metric = of_metric.next().is_some();
             return Ok(Exhibited::Failed {
                 why: why.unwrap_or_else(|| match has_metric {
                     true => "a release has no numbers".into(),
@@ -179,7 +180,7 @@ impl Exhibit {
     }
 }
 
-/// The exhibits, in their order.
+/// The exhibits, in the order of the file.
 fn exhibits() -> Result<Vec<Exhibit>> {
     let file: File = toml::from_str(EXHIBITS).context("museum/museum.toml")?;
     Ok(file.exhibit)

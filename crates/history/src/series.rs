@@ -1,9 +1,9 @@
 //! Runs of a history -> a series for each metric of each case, and the pairs of releases between which it
 //! changes. Pure.
 //!
-//! Every run has the reference, and each version's numbers are those over the reference's in the same
-//! block: versions of one run are compared block by block by the differences of these, those of different runs
-//! as two samples. Where a test decides, the series is split into stretches of one level; where ranges decide, each
+//! Every run includes the reference, and each version's numbers are those over the reference's in the same block:
+//! versions of one run are compared block by block by the differences of these numbers, versions of different runs as
+//! two samples. Where a test decides, the series is split into stretches of one level; where ranges decide, each
 //! version is compared with the next. All pairs of neighbours of a metric are one family.
 
 use heapmark_core::analyse::compare::Side;
@@ -17,8 +17,8 @@ use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Of the metrics that a test decides: CPU time says what the wall time says, and each family of tests is
-/// one more chance of a false alarm.
+/// The tested ones of the metrics that a test decides: CPU time says what the wall time says, and
+/// each family of tests is one more chance of a false alarm.
 const TESTED: [&str; 2] = [WALL.key, "grown_bytes"];
 
 /// All that the runs of a history say together.
@@ -26,8 +26,8 @@ const TESTED: [&str; 2] = [WALL.key, "grown_bytes"];
 pub struct Told {
     /// Series by case and metric, in the order of the first run.
     pub series: Vec<Series>,
-    /// What was measured in several runs, and has changed between them: the machine does not say the same
-    /// any more.
+    /// Versions that were measured in several runs and came out different: the machine does not say
+    /// the same any more.
     pub drifts: Vec<Drift>,
     /// Versions without numbers, and why.
     pub failed: Vec<(String, String)>,
@@ -36,14 +36,14 @@ pub struct Told {
 /// A metric of a case over versions.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// `fan-in@9`.
+    /// The case's name, such as `fan-in@9`.
     pub case: String,
-    /// What is measured.
+    /// The metric that is measured.
     #[serde(serialize_with = "key")]
     pub metric: &'static Metric,
     /// Versions with numbers, the oldest first.
     pub points: Vec<VersionPoint>,
-    /// Between neighbours: one less than points.
+    /// The steps between neighbours: one fewer than points.
     pub steps: Vec<LevelChange>,
 }
 
@@ -56,11 +56,11 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 pub struct VersionPoint {
     /// The version's name.
     pub version: String,
-    /// The median of its processes, in the metric's unit.
+    /// The median of the version's processes, in the metric's unit.
     pub value: f64,
-    /// Over the reference's in the same blocks; `None` for the reference, and where ranges decide.
+    /// The ratio to the reference in the same blocks; `None` for the reference, and where ranges decide.
     pub ratio: Option<Ratio>,
-    /// Place of the run that it is from.
+    /// The place of the run that the point is from.
     pub run: usize,
     #[serde(skip)]
     behind: Behind,
@@ -69,7 +69,7 @@ pub struct VersionPoint {
 /// What a point is made from.
 #[derive(Clone, Debug)]
 enum Behind {
-    /// ln of its value over the reference's, by block.
+    /// ln of the version's value over the reference's, by block.
     Logs(BTreeMap<u32, f64>),
     /// Values that hardly vary; `exact` ones are the same each time.
     Range { cell: TableCell, exact: bool },
@@ -78,11 +78,12 @@ enum Behind {
 /// The step from a version to the next one.
 #[derive(Clone, Debug, Serialize)]
 pub struct LevelChange {
-    /// The earlier.
+    /// The earlier version.
     pub from: String,
-    /// The later.
+    /// The later version.
     pub to: String,
-    /// The later over the earlier; of a change that a test found, the level after it over the one before.
+    /// The later value over the earlier one; for a change that a test found, the level after it
+    /// over the level before it.
     pub ratio: Ratio,
     /// Whether the step is a change.
     pub verdict: Verdict,
@@ -98,23 +99,23 @@ impl LevelChange {
 /// A version that was measured twice, and came out different.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drift {
-    /// `fan-in@9`.
+    /// The case's name, such as `fan-in@9`.
     pub case: String,
-    /// What of it.
+    /// The metric that came out different.
     #[serde(serialize_with = "key")]
     pub metric: &'static Metric,
-    /// The version.
+    /// The version's name.
     pub version: String,
-    /// The later run over the earlier one.
+    /// The value in the later run over that in the earlier one.
     pub ratio: Ratio,
 }
 
-/// A row of a run.
+/// A version's values in a run.
 struct VersionValues {
     run: usize,
     value: f64,
     behind: Behind,
-    /// Whether nothing can be claimed of it.
+    /// Whether nothing can be claimed about these values.
     withheld: bool,
 }
 
@@ -126,9 +127,9 @@ struct Rows {
     by_version: BTreeMap<String, Vec<VersionValues>>,
 }
 
-/// What these runs say of these versions, the oldest first. Differences up to `threshold` are no changes.
+/// What these runs say about these versions, the oldest first. Differences up to `threshold` are no changes.
 pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
-    let mut told = Told::default();
+    let mut results = Told::default();
     let mut all: Vec<Rows> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         for part in &run.head.parts() {
@@ -146,24 +147,24 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
                     _ => {}
                 }
             }
-            told.failed.extend(failures(&side, versions));
+            results.failed.extend(failures(&side, versions));
         }
     }
-    told.failed.dedup();
+    results.failed.dedup();
     let again = all.iter().map(|rows| rows.measured_again().count()).sum();
     for metric in distinct_metrics(&all) {
-        let mut own: Vec<&Rows> = all
+        let mut of_metric: Vec<&Rows> = all
             .iter()
             .filter(|rows| rows.metric.key == metric)
             .collect();
-        own.retain(|rows| rows.by_version.len() > 1);
-        judge(&own, versions, threshold, again, &mut told);
+        of_metric.retain(|rows| rows.by_version.len() > 1);
+        judge(&of_metric, versions, threshold, again, &mut results);
     }
-    // By case, as in tables of runs.
+    // Sorted by case, as in tables of runs.
     let order: Vec<&str> = all.iter().map(|rows| &*rows.case).collect();
     let place = |series: &Series| order.iter().position(|case| **case == series.case);
-    told.series.sort_by_key(place);
-    told
+    results.series.sort_by_key(place);
+    results
 }
 
 fn distinct_metrics(all: &[Rows]) -> Vec<&'static str> {
@@ -187,7 +188,7 @@ fn of_case<'r>(
         });
         all.len() - 1
     });
-    // If one of the runs stopped as soon as it was precise enough, its alpha counts.
+    // If one of the runs stopped as soon as it was precise enough, that run's alpha applies.
     all[place].alpha = all[place].alpha.min(head.plan.alpha());
     &mut all[place]
 }
@@ -293,25 +294,25 @@ fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
 
 impl Rows {
     fn add(&mut self, version: &str, found: VersionValues) {
-        let own = self.by_version.entry(version.to_owned()).or_default();
-        own.push(found);
+        let values = self.by_version.entry(version.to_owned()).or_default();
+        values.push(found);
     }
 
-    /// The versions that have numbers, and these: of several runs the first.
+    /// The versions that have numbers, each with those from the first run that measured it.
     fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, &'a VersionValues)> {
         let found = |name: &'a String| Some((name.as_str(), self.by_version.get(name)?.first()?));
         versions.iter().filter_map(found).collect()
     }
 }
 
-/// What one version is over another.
+/// The comparison of one version with another.
 struct Compared {
     verdict: Option<Verdict>,
     ratio: Ratio,
 }
 
-/// Later versions over earlier ones by a test: of each block the mean of either side, paired if all are of
-/// one run.
+/// Compares later versions with earlier ones by a test of the mean of either side in each block;
+/// blocks are paired if all versions are from one run.
 fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> Option<Tested> {
     let [before, after] = [earlier, later].map(by_block);
     let first = earlier.first()?.run;
@@ -321,11 +322,11 @@ fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> 
             .filter_map(|(block, log)| Some(log - before.get(block)?));
         return paired(&both.collect::<Vec<f64>>(), rule);
     }
-    let [before, after] = [before, after].map(|it| it.into_values().collect::<Vec<f64>>());
+    let [before, after] = [before, after].map(|means| means.into_values().collect::<Vec<f64>>());
     unpaired(&after, &before, rule)
 }
 
-/// The mean of these versions in each block that all those of its run have.
+/// The mean of these versions in each block; blocks in which one of the run's versions is missing are left out.
 fn by_block(versions: &[&VersionValues]) -> BTreeMap<(usize, u32), f64> {
     let mut all: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
     let mut of_run: BTreeMap<usize, usize> = BTreeMap::new();
@@ -344,7 +345,7 @@ fn by_block(versions: &[&VersionValues]) -> BTreeMap<(usize, u32), f64> {
         .collect()
 }
 
-/// Two versions, as one question of `rule.family`.
+/// Compares two versions, as one question of `rule.family`.
 fn compared(earlier: &VersionValues, later: &VersionValues, rule: &Rule) -> Option<Compared> {
     match (&earlier.behind, &later.behind) {
         (
@@ -355,7 +356,7 @@ fn compared(earlier: &VersionValues, later: &VersionValues, rule: &Rule) -> Opti
             Behind::Range { cell: after, .. },
         ) => {
             let ratio = Ratio {
-                // Of two zeros there would be none.
+                // Two zeros have no quotient: they count as equal.
                 ratio: match earlier.value == later.value {
                     true => 1.0,
                     false => later.value / earlier.value,
@@ -378,8 +379,8 @@ fn compared(earlier: &VersionValues, later: &VersionValues, rule: &Rule) -> Opti
     }
 }
 
-/// The verdict on values that hardly vary, as one of `rule.family` questions. Ranges of three and three lie as far apart by
-/// chance once in seventy times: among many questions a test must say so, too.
+/// The verdict on values that hardly vary, as one of `rule.family` questions. By chance, ranges of three values each
+/// lie as far apart once in seventy times: among many questions, a test must find the difference, too.
 fn by_values(after: &TableCell, before: &TableCell, exact: bool, rule: &Rule) -> Verdict {
     let verdict = by_range(after, before, rule.threshold.exp_m1(), exact);
     if exact || !is_change(Some(verdict)) {
@@ -406,9 +407,9 @@ fn one_of(tested: &Tested, rule: &Rule) -> Option<Verdict> {
     judged[0].as_ref().map(Verdict::of)
 }
 
-/// Splits a series into stretches of one level: binary segmentation. The split that explains most of the
-/// scatter between versions is asked first, with all versions on either side of it: a small change shows in all of
-/// them together before it shows in two neighbours. Returns the places of the first versions of new levels.
+/// Splits a series into stretches of one level: binary segmentation. The split that explains most of the scatter
+/// between versions is tested first, with all versions on either side of it: a small change shows in all of them
+/// together before it shows in two neighbours. Returns the places of the first versions of new levels.
 fn levels(points: &[&VersionValues], rule: &Rule) -> Vec<usize> {
     let place = |at: &usize| {
         let mean = |side: &[&VersionValues]| {
@@ -447,9 +448,9 @@ fn is_change(verdict: Option<Verdict>) -> bool {
     matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
 }
 
-/// Judges the cases of one metric, whose pairs of neighbours are one family. What was measured `again`, of all metrics, is
-/// another one: a single drift says that the machine has changed.
-fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, told: &mut Told) {
+/// Judges the cases of one metric, whose pairs of neighbours are one family. What was measured `again`, of all metrics,
+/// is a family of its own: a single drift says that the machine has changed.
+fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, results: &mut Told) {
     let pairs = cases
         .iter()
         .map(|rows| rows.points(versions).len().saturating_sub(1));
@@ -479,7 +480,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, tol
             let mut step = compared(earlier, later, &rule)?;
             if matches!(later.behind, Behind::Logs(_)) {
                 step = match changes.iter().position(|at| *at == place + 1) {
-                    // From the level before to the one after it.
+                    // The change is from the level before it to the level after it.
                     Some(change) => {
                         let start = if change == 0 { 0 } else { changes[change - 1] };
                         let end = changes.get(change + 1).copied().unwrap_or(found.len());
@@ -490,7 +491,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, tol
                             ratio: Ratio::of_shift(tested.shift),
                         }
                     }
-                    // What the whole series does not show is chance, or belongs to another pair.
+                    // A difference that the whole series does not show is chance, or belongs to another pair.
                     None if is_change(step.verdict) => Compared {
                         verdict: Some(Verdict::Unclear { blocks_more: None }),
                         ..step
@@ -498,7 +499,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, tol
                     None => step,
                 };
             }
-            // If a bridge has moved, two runs are two machines.
+            // If a bridge has moved, the two runs are like those of two machines.
             let apart = earlier.run != later.run && !drifts.is_empty();
             let verdict = match earlier.withheld || later.withheld || apart {
                 true => Verdict::AaCopyDiffers,
@@ -511,7 +512,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, tol
                 verdict,
             })
         });
-        told.series.push(Series {
+        results.series.push(Series {
             case: rows.case.clone(),
             metric: rows.metric,
             steps: steps.collect(),
@@ -520,17 +521,17 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, tol
                 .map(|(name, found)| VersionPoint::new(name, found))
                 .collect(),
         });
-        told.drifts.extend(drifts);
+        results.drifts.extend(drifts);
     }
 }
 
 impl Rows {
-    /// What was measured in several runs.
+    /// The versions that were measured in several runs.
     fn measured_again(&self) -> impl Iterator<Item = (&String, &Vec<VersionValues>)> {
         self.by_version.iter().filter(|(_, found)| found.len() > 1)
     }
 
-    /// What came out different then.
+    /// The versions that came out different when they were measured again.
     fn drifts(&self, rule: &Rule) -> Vec<Drift> {
         self.measured_again()
             .filter_map(|(name, found)| {
@@ -563,7 +564,7 @@ impl VersionPoint {
         }
     }
 
-    /// The lowest and the highest that it may be: the interval of its ratio, or its range.
+    /// The lowest and the highest value that the version may have: the interval of its ratio, or its range.
     pub fn ends(&self) -> Option<(f64, f64)> {
         match &self.behind {
             Behind::Logs(_) => self.ratio?.interval,
@@ -609,7 +610,7 @@ mod tests {
         1.0 + 0.003 * (mixed as f64 / f64::from(1 << 24) - 0.5) * 2.0
     }
 
-    /// A run of these, the last as reference, whose times are these.
+    /// A run of these versions, the last one as reference, with these times.
     fn run_of(names: &[&str], blocks: u32, time: impl Fn(&str) -> f64) -> FakeRun {
         let mut names = names.to_vec();
         names.rotate_right(1);
@@ -632,16 +633,16 @@ mod tests {
         all.iter().map(|name| name.to_string()).collect()
     }
 
-    fn changes(told: &Told) -> Vec<(&str, &str, &str)> {
+    fn changes(results: &Told) -> Vec<(&str, &str, &str)> {
         let mut all = Vec::new();
-        for series in &told.series {
+        for series in &results.series {
             let key = series.metric.key;
             all.extend(series.changes().map(|step| (key, &*step.from, &*step.to)));
         }
         all
     }
 
-    /// 2 % from the fifth on.
+    /// Slower by 2 % from the fifth version on.
     fn slower_from_five(name: &str) -> f64 {
         if name >= "v5" { 1.02 } else { 1.0 }
     }
@@ -649,12 +650,12 @@ mod tests {
     #[test]
     fn a_change_is_named_with_its_pair_and_no_other() {
         let run = run_of(&EIGHT, 12, slower_from_five);
-        let told = told_of(&[run], &EIGHT);
-        assert_eq!(changes(&told), [(WALL.key, "v4", "v5")]);
-        let time = told
+        let results = told_of(&[run], &EIGHT);
+        assert_eq!(changes(&results), [(WALL.key, "v4", "v5")]);
+        let time = results
             .series
             .iter()
-            .find(|it| it.metric.key == WALL.key)
+            .find(|series| series.metric.key == WALL.key)
             .unwrap();
         assert_eq!((time.points.len(), time.steps.len()), (8, 7));
         let step = &time.steps[3];
@@ -664,7 +665,7 @@ mod tests {
 
     #[test]
     fn a_change_shows_in_all_versions_together_before_it_shows_in_two() {
-        // 1.6 % in noise of 2 % in each block, and less by 30 % at the eighth.
+        // A change of 1.6 % in noise of 2 % in each block, and a drop by 30 % at the eighth version.
         let time = |name: &str| match name {
             "v8" => 0.7,
             name => 1.0 + 0.8 * (slower_from_five(name) - 1.0),
@@ -674,17 +675,17 @@ mod tests {
         let wide = |name: &str, block: u32| 1.0 + 7.0 * (noise(name, block) - 1.0);
         let fake = FakeRun::new(&names, &["larson"], 15);
         let fake = fake.fill(|_, name, block| 50.0 * time(name) * wide(name, block));
-        let told = told_of(&[fake], &EIGHT);
+        let results = told_of(&[fake], &EIGHT);
         assert_eq!(
-            changes(&told),
+            changes(&results),
             [(WALL.key, "v4", "v5"), (WALL.key, "v7", "v8")]
         );
     }
 
     #[test]
     fn a_series_without_a_change_has_none() {
-        let told = told_of(&[run_of(&EIGHT, 12, |_| 1.0)], &EIGHT);
-        assert_eq!(changes(&told), []);
+        let results = told_of(&[run_of(&EIGHT, 12, |_| 1.0)], &EIGHT);
+        assert_eq!(changes(&results), []);
     }
 
     #[test]
@@ -701,10 +702,10 @@ mod tests {
             };
             record.measurement = None;
         }
-        let told = told_of(&[run], &EIGHT);
-        assert_eq!(changes(&told), [(WALL.key, "v4", "v6")]);
-        assert_eq!(told.failed.len(), 1, "{:?}", told.failed);
-        assert_eq!(told.failed[0].0, "v5");
+        let results = told_of(&[run], &EIGHT);
+        assert_eq!(changes(&results), [(WALL.key, "v4", "v6")]);
+        assert_eq!(results.failed.len(), 1, "{:?}", results.failed);
+        assert_eq!(results.failed[0].0, "v5");
     }
 
     #[test]
@@ -712,21 +713,21 @@ mod tests {
         let first = || run_of(&["v1", "v2", "v8"], 12, slower_from_five);
         let grown = |of: &dyn Fn(&str) -> f64| run_of(&["v1", "v4", "v5", "v8"], 12, of);
         let versions = ["v1", "v2", "v4", "v5", "v8"];
-        let told = told_of(&[first(), grown(&slower_from_five)], &versions);
-        assert_eq!(changes(&told), [(WALL.key, "v4", "v5")]);
-        assert!(told.drifts.is_empty(), "{:?}", told.drifts);
-        // On another machine: the bridge says so, and nothing is said across the two runs.
+        let results = told_of(&[first(), grown(&slower_from_five)], &versions);
+        assert_eq!(changes(&results), [(WALL.key, "v4", "v5")]);
+        assert!(results.drifts.is_empty(), "{:?}", results.drifts);
+        // On another machine, the bridge tells the difference, and nothing is said across the two runs.
         let other = |name: &str| match name {
             "v1" => 1.1,
             name => slower_from_five(name),
         };
-        let told = told_of(&[first(), grown(&other)], &versions);
-        assert_eq!(told.drifts.len(), 1, "{:?}", told.drifts);
-        assert_eq!(told.drifts[0].version, "v1");
-        let time = told
+        let results = told_of(&[first(), grown(&other)], &versions);
+        assert_eq!(results.drifts.len(), 1, "{:?}", results.drifts);
+        assert_eq!(results.drifts[0].version, "v1");
+        let time = results
             .series
             .iter()
-            .find(|it| it.metric.key == WALL.key)
+            .find(|series| series.metric.key == WALL.key)
             .unwrap();
         let verdict = |to: &str| {
             time.steps
@@ -751,7 +752,7 @@ mod tests {
             ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
         }
 
-        /// Nearly normal, of 2 %.
+        /// A factor with nearly normal scatter of 2 %.
         fn factor(&mut self) -> f64 {
             let sum: f64 = (0..12).map(|_| self.uniform()).sum();
             (0.02 * (sum - 6.0)).exp()
@@ -759,9 +760,9 @@ mod tests {
     }
 
     /// Eight metrics of two versions in two runs of three blocks each, the later run's values `moved` times those of
-    /// the earlier: the drifts that are named, and what ranges alone would say.
+    /// the earlier: how many drifts are named, and how many there would be by ranges alone.
     fn drifts_of_eight_metrics(scatter: &mut Scatter, moved: f64) -> (usize, usize) {
-        let by_ranges = metric::judged().filter(|it| it.judged == Judged::ByRange);
+        let by_ranges = metric::judged().filter(|metric| metric.judged == Judged::ByRange);
         let mut all: Vec<Rows> = Vec::new();
         let mut apart = 0;
         for metric in by_ranges.take(8) {
@@ -794,23 +795,23 @@ mod tests {
             }
             all.push(rows);
         }
-        let mut told = Told::default();
+        let mut results = Told::default();
         for rows in &all {
-            judge(&[rows], &names(&["v1", "v8"]), 0.01, 16, &mut told);
+            judge(&[rows], &names(&["v1", "v8"]), 0.01, 16, &mut results);
         }
-        (told.drifts.len(), apart)
+        (results.drifts.len(), apart)
     }
 
     #[test]
     fn a_machine_that_says_the_same_is_not_called_changed_and_one_that_does_not_is() {
         let scatter = &mut Scatter(1);
-        let told: Vec<(usize, usize)> = (0..400)
+        let counts: Vec<(usize, usize)> = (0..400)
             .map(|_| drifts_of_eight_metrics(scatter, 1.0))
             .collect();
-        let wrong = told.iter().filter(|(drifts, _)| *drifts > 0).count();
+        let wrong = counts.iter().filter(|(drifts, _)| *drifts > 0).count();
         assert!(wrong <= 20, "{wrong} of 400");
-        // What the rule is for: by ranges alone it would be so often.
-        let by_ranges = told.iter().filter(|(_, apart)| *apart > 0).count();
+        // This is what the rule is for: ranges alone would be wrong that often.
+        let by_ranges = counts.iter().filter(|(_, apart)| *apart > 0).count();
         assert!(by_ranges > 40, "{by_ranges} of 400");
         let found = (0..100).filter(|_| drifts_of_eight_metrics(scatter, 1.3).0 > 0);
         assert_eq!(found.count(), 100);

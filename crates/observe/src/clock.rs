@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The guest's clock.
+/// The time of the monotonic clock, which the guest uses, too.
 pub fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }

@@ -15,10 +15,10 @@ use std::path::Path;
 const PLAYERS: &str = "players";
 const ONE: &str = "one";
 
-/// The parameter that sets how many of the requests that could be served come.
+/// The parameter that sets the rate of requests as a share of what could be served.
 const LOAD: &str = "load";
 
-/// Makes a parameter of the file that another one names.
+/// Makes the value of a parameter from the file that another parameter names.
 type ReadsFile = fn(&BTreeMap<String, String>) -> Result<Option<String>>;
 
 /// A workload at a thread count.
@@ -35,7 +35,7 @@ pub struct Case {
     pub operation: String,
     /// Worker threads.
     pub threads: u32,
-    /// More threads than usable CPUs.
+    /// Whether there are more threads than usable CPUs.
     pub oversubscribed: bool,
     /// Every parameter, written out.
     pub parameters: BTreeMap<String, String>,
@@ -45,22 +45,22 @@ pub struct Case {
     pub iterations: Iterations,
     /// Whether the workload's clock includes the purge (MM).
     pub counts_purge: bool,
-    /// Whether its rows are whole processes, timed from outside.
+    /// Whether the case's rows are whole processes, timed from outside.
     #[serde(default)]
     pub whole_process: bool,
-    /// A caution that its table must not be read without.
+    /// A caution that must be shown with the case's table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
     /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
-    /// What is different from the case before, if the rest is equal.
+    /// What differs from the previous case, if everything else is equal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<Factor>,
-    /// How many of its threads work at a time, if not all.
+    /// How many of the case's threads work at a time, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
-    /// Whether its memory is measured beside other cases' times: in one process of each allocator,
+    /// Whether the case's memory is measured beside other cases' times: in one process of each allocator,
     /// before the blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
@@ -69,23 +69,23 @@ pub struct Case {
     pub turns: Option<Turns>,
 }
 
-/// `larson@2`.
+/// A case's name: `larson@2`.
 pub fn case_name(workload: &str, threads: u32) -> String {
     format!("{workload}@{threads}")
 }
 
-/// `larson@2/hoard`.
+/// A row's name: `larson@2/hoard`.
 pub fn row_name(workload: &str, threads: u32, allocator: &str) -> String {
     format!("{workload}@{threads}/{allocator}")
 }
 
 impl Case {
-    /// `larson@2`.
+    /// The case's name: `larson@2`.
     pub fn label(&self) -> String {
         case_name(&self.workload, self.threads)
     }
 
-    /// Whether allocators run it; otherwise it has only rows of programs.
+    /// Whether allocators run the case; otherwise it has only rows of programs.
     pub fn is_for_allocators(&self) -> bool {
         !matches!(self.target, Target::Rows)
     }
@@ -107,14 +107,14 @@ impl Case {
         }
     }
 
-    /// What decides how many requests it can serve: what runs, with all parameters but the load.
+    /// What decides how many requests the case can serve: its kernel, and all parameters except the load.
     pub fn at_full_load(&self) -> (Option<&str>, BTreeMap<String, String>) {
         let mut parameters = self.parameters.clone();
         parameters.remove(LOAD);
         (self.kernel(), parameters)
     }
 
-    /// How many of 100 blocks of the litter stay, if its heap is aged.
+    /// How many of 100 blocks of the litter stay, if the case's heap is aged.
     pub fn age(&self) -> Option<u8> {
         match self.factor? {
             Factor::Age(age) => Some(age),
@@ -122,7 +122,7 @@ impl Case {
         }
     }
 
-    /// Why its heap cannot be aged, if so.
+    /// Why the case's heap cannot be aged; `None` if it can be.
     pub fn not_aged(&self) -> Option<&'static str> {
         let has_own_heap = |kernel: &Kernel| kernel.memory != MemoryPoints::Sampled;
         match &self.target {
@@ -135,7 +135,7 @@ impl Case {
         }
     }
 
-    /// Whether the null allocator can run its kernel. Its blocks overlap, so it has no heap to age.
+    /// Whether the null allocator can run the case's kernel. The null allocator's blocks overlap, so it has no heap to age.
     pub fn has_floor(&self) -> bool {
         let kernel = self.kernel().filter(|_| self.age().is_none());
         kernel.is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
@@ -157,7 +157,7 @@ impl Case {
         }
     }
 
-    /// The command, to be changed.
+    /// The user's own command, for changes to it.
     pub fn command_mut(&mut self) -> Option<&mut UserCommand> {
         match &mut self.target {
             Target::Command(command) => Some(command),
@@ -170,7 +170,7 @@ impl Case {
         self.command().is_some_and(|command| command.real.is_some())
     }
 
-    /// CPUs that a process of it keeps busy while its memory is measured.
+    /// CPUs that a process of the case keeps busy while its memory is measured.
     pub fn busy_cpus(&self) -> u32 {
         match self.has("order", "turns") {
             true => 1,
@@ -178,14 +178,14 @@ impl Case {
         }
     }
 
-    /// Whether another process may run on another CPU while its memory is measured.
+    /// Whether another process may run on another CPU while the case's memory is measured.
     pub fn may_share_the_machine(&self) -> bool {
         let kernel = self.kernel().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()
     }
 
-    /// Whether two of its processes may take turns on one CPU: those of one thread that do the same work at any time, and are
-    /// judged by that time alone.
+    /// Whether two processes of the case may take turns on one CPU: processes of one thread may, if they do the same work
+    /// whenever they run and are judged by its time alone.
     pub fn may_take_turns(&self) -> bool {
         let has_own_clock = |name: &str| kernels::WITH_OWN_CLOCKS.contains(&name);
         match &self.target {
@@ -206,7 +206,7 @@ impl Case {
         self.kernel() == Some("replay")
     }
 
-    /// The names of all programs of the catalogue that it starts.
+    /// The names of all programs of the catalogue that the case starts.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
         self.program()
             .into_iter()
@@ -242,7 +242,7 @@ impl Case {
     fn has(&self, parameter: &str, value: &str) -> bool {
         self.parameters
             .get(parameter)
-            .is_some_and(|own| own == value)
+            .is_some_and(|setting| setting == value)
     }
 
     /// Whether the worker threads themselves record the points of the memory over time, at
@@ -251,22 +251,22 @@ impl Case {
         self.has("sample", "per-op")
     }
 
-    /// Whether it is replayed at the recorded times, so that no allocator changes its duration.
+    /// Whether the case replays a trace at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
         self.is_replay() && self.has("mode", "paced")
     }
 
-    /// Whether one thread replays the calls of several.
+    /// Whether one thread replays the calls of several threads.
     pub fn is_played_by_one(&self) -> bool {
         self.has(PLAYERS, ONE)
     }
 
-    /// Whether it replays a trace repeatedly, and the first round does not count.
+    /// Whether the case replays a trace repeatedly without counting the first round.
     pub fn plays_later_rounds(&self) -> bool {
         self.is_replay() && self.cold > 0
     }
 
-    /// Whether both replay the same recorded program.
+    /// Whether both cases replay the same trace.
     pub fn plays_trace_of(&self, other: &Case) -> bool {
         let trace = |case: &Case| case.parameters.get("sha256").cloned();
         self.is_replay() && other.is_replay() && trace(self) == trace(other)
@@ -346,7 +346,7 @@ impl UserCommand {
     }
 }
 
-/// `--set W.P=V`.
+/// A change of a parameter that the user asks for: `--set W.P=V`.
 #[derive(Clone, Debug)]
 pub struct Override {
     /// Workload name or pattern.
@@ -377,7 +377,7 @@ impl std::str::FromStr for Override {
 }
 
 impl Override {
-    /// Whether the override changes any of these.
+    /// Whether the override changes any of these workloads.
     pub fn is_for_any(&self, workloads: &[&Workload]) -> bool {
         workloads.iter().any(|workload| self.is_for(workload))
     }

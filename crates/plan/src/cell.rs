@@ -12,7 +12,7 @@ use std::fmt;
 pub struct CellId(String);
 
 impl CellId {
-    /// A process of a block; `part` if the block has several, `attempt` 0 the first time.
+    /// The name of a process of a block; `part` if the block has several, `attempt` 0 the first time.
     pub fn of_block(case: &str, block: u32, part: Option<u32>, attempt: u32, row: &str) -> CellId {
         let part = part.map_or(String::new(), |part| format!(".{part}"));
         let attempt = if attempt == 0 {
@@ -23,22 +23,22 @@ impl CellId {
         CellId(format!("{case}/b{block:02}{part}{attempt}/{row}"))
     }
 
-    /// The checked process of a row.
+    /// The name of the checked process of a row.
     pub fn of_check(case: &str, row: &str) -> CellId {
         CellId(format!("{case}/check/{row}"))
     }
 
-    /// The process that finds out how long a case takes.
+    /// The name of the process that finds out how long a case takes.
     pub fn of_calibration(case: &str) -> CellId {
         CellId(format!("{case}/calibration"))
     }
 
-    /// The first duet of a case: the baseline with itself.
+    /// The name of the first duet of a case: the baseline with itself.
     pub fn of_trial(case: &str, row: &str) -> CellId {
         CellId(format!("{case}/duet/{row}"))
     }
 
-    /// One of the processes that look for the smallest limit; `bytes` is `None` without a limit.
+    /// The name of one of the processes that look for the smallest limit; `bytes` is `None` without a limit.
     pub fn of_search(case: &str, bytes: Option<u64>, which: u32, row: &str) -> CellId {
         match bytes {
             Some(bytes) => CellId(format!("{case}/limit/{bytes}.{which}/{row}")),
@@ -46,13 +46,13 @@ impl CellId {
         }
     }
 
-    /// A timed process under so many per cent of the smallest limit.
+    /// The name of a timed process whose limit is this many per cent of the smallest one.
     pub fn of_limited(case: &str, block: u32, percent: u32, row: &str) -> CellId {
         let times = f64::from(percent) / 100.0;
         CellId(format!("{case}/b{block:02}/x{times}/{row}"))
     }
 
-    /// The process that looks at calls of one kind.
+    /// The name of the process that looks at calls of one kind.
     pub fn of_corner(allocator: &str, corner: &str) -> CellId {
         CellId(format!("corners/{allocator}/{}", corner.replace(' ', "-")))
     }
@@ -83,7 +83,7 @@ impl PartialEq<&str> for CellId {
     }
 }
 
-/// So that a map of cells is asked by a typed name.
+/// Lets a map of cells be searched with a `&str`.
 impl std::borrow::Borrow<str> for CellId {
     fn borrow(&self) -> &str {
         &self.0
@@ -96,7 +96,7 @@ impl fmt::Display for CellId {
     }
 }
 
-/// A name as it was stored.
+/// A cell's name as it was stored.
 impl<S: Into<String>> From<S> for CellId {
     fn from(name: S) -> CellId {
         CellId(name.into())
@@ -106,11 +106,11 @@ impl<S: Into<String>> From<S> for CellId {
 /// One process to run, with all that is needed to run it again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Unique in a plan.
+    /// The cell's name, unique in a plan.
     pub id: CellId,
-    /// Index of its case.
+    /// Index of the cell's case.
     pub case: usize,
-    /// Name of its allocator, or of its program's row.
+    /// Name of the cell's allocator, or of its program's row.
     pub allocator: String,
     /// Block, from 0.
     pub block: u32,
@@ -118,14 +118,13 @@ pub struct Cell {
     pub part: u32,
     /// How often this part was run before.
     pub attempt: u32,
-    /// Position in its part, from 0.
+    /// The cell's position in its part, from 0.
     pub position: u32,
     /// Random state of the workload: the same for every allocator of a block.
     pub seed: u64,
     /// Bytes of padding in the environment, which move the stack (0 to 4095).
     pub padding: u32,
-    /// Its limit, in a run that looks for the smallest one; of the processes there that have none,
-    /// too.
+    /// The cell's limit, in a run that looks for the smallest one; also set for processes of such a run that have no limit.
     pub limit: Option<Limit>,
 }
 

@@ -1,4 +1,4 @@
-//! How many CPUs a command is told that there are.
+//! The number of CPUs that a command is told.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpusSeen {
-    /// The truth, as late as others hear something else: its calls are asked of heapmark, too.
+    /// The machine's own CPUs. heapmark answers these calls, too, so that the answer takes as long as a changed one.
     Machine,
-    /// So many CPUs, and no quota.
+    /// This many CPUs, and no quota.
     Count(u32),
 }
 

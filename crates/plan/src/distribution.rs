@@ -11,7 +11,7 @@ use std::path::Path;
 /// Weights sum up to about this; the guest draws with 32 bits.
 const SCALE: f64 = 1e9;
 
-/// Classes of a distribution: all of a job must fit into [`heapmark_wire::JOB_BYTES`].
+/// The most classes of a distribution: a whole job must fit into [`heapmark_wire::JOB_BYTES`].
 pub const MOST_CLASSES: usize = 4096;
 
 /// One line of a file.
@@ -45,7 +45,7 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
             lines.len()
         );
     }
-    // Every size that occurs keeps a chance of at least one in a thousand million.
+    // Every size that occurs keeps a chance of at least one in a billion.
     let weight = |count: u64| {
         (count as f64 / all * SCALE)
             .round()
@@ -57,8 +57,8 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(joined(classes, ",")))
 }
 
-/// What servers ask for: lies inside the ten production profiles of fleetbench (`TCMALLOC_0` to `9`).
-/// Sizes, and how many of 100,000 requests have them.
+/// The sizes that servers request: within the ten production profiles of fleetbench (`TCMALLOC_0` to `9`). Sizes, and how
+/// many of 100,000 requests have them.
 pub const FLEET: &str = "8:4000,16:10000,24:8000,32:16000,48:14000,64:12000,96:8000,128:6000,192:5000,256:4000,384:3000,\
                      512:2500,768:1800,1024:1500,2048:1800,4096:1500,8192:600,16384:180,32768:80,65536:30,262144:8,\
                      1048576:2";
@@ -105,7 +105,7 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(joined(classes, ",")))
 }
 
-/// The value of a parameter that is a number.
+/// A numeric parameter's value.
 pub fn number(parameters: &BTreeMap<String, String>, name: &str) -> Result<f64> {
     let text = parameters
         .get(name)

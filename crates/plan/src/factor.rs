@@ -1,4 +1,4 @@
-//! A condition under which a case runs once more, beside itself without it.
+//! A condition under which a case runs a second time, beside the same case without that condition.
 
 use super::HugePages;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Factor {
-    /// Its heap is aged before it begins, until so many of 100 blocks of the litter stay; the first
-    /// has a fresh heap.
+    /// The second case's heap is aged before the workload begins, until this many of 100 blocks of the litter stay; the
+    /// first case has a fresh heap.
     Age(u8),
     /// The second case may have its memory in huge pages by this rule; the first has none.
     HugePages(HugePages),
-    /// The second case sees so many CPUs; the first sees those that are there.
+    /// The second case sees this many CPUs; the first sees those that are there.
     CpusSeen(u32),
 }
 
 impl Factor {
-    /// Behind the workload's name.
+    /// The suffix of the workload's name.
     pub fn suffix(self) -> String {
         match self {
             Factor::Age(_) => "-aged".into(),
@@ -26,7 +26,7 @@ impl Factor {
         }
     }
 
-    /// The metric that has the ratio of both times.
+    /// The metric for the ratio of both times.
     pub fn metric(self) -> &'static str {
         match self {
             Factor::Age(_) => "aged_ratio",

@@ -50,31 +50,30 @@ pub struct Plan {
     pub seed: u64,
     /// How often each allocator runs each case, at least.
     pub blocks: u32,
-    /// How often at most; `None`: exactly `blocks` times.
+    /// How often each allocator runs each case, at most; `None`: exactly `blocks` times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_blocks: Option<u32>,
-    /// Between the two numbers the run ends as soon as half of each 95 % interval, as a share of
-    /// its ratio, is at most this.
+    /// Between `blocks` and `most_blocks`, the run ends as soon as half of each 95 % interval, as a share of its ratio, is at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// Half of an interval that is enough where a ratio is far from 1, if that is more.
+    /// The half of an interval that is enough where a ratio is far from 1, if it is more than `precision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far_precision: Option<f64>,
     /// No block begins that would end later than this, in seconds, if it takes as long as the one before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
-    /// Whether it is the suite's own budget: then it is of blocks alone, and never ends a run before the least number of them.
+    /// Whether the budget is the suite's own: then it covers blocks alone, and never ends a run before the least number of blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub budget_of_suite: bool,
     /// Whether parts with interference are run again.
     #[serde(default)]
     pub repeats: bool,
-    /// The lengths of turns in milliseconds, in turn from duet to duet; none if nothing takes turns.
+    /// The lengths of turns in milliseconds, used one after the other from duet to duet; none if nothing takes turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turn_lengths_ms: Vec<u32>,
     /// What is measured.
     pub mode: Mode,
-    /// Which memory may be in transparent huge pages, in cases whose factor is not that.
+    /// Which memory may be in transparent huge pages, in cases whose factor is not huge pages.
     #[serde(default, skip_serializing_if = "HugePages::is_machines")]
     pub huge_pages: HugePages,
     /// Name of the allocator that the others are compared with; one of `allocators`.
@@ -95,7 +94,7 @@ pub struct Plan {
     /// Name of the null allocator, which shows the harness's own cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
-    /// Names of the same under other C libraries than the system's.
+    /// Names of the null allocators under C libraries other than the system's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floors_elsewhere: Vec<String>,
 }
@@ -114,7 +113,7 @@ pub fn comparisons(cases: usize, allocators: usize) -> usize {
     (cases * allocators).max(pairs(allocators))
 }
 
-/// The number of pairs.
+/// The number of pairs among `of` items.
 pub fn pairs(of: usize) -> usize {
     of * of.saturating_sub(1) / 2
 }
@@ -122,12 +121,12 @@ pub fn pairs(of: usize) -> usize {
 /// Fixed environment padding and seed of processes that are not measured.
 const UNMEASURED_SEED: u64 = 1;
 
-/// The seed of what is requested in runs that sample memory, unless another is given: two runs then
-/// request the same, and differ only by what an allocator makes of that.
+/// The seed of the requests in runs that sample memory, unless another seed is given: two runs then request the same, and
+/// differ only by what an allocator makes of the requests.
 pub const SEED_OF_MEMORY: u64 = 1;
 
 impl Plan {
-    /// The limit that the p of its comparisons is compared with.
+    /// The significance level: the p-values of the plan's comparisons are compared with it.
     pub fn alpha(&self) -> f64 {
         if self.precision.is_some() {
             ALPHA_UNTIL_PRECISE
@@ -141,7 +140,7 @@ impl Plan {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// It with turns by this for all cases that may take any. A duet is not repeated: both sides met what disturbed it.
+    /// The plan with such turns for all cases that may take turns. A duet is not repeated: both sides met what disturbed it.
     pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
         let is_plain = self.mode.spec().plain && !has_factor;
@@ -158,7 +157,7 @@ impl Plan {
         self
     }
 
-    /// The turns of these two, if they take any. Each candidate has all lengths equally often.
+    /// How these two processes take turns, if they do. Each candidate gets every length equally often.
     pub fn turn(&self, pair: [&Cell; 2]) -> Option<Turn> {
         let case = &self.cases[pair[0].case];
         let baseline = case.baseline(&self.baseline);
@@ -168,7 +167,7 @@ impl Plan {
         let place = (first + pair[0].block as usize).checked_rem(self.turn_lengths_ms.len());
         let ms = place.map_or(turns::LENGTHS_MS[0], |place| self.turn_lengths_ms[place]);
         let length = Duration::from_millis(ms.into());
-        // Of a kernel once each has measured for as long as one process alone.
+        // A duet of a kernel has enough once each process has measured for as long as a process alone does.
         let enough_ms = match case.kernel() {
             Some(_) => 2 * self.target_ms,
             None => turns::ENOUGH_MS,
@@ -185,8 +184,7 @@ impl Plan {
         if case.beside { Mode::Memory } else { self.mode }
     }
 
-    /// It without the cases whose memory is measured beside the others, or those alone, as a plan of
-    /// their own.
+    /// The plan without the cases whose memory is measured beside the others, or, if `beside`, a plan of those cases alone.
     pub fn only(&self, beside: bool) -> Plan {
         let mut plan = self.clone();
         plan.cases.retain(|case| case.beside == beside);
@@ -206,7 +204,7 @@ impl Plan {
         }
     }
 
-    /// All cells that are run in any case, in the order they run.
+    /// All cells that run in any case, in the order in which they run.
     pub fn cells(&self) -> Vec<Cell> {
         let blocks = (0..self.blocks).flat_map(|block| self.block(block));
         self.beside().into_iter().chain(blocks.flatten()).collect()
@@ -223,9 +221,8 @@ impl Plan {
             .collect()
     }
 
-    /// One block: every case once, and in it every allocator once; the baseline in each part. Each
-    /// case is spread over the whole session. A block depends on no other block. A case with a factor
-    /// runs with the one without.
+    /// One block: every case once, and in it every allocator once; the baseline in each part. Each case is spread over the
+    /// whole session. A block depends on no other block. A case with a factor runs next to the case without it.
     pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
@@ -251,9 +248,9 @@ impl Plan {
                 names.shuffle(random);
                 let mut places = Vec::new();
                 for name in names {
-                    let mut own = self.with_factor(case, name);
-                    own.shuffle(random);
-                    places.extend(own.into_iter().map(|case| (case, name)));
+                    let mut cases = self.with_factor(case, name);
+                    cases.shuffle(random);
+                    places.extend(cases.into_iter().map(|case| (case, name)));
                 }
                 let part = part as u32;
                 let named = (count > 1).then_some(part);
@@ -274,12 +271,12 @@ impl Plan {
             .collect()
     }
 
-    /// The case without a factor: of one that has one, the case before it.
+    /// The case without a factor: if this case has a factor, that is the case before it.
     pub fn plain(&self, case: usize) -> usize {
         case - usize::from(self.cases[case].factor.is_some())
     }
 
-    /// A case, and the same with a factor if this row has that: both run one after the other.
+    /// A case, and the same case with a factor if this row has that factor: one runs after the other.
     fn with_factor(&self, case: usize, row: &str) -> Vec<usize> {
         let next = case + 1;
         let has_row = |next: &Case| self.rows_of(next).any(|name| name == row);
@@ -298,8 +295,8 @@ impl Plan {
         }
     }
 
-    /// What a case's commands are told when they ask for CPUs; `None`: they are not listened to. Beside a case that hears
-    /// something else, its other half is as slow to hear the truth.
+    /// What a case's commands are told when they ask for CPUs; `None`: their calls are not intercepted. If one case is told
+    /// something else, the others are told the truth just as slowly.
     pub fn cpus_seen_of(&self, case: &Case) -> Option<CpusSeen> {
         let tells = |factor: Option<Factor>| match factor {
             Some(Factor::CpusSeen(count)) => Some(CpusSeen::Count(count)),
@@ -309,7 +306,7 @@ impl Plan {
         any.then(|| tells(case.factor).unwrap_or(CpusSeen::Machine))
     }
 
-    /// The case whose work this one does: that without its factor, unless the work may follow from that.
+    /// The case whose work this case does: the case without the factor, unless the work may depend on the factor.
     pub fn works_like(&self, case: usize) -> usize {
         match self.cases[case].factor {
             Some(Factor::CpusSeen(_)) => case,
@@ -338,7 +335,7 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// In how many parts a block runs the rows of a case.
+    /// The number of parts in which a block runs the rows of a case.
     fn parts_for(&self, case: usize, others: usize) -> usize {
         let case = &self.cases[case];
         let most = match case.turns {
@@ -352,7 +349,7 @@ impl Plan {
         }
     }
 
-    /// The row that the others of a case are compared with, and those.
+    /// The row that a case's other rows are compared with, and those other rows.
     fn baseline_and_others(&self, case: usize) -> (&str, Vec<&str>) {
         let case = &self.cases[case];
         let baseline = case.baseline(&self.baseline);
@@ -360,7 +357,7 @@ impl Plan {
         (baseline, others.collect())
     }
 
-    /// A process that looks for the smallest limit of a row; `which` of those under this limit.
+    /// A process that looks for the smallest limit of a row; `which` is its number among the processes under the same limit.
     pub fn search(&self, case: usize, row: &str, limit: Limit, which: u32) -> Cell {
         let id = CellId::of_search(&self.cases[case].label(), limit.bytes, which, row);
         Cell {
@@ -378,7 +375,8 @@ impl Plan {
                 seed: UNMEASURED_SEED,
                 ..cell.clone()
             };
-            let Some((limit, bytes)) = smallest(cell).and_then(|it| Some((it, it.bytes?))) else {
+            let Some((limit, bytes)) = smallest(cell).and_then(|limit| Some((limit, limit.bytes?)))
+            else {
                 all.push(free);
                 continue;
             };
@@ -416,7 +414,7 @@ impl Plan {
             .map(String::as_str)
     }
 
-    /// The names of its floors.
+    /// The names of the plan's null allocators.
     pub fn floors(&self) -> impl Iterator<Item = &String> {
         self.floor.iter().chain(&self.floors_elsewhere)
     }
@@ -475,8 +473,8 @@ impl Plan {
         unmeasured(case, planned.baseline(&self.baseline), id)
     }
 
-    /// The case whose calibration shows how many requests the baseline can serve, if this one's come at
-    /// a share of that: one for all shares, so that they are of one number.
+    /// The case whose calibration shows how many requests the baseline can serve, if this case's requests come at a share
+    /// of that: the same case for all shares, so that they are shares of one number.
     pub fn shows_capacity(&self, case: usize) -> Option<usize> {
         let case = &self.cases[case];
         if case.parameters.get(CAPACITY)? != "0" {

@@ -16,26 +16,26 @@ pub const LIFETIMES: &str = "lifetimes";
 /// are multiplied by a factor that follows from how much is to be live.
 const MEAN_BIRTHS: [f64; 3] = [50.0, 20_000.0, 400_000.0];
 
-/// Up to which size blocks have which chances of these. Our own: short lives prevail, as in recorded
-/// programs, and each size has long ones, too.
+/// The chances of these three lifetimes for blocks up to a size. The numbers are our own: short lives prevail, as in
+/// recorded programs, and each size has long ones, too.
 const CHANCES: [(u32, [f64; 3]); 3] = [
     (256, [0.80, 0.15, 0.05]),
     (4096, [0.60, 0.30, 0.10]),
     (u32::MAX, [0.40, 0.40, 0.20]),
 ];
 
-/// Blocks of one size whose lifetimes have one mean.
+/// Blocks of one size whose lifetimes have the same mean.
 struct Row {
     size: u32,
-    /// In births of their thread.
+    /// The mean lifetime, in births of the blocks' thread.
     lifetime: f64,
     /// The share of all births.
     share: f64,
     is_short: bool,
 }
 
-/// What the guest gets: `UNIT SIZE:LIFETIME:WEIGHT:REMOTE,…`, with lifetimes of a process of so many
-/// threads; `None` for workloads without a model, or if it comes from a file.
+/// What the guest gets: `UNIT SIZE:LIFETIME:WEIGHT:REMOTE,…`, with the lifetimes for a process of this many threads; `None`
+/// for workloads without a model, or if the model comes from a file.
 pub fn of_mixture(parameters: &BTreeMap<String, String>, threads: u32) -> Result<Option<String>> {
     if parameters.get(MODEL).map(String::as_str) != Some("fleet") {
         return Ok(None);
@@ -44,8 +44,9 @@ pub fn of_mixture(parameters: &BTreeMap<String, String>, threads: u32) -> Result
     let remote = remote(parameters)?;
     let bytes = |short: bool| {
         let rows = mixture(1.0);
-        let own = rows.iter().filter(|row| row.is_short == short);
-        own.map(|row| row.share * row.lifetime * f64::from(row.size))
+        let of_kind = rows.iter().filter(|row| row.is_short == short);
+        of_kind
+            .map(|row| row.share * row.lifetime * f64::from(row.size))
             .sum::<f64>()
     };
     let factor = (live / f64::from(threads) - bytes(true)) / bytes(false);
@@ -65,15 +66,15 @@ pub fn of_mixture(parameters: &BTreeMap<String, String>, threads: u32) -> Result
 /// The forms of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// `size,lifetime_bytes,weight`, and `remote`: what `heapmark trace export --joint` writes. A block
-    /// lives until exactly so many bytes were allocated, its own ones included.
+    /// `size,lifetime_bytes,weight`, and `remote`: what `heapmark trace export --joint` writes. A block lives until exactly
+    /// this many bytes were allocated, including its own.
     Joint,
     /// The columns of fleetbench's profiles, without a header: `size,rate,live`. By Little's law a block
     /// lives for live / rate on average, as if each birth ended it with the same probability.
     Fleetbench,
 }
 
-/// Columns of a file, by its header.
+/// The possible headers of a file, each with the form of the file.
 const HEADERS: [(&[&str], Form); 3] = [
     (&["size", "lifetime_bytes", "weight"], Form::Joint),
     (&["size", "lifetime_bytes", "weight", "remote"], Form::Joint),
@@ -87,7 +88,7 @@ struct Line {
     numbers: Vec<f64>,
 }
 
-/// As [`of_mixture`], of a file: read once, with the plan. Later changes to the file affect no run.
+/// As [`of_mixture`], from a file that is read once, with the plan. Later changes to the file affect no run.
 pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let model = parameters.get(MODEL);
     let Some(path) = model.filter(|word| word.ends_with(".csv")) else {
@@ -102,7 +103,7 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(rows))
 }
 
-/// The fault of a file, and its line.
+/// The line of a fault in a file, if known, and what is wrong there.
 type FileFault = (Option<usize>, String);
 
 fn rows_of(text: &str, remote: f64) -> Result<String, FileFault> {
@@ -120,7 +121,7 @@ fn rows_of(text: &str, remote: f64) -> Result<String, FileFault> {
     let rows = lines.iter().map(|Line { size, numbers }| {
         let (lifetime, weight) = match form {
             Form::Joint => (numbers[0], numbers[1]),
-            // What never comes has no lifetime.
+            // A size that is never allocated has no lifetime.
             Form::Fleetbench if numbers[0] > 0.0 => (numbers[1] / numbers[0] * all, numbers[0]),
             Form::Fleetbench => (0.0, 0.0),
         };
@@ -183,7 +184,10 @@ fn number_of(column: &str, word: &str) -> Result<f64, String> {
         "remote" => (100.0, "0 to 100"),
         _ => (f64::MAX, "0 or more"),
     };
-    let number = word.parse().ok().filter(|it| (0.0..=most).contains(it));
+    let number = word
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=most).contains(number));
     number.ok_or_else(|| format!("{column} = `{word}`: expected a number, {says}"))
 }
 
@@ -284,7 +288,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("m.csv");
         let path = file.to_str().unwrap();
-        let told = |text: &str| {
+        let fault_of = |text: &str| {
             std::fs::write(&file, text).unwrap();
             let error = of_file(&parameters(&[("model", path)])).unwrap_err();
             format!("{error:#}")
@@ -321,15 +325,15 @@ mod tests {
             ("8, 1.0, x\n", ", line 1: live = `x`"),
             ("8, 0, 1\n", ", line 1: live blocks, and none that are born"),
         ] {
-            let told = told(text);
-            assert!(told.starts_with(&format!("model = {path}")), "{told}");
+            let fault = fault_of(text);
+            assert!(fault.starts_with(&format!("model = {path}")), "{fault}");
             assert!(
-                told.contains(expected) && !told.contains('\n'),
-                "{text:?}: {told}"
+                fault.contains(expected) && !fault.contains('\n'),
+                "{text:?}: {fault}"
             );
         }
         let most = "16,1,1\n".repeat(MOST_CLASSES + 1);
-        assert!(told(&format!("{joint}{most}")).contains("4097 rows, 4096 at most"));
+        assert!(fault_of(&format!("{joint}{most}")).contains("4097 rows, 4096 at most"));
         let gone = of_file(&parameters(&[("model", "/nowhere/m.csv")])).unwrap_err();
         assert!(format!("{gone:#}").contains("cannot be read"));
     }
@@ -337,8 +341,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let error = |set: &[(&str, &str)]| {
-            let told = of_mixture(&parameters(set), 2).unwrap_err();
-            told.to_string()
+            let fault = of_mixture(&parameters(set), 2).unwrap_err();
+            fault.to_string()
         };
         assert!(error(&[("live", "1000")]).contains("too little for 2 threads"));
         assert!(error(&[("remote", "101")]).contains("100 at most"));

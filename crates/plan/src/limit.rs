@@ -26,7 +26,7 @@ impl LimitKind {
         }
     }
 
-    /// What such a limit counts.
+    /// What a limit of this kind counts.
     pub fn counts(self) -> &'static str {
         match self {
             LimitKind::Cgroup => "what a control group has in memory (memory.max, no swap)",
@@ -39,12 +39,12 @@ impl LimitKind {
 /// How one process is limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// What the workload and its allocator may have; `None`: as much as they want.
+    /// Bytes that the workload and its allocator may have; `None`: as many as they want.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What the harness's own tables and stacks take: the limit that is set has room for these, too.
+    /// Bytes of the harness's own tables and stacks: the limit that is set has room for these, too.
     pub harness_bytes: u64,
-    /// Of a timed process: the limit in per cent of the smallest one that does.
+    /// For a timed process: the limit in per cent of the smallest one that suffices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u32>,
 }
@@ -56,14 +56,14 @@ impl Limit {
     }
 }
 
-/// Processes are timed under these limits, in per cent of the smallest one that does.
+/// Processes are timed under these limits, in per cent of the smallest one that suffices.
 pub const TIMED_PERCENT: [u32; 5] = [102, 110, 125, 150, 200];
 
-/// About so many processes look for the smallest limit of a row: one without a limit, and those of
+/// About this many processes look for the smallest limit of a row: one without a limit, and those of
 /// eight halvings of a factor of 8 into steps of 1 %.
 const SEARCH: u32 = 1 + 9 * ALIKE;
 
-/// About how many processes a row has that is timed in so many blocks.
+/// The approximate number of processes of a row that is timed in this many blocks.
 pub(super) fn processes(blocks: u32) -> u32 {
     SEARCH + blocks * (1 + TIMED_PERCENT.len() as u32)
 }

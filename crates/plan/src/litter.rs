@@ -2,38 +2,38 @@
 
 use super::distribution::FLEET;
 
-/// Litter is at least so much, however little a workload itself has live.
+/// The least bytes of litter, however little a workload itself has live.
 const LEAST_BYTES: u64 = 32 << 20;
-/// And at most so much.
+/// The most bytes of litter.
 const MOST_BYTES: u64 = 1 << 30;
-/// A size that is requested so rarely that it takes a larger part of the litter is left out.
+/// A size is left out if a block of it would take more than this fraction of the litter.
 const LARGEST_PART: u64 = 16;
 /// Weights of all sizes together.
 const SCALE: f64 = 1e9;
 
-/// Figures of a process whose heap was aged: requested bytes of the litter that stays, by how much the
-/// litter has made the process grow, and of a command what giving that back at its end takes.
+/// Figures of a process whose heap was aged: requested bytes of the litter that stays, by how much the litter has made the
+/// process grow, and, for a command, how long it takes to give the litter back at the end.
 pub const LITTER: [&str; 3] = [
     "litter_live_bytes",
     "litter_resident_bytes",
     "litter_give_back_ns",
 ];
 
-/// Figure of such a process if the litter does not have the workload's own sizes: 1.
+/// Figure of a process whose heap was aged: 1 if the litter does not have the workload's own sizes.
 pub const OTHER_SIZES: &str = "litter_other_sizes";
 
 /// The litter of one process.
 #[derive(Clone, Debug)]
 pub struct Litter {
-    /// So many of 100 blocks stay.
+    /// How many of 100 blocks stay.
     pub stay: u8,
     /// Requested bytes before any are freed; 0 leaves the heap fresh.
     pub bytes: u64,
-    /// `SIZE:WEIGHT,SIZE:WEIGHT`.
+    /// The sizes of blocks and how often each is drawn: `SIZE:WEIGHT,SIZE:WEIGHT`.
     pub sizes: String,
     /// Whether several threads of the workload allocate.
     pub by_threads: bool,
-    /// Of a command: the program whose processes are aged, by device, inode and path.
+    /// For a command: the program whose processes are aged, by device, inode and path.
     pub program: String,
 }
 
@@ -49,8 +49,8 @@ impl Litter {
         }
     }
 
-    /// As much as a workload has live at most, of the sizes that it requests (`SIZE:COUNT,…`); of
-    /// sizes of servers if none of its own can be used.
+    /// As much litter as a workload has live at most, in the sizes that the workload requests (`SIZE:COUNT,…`); in the
+    /// sizes of servers if none of these can be used.
     pub fn of(stay: u8, most_live_bytes: u64, requests: &str, by_threads: bool) -> Litter {
         let bytes = most_live_bytes.clamp(LEAST_BYTES, MOST_BYTES);
         let sizes = weights(requests, bytes / LARGEST_PART);

@@ -4,8 +4,7 @@
 use super::{Counter, LimitKind, Purpose};
 use serde::{Deserialize, Serialize};
 
-/// What the processes of a run measure. It cannot be compared: ask [`Mode::spec`], which a new mode
-/// must answer.
+/// What the processes of a run measure. Modes cannot be compared: ask [`Mode::spec`], which a new mode must answer.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -14,14 +13,14 @@ pub enum Mode {
     Time,
     /// The time of single calls.
     Latency {
-        /// Of each thread one call in so many is timed.
+        /// In each thread, one call in this many is timed.
         every: u32,
     },
-    /// Events; no time of such a process means anything.
+    /// The number of events; the times of such a process mean nothing.
     Count(Counter),
-    /// What memory is resident for what is live; nor does a time of these.
+    /// How much memory is resident for the live blocks; the times of such a process mean nothing.
     Memory,
-    /// The smallest limit on memory that does, and what time costs near it.
+    /// The smallest limit on memory that suffices, and how much time a process takes near that limit.
     Limit(LimitKind),
 }
 
@@ -33,7 +32,7 @@ pub struct ModeSpec {
     /// measured, too, pairs take turns, heaps are aged, and requests come at a share of what the
     /// baseline can serve.
     pub plain: bool,
-    /// Whether calls are watched one by one, as they can be in kernels only.
+    /// Whether calls are watched one by one, which is possible in kernels only.
     pub watches_calls: bool,
     /// Whether times are compared, which other programs disturb: parts are repeated, and an A/A copy
     /// shows what this run would call a difference. Counts and memory hardly change on a busy
@@ -43,17 +42,17 @@ pub struct ModeSpec {
     /// is compared with itself, so a block needs no parts. The null allocator has no place here: its
     /// blocks overlap, and it never has memory to give back.
     pub compares_memory: bool,
-    /// Whether memory is followed: of one round, with the same requests in each run, and since no
-    /// clock runs, of several processes side by side.
+    /// Whether memory is followed: in one round, with the same requests in each run, and, since no clock runs, in several
+    /// processes side by side.
     pub follows_memory: bool,
-    /// Whether a simulated processor counts: the same each time, whatever pages memory has.
+    /// Whether a simulated processor counts: its counts are the same each time, whatever pages memory has.
     pub simulated: bool,
     /// Whether iterations before the measured ones are left out. Not if calls are timed: the growth
     /// of the heap is a part of the tail.
     pub warms_up: bool,
     /// Measured iterations of a process, at most.
     pub most_iterations: u32,
-    /// Blocks of a run for which nothing else decides how many; `None`: as many as a verdict needs.
+    /// The blocks of a run if nothing else decides how many; `None`: as many as a verdict needs.
     pub blocks: Option<u32>,
 }
 
@@ -132,7 +131,7 @@ impl Mode {
         }
     }
 
-    /// What counts, if something does.
+    /// The counter, if the mode counts events.
     pub fn counter(self) -> Option<Counter> {
         match self {
             Mode::Count(counter) => Some(counter),
@@ -140,7 +139,7 @@ impl Mode {
         }
     }
 
-    /// The lines of a job that ask for it; `idles`: whether processes idle at their end.
+    /// The lines of a job that ask for this mode; `idles`: whether processes idle at their end.
     pub fn job_lines(self, idles: bool) -> String {
         match self {
             Mode::Time | Mode::Limit(_) => String::new(),

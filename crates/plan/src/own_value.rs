@@ -1,4 +1,4 @@
-//! A number that a command reports of itself, and where it stands: what `heapmark try --value` judges instead of time.
+//! A number that a command reports about itself, and where it is found: what `heapmark try --value` judges instead of time.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 pub struct OwnValue {
     /// The value's name in tables.
     pub name: String,
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub higher: bool,
-    /// What it is measured in; may be empty.
+    /// The value's unit; may be empty.
     pub unit: String,
     /// How the value is read.
     pub read: ReadValue,
-    /// Where it stands.
+    /// Where the value is found.
     pub from: ValueFrom,
 }
 
@@ -24,22 +24,22 @@ pub struct OwnValue {
 pub enum ReadValue {
     /// What the only group of this expression captures.
     Regex(String),
-    /// What stands at this path of a JSON document: `results[0].times`.
+    /// The value at this path of a JSON document: `results[0].times`.
     Json(String),
-    /// The format of a known tool; of several benchmarks the one of this name.
+    /// The output format of a known tool; if there are several benchmarks, the one with this name.
     Tool {
-        /// The tool.
+        /// The tool's name.
         tool: String,
-        /// The benchmark.
+        /// The benchmark's name.
         benchmark: Option<String>,
     },
 }
 
-/// The text that has it.
+/// The text that contains the value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueFrom {
-    /// What the command prints; of a server, what its client prints.
+    /// What the command prints; for a server, what its client prints.
     #[default]
     Stdout,
     /// What the command writes to stderr.
@@ -59,10 +59,10 @@ impl std::fmt::Display for ValueFrom {
 }
 
 impl OwnValue {
-    /// How the names of their figures begin.
+    /// The prefix of the names of such values' figures.
     pub const FIGURES: &str = "value.";
 
-    /// `ops, 1/s`.
+    /// The value's name and unit: `ops, 1/s`.
     pub fn title(&self) -> String {
         match self.unit.as_str() {
             "" => self.name.clone(),
@@ -70,7 +70,7 @@ impl OwnValue {
         }
     }
 
-    /// `ops, 1/s, the higher the better, from stdout`.
+    /// The value in words: `ops, 1/s, the higher the better, from stdout`.
     pub fn described(&self) -> String {
         let better = if self.higher { "higher" } else { "lower" };
         format!(
@@ -80,12 +80,12 @@ impl OwnValue {
         )
     }
 
-    /// The name of its figure.
+    /// The name of the value's figure.
     pub fn figure(&self) -> String {
         format!("{}{}", Self::FIGURES, self.name)
     }
 
-    /// The name of the figure that says of how many repetitions in one text it is the median, if of several.
+    /// The name of the figure with the number of repetitions in one text whose median is the value, if there are several.
     pub fn repetitions(&self) -> String {
         format!("{}.repetitions", self.figure())
     }

@@ -21,10 +21,9 @@ pub enum Purpose {
     Count,
     /// Processes whose memory was sampled: their times mean nothing.
     Memory,
-    /// Looks for the smallest limit on memory that does, or for where that search begins: its times
-    /// mean nothing.
+    /// Looks for the smallest limit on memory that suffices, or for where that search begins: its times mean nothing.
     Search,
-    /// Timed under a multiple of that limit, or in the same block without one.
+    /// A process timed under a multiple of the smallest limit, or in the same block without a limit.
     Limited,
     /// Two processes of the baseline that show whether two can take turns; `unsupported` says why not: then the case is
     /// measured alone.
@@ -35,7 +34,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether these processes form the blocks: interference with them is recorded.
+    /// Whether processes with this purpose form the blocks: interference with them is recorded.
     pub fn is_of_a_block(self) -> bool {
         matches!(
             self,

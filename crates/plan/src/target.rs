@@ -12,6 +12,6 @@ pub enum Target {
     Program(String),
     /// The user's own command.
     Command(Box<super::UserCommand>),
-    /// Nothing: the case has no rows but those of programs with memory of their own.
+    /// Nothing: the case has only rows of programs with memory management of their own.
     Rows,
 }

@@ -73,13 +73,14 @@ fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
         "14 others besides the baseline make three parts of a case"
     );
     for case in 0..4 {
-        let own: Vec<&Part> = parts.iter().filter(|part| part[0].case == case).collect();
-        assert!(own.iter().all(|part| part.len() <= MOST_IN_A_PART));
+        let of_case: Vec<&Part> = parts.iter().filter(|part| part[0].case == case).collect();
+        assert!(of_case.iter().all(|part| part.len() <= MOST_IN_A_PART));
         assert!(
-            own.iter()
+            of_case
+                .iter()
                 .all(|part| part.iter().filter(|cell| cell.allocator == "glibc").count() == 1)
         );
-        let mut others: Vec<&str> = own
+        let mut others: Vec<&str> = of_case
             .iter()
             .flat_map(|part| part.iter())
             .map(|cell| cell.allocator.as_str())

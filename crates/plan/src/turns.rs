@@ -16,7 +16,7 @@ pub enum Turns {
     Stop,
 }
 
-/// Turns as they are asked for.
+/// Turns as the user asks for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// How the turns are made.
@@ -28,7 +28,7 @@ pub struct Asked {
 /// The lengths that are used unless others are asked for: longer turns are noisier, and in shorter ones the caches that are cold
 /// when a turn begins weigh more.
 pub const LENGTHS_MS: [u32; 2] = [10, 40];
-/// A duet of a command ends once both sides together have used so much CPU time.
+/// A duet of a command ends once both sides together have used this much CPU time, in milliseconds.
 pub const ENOUGH_MS: u32 = 1500;
 /// The kernel gives slices of at most 0.1 s.
 const LONGEST_MS: u32 = 100;
@@ -36,7 +36,7 @@ const LONGEST_MS: u32 = 100;
 impl FromStr for Asked {
     type Err = String;
 
-    /// `slices`, or `stop=20,80`.
+    /// Parses `slices`, or `stop=20,80`.
     fn from_str(text: &str) -> Result<Asked, String> {
         let (by, lengths) = match text.split_once('=') {
             Some((by, lengths)) => (by, Some(lengths)),
@@ -80,14 +80,14 @@ impl Default for Asked {
 pub struct Turn {
     /// How the turns are made.
     pub by: Turns,
-    /// How long one is.
+    /// How long one turn is.
     pub length: Duration,
     /// Once both have used this much CPU time together, no further processes are started.
     pub enough: Duration,
 }
 
 impl Turns {
-    /// How turns are taken.
+    /// How turns are made, in words.
     pub fn words(self) -> &'static str {
         match self {
             Turns::Slices => "in slices of the scheduler",

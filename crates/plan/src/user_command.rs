@@ -10,18 +10,18 @@ use std::sync::Arc;
 pub struct UserCommand {
     /// The command: an absolute path, then its arguments.
     pub command: Vec<String>,
-    /// Hashes of its files: of a script and its interpreter, or of the program.
+    /// Hashes of the command's files: of a script and its interpreter, or of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sha256: Vec<String>,
-    /// The folder in which it starts.
+    /// The folder in which the command starts.
     pub folder: PathBuf,
-    /// The file of its standard input, if one was named.
+    /// The file that the command gets as standard input, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<PathBuf>,
-    /// What heapmark's own stdin held, if that is its standard input.
+    /// What heapmark's own stdin held, if the command gets that as standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped: Option<PipedInput>,
-    /// Run by `sh` before each process, and not timed.
+    /// A command line that `sh` runs before each process, and that is not timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
     /// Warm-up processes of each allocator before its check, without results.
@@ -30,29 +30,29 @@ pub struct UserCommand {
     /// Whether each process must print what the baseline prints.
     #[serde(default)]
     pub check_output: bool,
-    /// The exit code that it should return, if not 0.
+    /// The exit code that the command should return, if not 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i32>,
-    /// Whether it may execute other programs under other allocators.
+    /// Whether the command may execute other programs under other allocators.
     #[serde(default)]
     pub tree_may_differ: bool,
     /// The user's variables that configure allocators.
     #[serde(default)]
     pub settings: heapmark_catalog::Settings,
-    /// Variables that were set, and the parts that were removed.
+    /// Variables that were set, and the parts of them that were removed.
     #[serde(default)]
     pub taken_out: std::collections::BTreeMap<String, String>,
-    /// The client that drives it, if it is a server.
+    /// The client that drives the command, if the command is a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
-    /// Builds or settings of it that are rows, the baseline's first; none if every row runs `command`, which is the first one's.
+    /// Builds or settings of the command that are rows, the baseline's first; none if every row runs `command`. `command`
+    /// is that of the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<CommandVariant>,
-    /// Numbers that it reports of itself; the first is judged in place of its time.
+    /// Numbers that the command reports about itself; the first is judged in place of its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<super::OwnValue>,
-    /// Of a program of the catalogue: what is its own. A user's command runs with what its user
-    /// has.
+    /// For a program of the catalogue: what is its own. A user's command runs with the user's own files and variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<RealCommand>,
 }
@@ -64,17 +64,17 @@ pub struct CommandVariant {
     pub name: String,
     /// The command: an absolute path, then its arguments.
     pub command: Vec<String>,
-    /// The file of its program, and hashes of its files, as in [`UserCommand::sha256`].
+    /// The file of the variant's program.
     pub program: PathBuf,
-    /// See there.
+    /// Hashes of the variant's files, as in [`UserCommand::sha256`].
     pub sha256: Vec<String>,
     /// The variant's variables.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub environment: std::collections::BTreeMap<String, String>,
-    /// Why nothing can be preloaded into it, so that it cannot report what serves it.
+    /// Why nothing can be preloaded into the variant, so that it cannot report what serves its memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// What its file shows to serve its memory.
+    /// What serves the variant's memory, according to its file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub struct PipedInput {
     pub bytes: u64,
     /// The input's hash.
     pub sha256: String,
-    /// A file without a name that holds it; `None` in a run that was read from disk.
+    /// An unnamed file that holds the input; `None` in a run that was read from disk.
     #[serde(skip)]
     pub file: Option<Arc<File>>,
 }
@@ -96,13 +96,13 @@ pub struct PipedInput {
 pub struct RealCommand {
     /// The command's input in the cache, of which `folder` is a copy.
     pub input: PathBuf,
-    /// A hash of all that the input follows from.
+    /// A hash of everything that the input depends on.
     pub key: String,
-    /// Whether each process gets a new copy.
+    /// Whether each process gets a new copy of the input.
     pub changes_input: bool,
-    /// All of its variables.
+    /// All environment variables of the program.
     pub environment: std::collections::BTreeMap<String, String>,
-    /// Prints a digest of what it wrote; nothing if that is not compared.
+    /// A command that prints a digest of what the program wrote; empty if the output is not compared.
     #[serde(default)]
     pub digest: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub struct Client {
     /// Where the server answers.
     #[serde(flatten)]
     pub ready: Ready,
-    /// How long the server of a check is watched after it, in nanoseconds.
+    /// How long the server of a check is watched after its load, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_ns: Option<u64>,
 }
@@ -128,7 +128,7 @@ pub enum Ready {
     Port(u16),
     /// A Unix socket, by an absolute path.
     Socket(PathBuf),
-    /// Nowhere: its client begins as soon as it has been started.
+    /// Nowhere: the client begins as soon as the server has been started.
     Started,
 }
 
@@ -149,7 +149,7 @@ impl std::fmt::Display for Ready {
 }
 
 impl Ready {
-    /// The same with an absolute path.
+    /// The same place, with an absolute path if it is a socket.
     pub fn below(self, folder: &Path) -> Ready {
         match self {
             Ready::Port(_) | Ready::Started => self,
@@ -162,8 +162,8 @@ impl Ready {
 const SIDE: &str = "{side}";
 
 impl UserCommand {
-    /// Whether two of its processes may take turns on one CPU: a server's client would wait, and what is made ready
-    /// before each process is made ready for one, unless it is told for which.
+    /// Whether two processes of the command may take turns on one CPU: a server's client would wait, and a preparation is
+    /// for one process only, unless it is told for which side.
     pub fn may_take_turns(&self) -> bool {
         let prepares_for_one = |line: &String| !line.contains(SIDE);
         self.client.is_none()
@@ -203,7 +203,7 @@ impl UserCommand {
         }
     }
 
-    /// The first variant that runs the same command: both must do the same.
+    /// The first variant that runs the same command: both must do the same work.
     pub fn model_of<'a>(&'a self, variant: &'a CommandVariant) -> &'a CommandVariant {
         let mut all = self.variants.iter();
         all.find(|other| other.command == variant.command)
@@ -217,7 +217,7 @@ impl UserCommand {
 }
 
 impl CommandVariant {
-    /// The variant as typed in a shell, behind its variables.
+    /// The variant's command as typed in a shell, after its variables.
     pub fn line(&self) -> String {
         let variables = self.environment.iter();
         let variables = variables.map(|(name, value)| {
@@ -229,7 +229,7 @@ impl CommandVariant {
 }
 
 impl Client {
-    /// How long the server of a check is watched after it, if that was asked for.
+    /// How long the server of a check is watched after its load, if that was asked for.
     pub fn drain(&self) -> Option<std::time::Duration> {
         self.drain_ns.map(std::time::Duration::from_nanos)
     }

@@ -21,32 +21,32 @@ const PLAN: &str = "plan.json";
 const SCHEMA: u32 = 1;
 /// How many machines a campaign may be meant for.
 pub const MOST_MACHINES: u32 = 10_000;
-/// How many runs each of them may make.
+/// How many runs each machine may make.
 pub const MOST_JOBS: u32 = 100;
-/// Between two signs of life of an attempt.
+/// The time between two signs of life of an attempt.
 const BEAT: Duration = Duration::from_secs(10);
-/// After so long without one an attempt is lost: what a scheduler says of a job may be half a minute
-/// old, and clocks of two machines differ a little.
+/// An attempt is lost after this long without a sign of life: what a scheduler says about a job may be half a minute old,
+/// and the clocks of two machines differ a little.
 const LOST: Duration = Duration::from_secs(60);
 
 /// What a campaign measures. It never changes once it is written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CampaignPlan {
     schema: u32,
-    /// The version that must run it.
+    /// The version of heapmark that must run the campaign.
     pub heapmark: String,
-    /// What follows `heapmark run`.
+    /// The arguments that follow `heapmark run`.
     pub run: Vec<String>,
-    /// Machines that it is meant for.
+    /// The number of machines that the campaign is meant for.
     pub machines: u32,
-    /// Runs of each machine, at different times.
+    /// The number of runs on each machine, at different times.
     pub jobs: u32,
-    /// Shard K has this and K more.
+    /// The seed of shard 0; the seed of shard K is higher by K.
     pub seed: u64,
 }
 
 impl CampaignPlan {
-    /// A new one.
+    /// A new plan.
     pub fn new(run: Vec<String>, machines: u32, jobs: u32, seed: u64) -> CampaignPlan {
         CampaignPlan {
             schema: SCHEMA,
@@ -58,7 +58,7 @@ impl CampaignPlan {
         }
     }
 
-    /// Numbers of its shards, each a run on one machine.
+    /// The numbers of the campaign's shards, each a run on one machine.
     pub fn shards(&self) -> std::ops::Range<u32> {
         0..self.machines * self.jobs
     }
@@ -68,7 +68,7 @@ impl CampaignPlan {
         self.seed + u64::from(shard)
     }
 
-    /// Refuses numbers that no plan has: they would overflow, or take all memory.
+    /// Refuses numbers that are out of range: they would overflow, or take all memory.
     fn checked(self) -> Result<CampaignPlan> {
         let is_within = |number, most| (1..=most).contains(&number);
         ensure!(
@@ -94,7 +94,7 @@ pub struct Campaign {
     pub plan: CampaignPlan,
 }
 
-/// Where a shard is.
+/// The state of a shard.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum ShardState {
@@ -110,18 +110,18 @@ pub enum ShardState {
         /// The machine's name.
         host: String,
     },
-    /// A whole run is there.
+    /// There is at least one whole run.
     Complete {
-        /// The run that counts: of several the one that began first, whatever it measured.
+        /// The run that counts: if there are several, the one that began first, whatever it measured.
         #[serde(serialize_with = "shown")]
         run: PathBuf,
-        /// The others.
+        /// The other runs.
         #[serde(serialize_with = "all_shown")]
         others: Vec<PathBuf>,
     },
 }
 
-/// A path may be no text.
+/// Serialises a path, which may not be valid text.
 fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
@@ -157,12 +157,12 @@ impl Campaign {
         })
     }
 
-    /// Whether a directory is one of a campaign.
+    /// Whether a directory holds a campaign.
     pub fn is_at(dir: &Path) -> bool {
         dir.join(PLAN).is_file()
     }
 
-    /// Reads the one of a directory.
+    /// Reads the campaign of a directory.
     pub fn open(dir: &Path) -> Result<Campaign> {
         let file = dir.join(PLAN);
         let text = read_stored(&file).with_path("cannot read", &file)?;
@@ -181,7 +181,7 @@ impl Campaign {
         })
     }
 
-    /// Reads the one of a directory, to start what its plan names.
+    /// Reads the campaign of a directory, to start what its plan names.
     pub fn trusted(dir: &Path, trust: bool) -> Result<Campaign> {
         let campaign = Campaign::open(dir)?;
         if !trust {
@@ -215,9 +215,9 @@ impl Campaign {
         self.dir.join("shards").join(shard.to_string())
     }
 
-    /// Where each shard is.
+    /// The state of each shard.
     pub fn states(&self) -> Vec<ShardState> {
-        // The newest of each shard.
+        // The newest sign of life of each shard.
         let mut beats: BTreeMap<u32, (SystemTime, PathBuf)> = BTreeMap::new();
         for beat in entries(&self.dir.join("beat")) {
             let name = beat.file_name().unwrap_or_default().to_string_lossy();
@@ -236,7 +236,7 @@ impl Campaign {
             .collect()
     }
 
-    /// Why attempts do not count that cannot be read.
+    /// Why some attempts cannot be read: these do not count.
     pub fn unreadable(&self) -> Vec<anyhow::Error> {
         let attempts = entries(&self.dir.join("shards")).flat_map(|shard| entries(&shard));
         attempts.filter_map(|dir| store::head(&dir).err()).collect()
@@ -266,7 +266,7 @@ impl Campaign {
     }
 }
 
-/// All names in a folder but drafts; none if it is not there.
+/// All entries of a folder except drafts; none if the folder does not exist.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| {
@@ -276,7 +276,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     })
 }
 
-/// An attempt that runs.
+/// A running attempt.
 pub struct Attempt {
     number: u32,
     folder: PathBuf,
@@ -306,13 +306,13 @@ impl Attempt {
         })
     }
 
-    /// Puts a whole run in place, which lies on this machine until then.
+    /// Copies a whole run, which lies elsewhere on this machine until then, into the campaign's directory.
     pub fn keep(self, run: &Path) -> Result<PathBuf> {
         make_folder(&self.folder).with_path("cannot create", &self.folder)?;
         let target = self.folder.join(format!("attempt-{}", self.number));
         let draft = Draft::folder(&self.folder).with_path("cannot write to", &self.folder)?;
         copy(run, draft.path())?;
-        // For all who may read the campaign: a draft is its maker's alone.
+        // Everyone who may read the campaign may read the run: a draft can be read by its maker alone.
         let mode = self.folder.metadata().map(|folder| folder.permissions());
         mode.and_then(|mode| fs::set_permissions(draft.path(), mode))
             .with_path("cannot write", draft.path())?;
@@ -332,7 +332,7 @@ impl Drop for Attempt {
     }
 }
 
-/// A folder's files and folders; a run has nothing else.
+/// Copies the files and folders of a folder; a run has nothing else.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from).with_path("cannot read", from)? {
         let entry = entry.with_path("cannot read", from)?;

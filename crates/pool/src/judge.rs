@@ -19,10 +19,10 @@ use heapmark_stats::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What several machines say.
+/// The pooled results of several machines.
 #[derive(Debug, Serialize)]
 pub struct Pool {
-    /// In the order of their first runs.
+    /// The machines, in the order of their first runs.
     pub machines: Vec<PooledMachine>,
     /// Kinds of machines, in the order of their first machines.
     pub types: Vec<MachineType>,
@@ -35,13 +35,13 @@ pub struct Pool {
     /// Memory by the number of usable CPUs, if the machines differ in it: allocators keep arenas for
     /// each CPU.
     pub memory: Vec<MemoryByCpus>,
-    /// What each allocator's numbers are of, in the first run.
+    /// The release of each allocator in the first run.
     #[serde(skip)]
     pub releases: BTreeMap<String, String>,
 }
 
 impl Pool {
-    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`.
+    /// An allocator's name with its release: `mimalloc2 (mimalloc 2.5.2, 2026-09)`.
     pub fn named(&self, allocator: &str) -> String {
         with_release(allocator, &self.releases)
     }
@@ -50,9 +50,9 @@ impl Pool {
 /// Machines of one kind.
 #[derive(Debug, Serialize)]
 pub struct MachineType {
-    /// A label of the user, or what they have in common: `AMD EPYC, 2 CPUs, up to 32 GiB, libc 2.36`.
+    /// The user's label, or what the machines have in common: `AMD EPYC, 2 CPUs, up to 32 GiB, libc 2.36`.
     pub name: String,
-    /// The numbers of its machines.
+    /// The numbers of the type's machines.
     pub machines: Vec<usize>,
 }
 
@@ -72,15 +72,15 @@ pub struct MemoryByCpus {
 /// A machine.
 #[derive(Debug, Serialize)]
 pub struct PooledMachine {
-    /// A number, from 1.
+    /// The machine's number, from 1.
     pub number: usize,
-    /// The number of its type, from 1.
+    /// The number of the machine's type, from 1.
     pub machine_type: usize,
     /// The machine as its first run describes it.
     pub facts: BTreeMap<String, String>,
     /// The machine's runs.
     pub runs: Vec<String>,
-    /// Blocks of all of them.
+    /// The number of blocks in all these runs.
     pub blocks: usize,
 }
 
@@ -91,7 +91,7 @@ pub struct RefusedRun {
     pub run: String,
     /// The run's machine, as it describes it.
     pub facts: BTreeMap<String, String>,
-    /// Why.
+    /// Why the run is refused.
     pub why: String,
 }
 
@@ -104,18 +104,17 @@ pub struct PooledRow {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// On each machine that measured it.
+    /// The row's results on each machine that measured it.
     pub on: Vec<OnMachine>,
-    /// The geometric mean of its ratios.
+    /// The geometric mean of the row's ratios.
     pub ratio: f64,
-    /// The 95 % interval of that mean; none of a single machine.
+    /// The 95 % interval of that mean; `None` if there is a single machine.
     pub mean: Option<(f64, f64)>,
     /// The 95 % interval of the ratio on the next machine.
     pub next: Option<(f64, f64)>,
     /// The row by type of machine, if it was measured on several.
     pub types: Vec<OnType>,
-    /// The 95 % interval of the mean ratio of the next type of machines; none of fewer than three
-    /// types.
+    /// The 95 % interval of the mean ratio of the next type of machines; `None` if there are fewer than three types.
     pub next_type: Option<(f64, f64)>,
     /// What may be said about the next type of machines; about the next machine of the type if there
     /// is only one.
@@ -125,18 +124,18 @@ pub struct PooledRow {
     pub word: String,
     /// What would narrow the interval for the next machine most, if nothing can be said.
     pub help: Option<Help>,
-    /// Where the spread of its ratios comes from.
+    /// Where the spread of the row's ratios comes from.
     pub spreads: Option<RatioSpreads>,
 }
 
 /// Standard deviations of a row's ratios, as shares.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RatioSpreads {
-    /// Between machines; with one run on each, between their runs, too.
+    /// The spread between machines; with one run on each machine, it includes the spread between runs.
     pub machines: f64,
-    /// Between runs of one machine, if some machine has two.
+    /// The spread between runs of one machine, if some machine has two.
     pub runs: Option<f64>,
-    /// Between blocks of one run.
+    /// The spread between blocks of one run.
     pub blocks: f64,
 }
 
@@ -145,11 +144,11 @@ pub struct RatioSpreads {
 pub struct OnMachine {
     /// The number of the machine.
     pub machine: usize,
-    /// Over the baseline, of all its runs.
+    /// The ratio to the baseline, over all runs of the machine.
     pub ratio: f64,
-    /// The 95 % interval, of its blocks.
+    /// The 95 % interval of the ratio, over all blocks of the machine.
     pub interval: Option<(f64, f64)>,
-    /// Adjusted for the number of machines.
+    /// The verdict, adjusted for the number of machines.
     pub verdict: Verdict,
 }
 
@@ -160,11 +159,11 @@ pub struct OnType {
     pub machine_type: usize,
     /// The type's machines that measured the row.
     pub machines: usize,
-    /// The geometric mean of their ratios.
+    /// The geometric mean of these machines' ratios.
     pub ratio: f64,
 }
 
-/// Ratios between which the next machine would lie, if there were twice as much.
+/// How wide the interval for the next machine is, and how wide it would be with twice as much data.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Help {
     /// Half-width of the interval now, as a share.
@@ -177,13 +176,13 @@ pub struct Help {
 
 /// The words for less and more of a metric.
 pub fn ways(by: &Metric) -> [&'static str; 2] {
-    [Verdict::Faster, Verdict::Slower].map(|it| it.word_of(by))
+    [Verdict::Faster, Verdict::Slower].map(|verdict| verdict.word_of(by))
 }
 
 /// The words for a row of machines of so many types, with these findings.
 fn in_words(transfer: Transfer, types: usize, findings: &[Finding], by: &Metric) -> String {
     let [less, more] = ways(by);
-    // Of one type nothing follows for others.
+    // Machines of one type say nothing about other types.
     let transfers = match types {
         1 => "transfers within the type",
         _ => "transfers",
@@ -202,8 +201,8 @@ fn in_words(transfer: Transfer, types: usize, findings: &[Finding], by: &Metric)
             let on_all = |way| format!("{way} on all {}, too few {units}", findings.len());
             match findings {
                 [_] | [] => format!("too few {units}"),
-                all if all.iter().all(|it| *it == Finding::Lower) => on_all(less),
-                all if all.iter().all(|it| *it == Finding::Higher) => on_all(more),
+                all if all.iter().all(|finding| *finding == Finding::Lower) => on_all(less),
+                all if all.iter().all(|finding| *finding == Finding::Higher) => on_all(more),
                 _ => format!("too few {units}"),
             }
         }
@@ -249,20 +248,20 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
     })
 }
 
-/// Runs that are put together one after the other. Of each its log ratios are kept and no samples:
-/// a campaign of many machines does not fit into memory.
+/// Pools runs one after the other. Only the log ratios of each run are kept, not its samples: a campaign of many machines
+/// does not fit into memory.
 pub struct Pooling<'a> {
     by: &'a Metric,
     value: fn(&Process) -> Option<f64>,
-    /// Says what the others are replicates of.
+    /// The run that the others must repeat.
     first: Option<RunFile>,
-    /// Machines whose id has a hash; a run without one is a machine of its own.
+    /// Machines by the hash of their ID; a run without an ID counts as a machine of its own.
     by_id: BTreeMap<String, usize>,
     /// Samples by case and allocator of the first run.
     samples: BTreeMap<(usize, usize), LogRatios>,
     /// The median of each run of a row, by the usable CPUs of its machine, if memory is pooled.
     memory: BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>,
-    /// The smallest limit of its runs that p is compared with.
+    /// The smallest significance level of all runs, with which p-values are compared.
     alpha: f64,
     pool: Pool,
 }
@@ -271,7 +270,7 @@ pub struct Pooling<'a> {
 type LogRatios = BTreeMap<usize, Vec<Vec<f64>>>;
 
 impl<'a> Pooling<'a> {
-    /// Of no run so far; `None` by a metric of which a process by itself has no value.
+    /// A pool without any run; `None` if a single process has no value of the metric.
     pub fn new(by: &'a Metric) -> Option<Pooling<'a>> {
         let Value::Process(value) = by.of else {
             return None;
@@ -296,9 +295,8 @@ impl<'a> Pooling<'a> {
         })
     }
 
-    /// Adds a run, which its user knows by this name, or refuses it. Its machine is of the type with
-    /// this label, or of one with all machines that have its processor and C library and as many
-    /// CPUs and as much memory.
+    /// Adds a run, which its user knows by this name, or refuses it. The run's machine is of the type with this label, or
+    /// of one with all machines that have the same processor and C library and as many CPUs and as much memory.
     pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
         if let Some(why) = self.refusal(run.head) {
             self.refuse(name, run.head, why);
@@ -351,20 +349,20 @@ impl<'a> Pooling<'a> {
         });
     }
 
-    /// Why nothing of a run counts, if so.
+    /// Why a run is refused; `None` if it counts.
     fn refusal(&self, run: &RunFile) -> Option<String> {
         if let Some(setting) = unlike_any(run) {
             return Some(format!("its machine is like no other: {setting}"));
         }
-        let it = unlike(self.first.as_ref()?, run)?;
+        let difference = unlike(self.first.as_ref()?, run)?;
         let first = &self.pool.machines[0].runs[0];
         Some(format!(
             "it is no repetition of {first}: {} is {} there and {} here",
-            it.what, it.old, it.new
+            difference.what, difference.old, difference.new
         ))
     }
 
-    /// What all of them say, and the head of the run that the others repeat.
+    /// The pooled results of all runs, and the head of the run that the others repeat.
     pub fn end(mut self) -> (Pool, Option<RunFile>) {
         if let Some(first) = &self.first {
             let machines = &self.pool.machines;
@@ -397,7 +395,7 @@ impl<'a> Pooling<'a> {
 /// clock, the same addresses in each process, memory that may not be reserved.
 const LIKE_NO_OTHER: [&str; 4] = ["usable-cpus", "clock-source", "aslr", "overcommit"];
 
-/// The first of those settings that warned of the machine of a run, with what was found.
+/// The first of those settings that gave a warning on a run's machine, with what was found.
 fn unlike_any(run: &RunFile) -> Option<String> {
     let warned = run.preflights.before.iter();
     let mut warned = warned.flat_map(|look| look.in_state(ItemState::Warning));
@@ -420,8 +418,10 @@ fn type_of(facts: &BTreeMap<String, String>) -> String {
         format!(", up to {gib} GiB")
     });
     let release = |version: &String| {
-        let digits = |it: char| it.is_ascii_digit() || it == '.';
-        let end = version.find(|it| !digits(it)).unwrap_or(version.len());
+        let digits = |character: char| character.is_ascii_digit() || character == '.';
+        let end = version
+            .find(|character| !digits(character))
+            .unwrap_or(version.len());
         format!(", libc {}", &version[..end])
     };
     format!(
@@ -449,7 +449,7 @@ fn machine_of(
     let place = known.unwrap_or_else(|| {
         let number = machines.len() + 1;
         let name = label.map_or_else(|| type_of(facts), String::from);
-        let found = types.iter().position(|it| it.name == name);
+        let found = types.iter().position(|kind| kind.name == name);
         let its_type = found.unwrap_or_else(|| {
             types.push(MachineType {
                 name,
@@ -471,8 +471,8 @@ fn machine_of(
     let samples = run
         .records
         .iter()
-        .filter(|it| it.purpose == Purpose::Sample);
-    let blocks: BTreeSet<u32> = samples.map(|it| it.block).collect();
+        .filter(|record| record.purpose == Purpose::Sample);
+    let blocks: BTreeSet<u32> = samples.map(|record| record.block).collect();
     machines[place].blocks += blocks.len();
     machines[place].runs.push(name.into());
     place
@@ -494,7 +494,7 @@ fn medians(
         .collect()
 }
 
-/// The log ratios of a row, or why it says nothing.
+/// The log ratios of a row, or why the row cannot be pooled.
 fn usable(
     group: &Group,
     table: &CaseGroups,
@@ -514,7 +514,7 @@ fn usable(
     if logs.is_empty() {
         return Err("it has no numbers beside the baseline's".into());
     }
-    if logs.iter().any(|it| !it.is_finite()) {
+    if logs.iter().any(|log| !log.is_finite()) {
         return Err("it or the baseline has a 0, of which there is no ratio".into());
     }
     Ok(logs)
@@ -531,11 +531,11 @@ fn position<'a>(
         .position(|other| other.name == *name)
         .ok_or_else(|| format!("the first run does not have {name}"))?;
     let first = known.nth(place).map(library);
-    let own = library(of);
+    let found = library(of);
     match first {
-        Some(first) if first != own => {
-            Err(format!("{name} was {first} and is {own}: another library"))
-        }
+        Some(first) if first != found => Err(format!(
+            "{name} was {first} and is {found}: another library"
+        )),
         _ => Ok(place),
     }
 }
@@ -553,10 +553,13 @@ fn pooled(
     let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
     let judged = judge_family(&logs, alpha);
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
-    let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
-    let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();
+    let findings: Vec<Finding> = judged.iter().map(|judgement| judgement.finding).collect();
+    let estimates: Vec<f64> = judged
+        .iter()
+        .map(|judgement| judgement.shift.estimate)
+        .collect();
     let together = machines(&estimates);
-    let ratios = |it: Interval| (it.low.exp(), it.high.exp());
+    let ratios = |interval: Interval| (interval.low.exp(), interval.high.exp());
     let mut by_type: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (machine, estimate) in jobs.keys().zip(&estimates) {
         let its_type = by_type.entry(all[*machine].machine_type);
@@ -567,7 +570,7 @@ fn pooled(
         .map(|estimates| mean(estimates))
         .collect::<Option<_>>()?;
     let types_together = machines(&of_types);
-    let next_type = types_together.filter(|it| it.machines >= LEAST_MACHINES);
+    let next_type = types_together.filter(|types| types.machines >= LEAST_MACHINES);
     // Machines of one type agree more than types do, and must not outvote the others.
     let is_one_type = by_type.len() == 1;
     let units = if is_one_type {
@@ -575,7 +578,7 @@ fn pooled(
     } else {
         types_together
     };
-    let word = units.map_or(Transfer::TooFew, |it| it.transfer(&findings));
+    let word = units.map_or(Transfer::TooFew, |units| units.transfer(&findings));
     let types = by_type.iter().zip(&of_types);
     let types = types.map(|((machine_type, estimates), estimate)| OnType {
         machine_type: *machine_type,
@@ -596,29 +599,29 @@ fn pooled(
             })
             .collect(),
         ratio: mean(&estimates)?.exp(),
-        mean: together.map(|it| ratios(it.mean)),
-        next: together.map(|it| ratios(it.next)),
+        mean: together.map(|machines| ratios(machines.mean)),
+        next: together.map(|machines| ratios(machines.next)),
         types: match is_one_type {
             true => Vec::new(),
             false => types.collect(),
         },
-        next_type: next_type.map(|it| ratios(it.next)),
+        next_type: next_type.map(|types| ratios(types.next)),
         transfer: word,
         word: in_words(word, by_type.len(), &findings, by),
         help: together
             .filter(|_| word == Transfer::Unclear && is_one_type)
-            .and_then(|it| help(&it, &judged)),
-        spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|it| RatioSpreads {
-            machines: it.machines.exp_m1(),
-            runs: it.runs.map(f64::exp_m1),
-            blocks: it.blocks.exp_m1(),
+            .and_then(|machines| help(&machines, &judged)),
+        spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|spreads| RatioSpreads {
+            machines: spreads.machines.exp_m1(),
+            runs: spreads.runs.map(f64::exp_m1),
+            blocks: spreads.blocks.exp_m1(),
         }),
     })
 }
 
-/// What would narrow the interval most.
+/// What would narrow the interval for the next machine most.
 fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
-    let error = |it: &Judgement| Some(it.shift.interval?.half_width() / 1.96);
+    let error = |judgement: &Judgement| Some(judgement.shift.interval?.half_width() / 1.96);
     let errors: Option<Vec<f64>> = judged.iter().map(error).collect();
     let doubled = together.if_doubled(&errors?)?;
     Some(Help {
@@ -669,12 +672,16 @@ mod tests {
     #[test]
     fn each_machine_counts_once_however_many_runs_it_has() {
         let pool = pooled(&[on("a", 0.8), on("a", 0.82), on("b", 0.9), on("c", 0.85)]);
-        let runs: Vec<usize> = pool.machines.iter().map(|it| it.runs.len()).collect();
+        let runs: Vec<usize> = pool
+            .machines
+            .iter()
+            .map(|machine| machine.runs.len())
+            .collect();
         assert_eq!(runs, [2, 1, 1]);
         let [row] = &pool.rows[..] else {
             panic!("{pool:?}")
         };
-        let ratios: Vec<f64> = row.on.iter().map(|it| it.ratio).collect();
+        let ratios: Vec<f64> = row.on.iter().map(|result| result.ratio).collect();
         let expected = [(0.8f64 * 0.82).sqrt(), 0.9, 0.85];
         for (ratio, expected) in ratios.iter().zip(expected) {
             assert!((ratio / expected - 1.0).abs() < 0.01, "{ratios:?}");
@@ -744,8 +751,11 @@ mod tests {
         let faster = pool.rows[0]
             .on
             .iter()
-            .filter(|it| it.verdict == Verdict::Faster);
-        assert_eq!(faster.map(|it| it.machine).collect::<Vec<_>>(), [1, 3, 5]);
+            .filter(|result| result.verdict == Verdict::Faster);
+        assert_eq!(
+            faster.map(|result| result.machine).collect::<Vec<_>>(),
+            [1, 3, 5]
+        );
         let alike = ["a", "b", "c", "d", "e", "f"].map(|name| on(name, 0.7));
         let word = |runs: &[FakeRun]| pooled(runs).rows[0].word.clone();
         assert_eq!(word(&alike), "transfers within the type: faster");
@@ -774,11 +784,13 @@ mod tests {
     #[test]
     fn each_type_of_machine_counts_once_however_many_machines_it_has() {
         let pool = of_kinds(None);
-        let machines: Vec<&[usize]> = pool.types.iter().map(|it| &it.machines[..]).collect();
+        let machines: Vec<&[usize]> = pool.types.iter().map(|kind| &kind.machines[..]).collect();
         assert_eq!(machines, [&[1, 2][..], &[3], &[4, 5]]);
         let row = &pool.rows[0];
         let types = row.types.iter();
-        let types: Vec<(usize, usize)> = types.map(|it| (it.machine_type, it.machines)).collect();
+        let types: Vec<(usize, usize)> = types
+            .map(|kind| (kind.machine_type, kind.machines))
+            .collect();
         assert_eq!(types, [(1, 2), (2, 1), (3, 2)]);
         for (found, expected) in row.types.iter().zip([0.8, 0.9, 0.85]) {
             assert!((found.ratio / expected - 1.0).abs() < 0.01, "{row:?}");
@@ -804,8 +816,8 @@ mod tests {
             run
         };
         let word = |kinds: usize, machines: usize| {
-            let all = (0..kinds).flat_map(|kind| (0..machines).map(move |it| (kind, it)));
-            let runs: Vec<FakeRun> = all.map(|(kind, it)| of_type(kind, it)).collect();
+            let all = (0..kinds).flat_map(|kind| (0..machines).map(move |machine| (kind, machine)));
+            let runs: Vec<FakeRun> = all.map(|(kind, machine)| of_type(kind, machine)).collect();
             pooled(&runs).rows[0].word.clone()
         };
         assert_eq!(word(2, 4), "faster on all 8, too few types");
@@ -825,7 +837,7 @@ mod tests {
             with("c", "2.41-12"),
         ];
         let types = pooled(&runs).types;
-        let machines: Vec<&[usize]> = types.iter().map(|it| &it.machines[..]).collect();
+        let machines: Vec<&[usize]> = types.iter().map(|kind| &kind.machines[..]).collect();
         assert_eq!(machines, [&[1, 2][..], &[3]]);
         assert!(types[1].name.ends_with(", libc 2.41"), "{}", types[1].name);
     }
@@ -835,16 +847,27 @@ mod tests {
         let with = |machine: &str, cpus: &str, more: u64| {
             let mut run = on(machine, 0.8);
             run.run.machine.insert("usable_cpus".into(), cpus.into());
-            let of_hoard = run.records.iter_mut().filter(|it| it.allocator == "hoard");
-            for measurement in of_hoard.filter_map(|it| it.measurement.as_mut()) {
+            let of_hoard = run
+                .records
+                .iter_mut()
+                .filter(|record| record.allocator == "hoard");
+            for measurement in of_hoard.filter_map(|record| record.measurement.as_mut()) {
                 measurement.peak_rss_bytes += more << 20;
             }
             run
         };
         let runs = [with("a", "2", 0), with("b", "16", 5), with("c", "16", 7)];
         let by = |metric: &Metric| of_runs(Pooling::new(metric).unwrap(), None, &runs).memory;
-        let memory = by(metric::judged().find(|it| it.is_named("memory")).unwrap());
-        let of = |name: &str| &memory.iter().find(|it| it.allocator == name).unwrap().bytes;
+        let memory = by(metric::judged()
+            .find(|metric| metric.is_named("memory"))
+            .unwrap());
+        let of = |name: &str| {
+            &memory
+                .iter()
+                .find(|row| row.allocator == name)
+                .unwrap()
+                .bytes
+        };
         let glibc: Vec<u32> = of("glibc").iter().map(|(cpus, _)| *cpus).collect();
         assert_eq!(glibc, [2, 16]);
         assert_eq!(of("glibc")[0].1, of("glibc")[1].1);
@@ -894,7 +917,7 @@ mod tests {
         let on: Vec<(usize, Verdict)> = pool.rows[0]
             .on
             .iter()
-            .map(|it| (it.machine, it.verdict))
+            .map(|result| (result.machine, result.verdict))
             .collect();
         assert_eq!(on, [(1, Verdict::Faster), (3, Verdict::Faster)]);
         assert!(
@@ -924,7 +947,11 @@ mod tests {
             run
         };
         let pool = pooled(&[fixed(ItemState::Warning), on("a", 0.8), on("c", 0.8)]);
-        let machines: Vec<usize> = pool.rows[0].on.iter().map(|it| it.machine).collect();
+        let machines: Vec<usize> = pool.rows[0]
+            .on
+            .iter()
+            .map(|result| result.machine)
+            .collect();
         assert_eq!((pool.machines.len(), machines), (2, vec![1, 2]));
         let [refused] = &pool.refused[..] else {
             panic!("{:?}", pool.refused)

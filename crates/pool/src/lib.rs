@@ -3,7 +3,7 @@
 #[macro_use]
 extern crate heapmark_core;
 
-// Tests here need some of it.
+// The tests of this crate need some of this module.
 #[cfg(test)]
 #[allow(dead_code)]
 #[path = "../../core/src/analyse/fake_run.rs"]

@@ -50,8 +50,7 @@ pub unsafe fn put_here(state: *mut StreamState, event: &Event<'_>) {
     }
 }
 
-/// The first stamp of a stream, which marks that stamps follow from now on; or one of the counter
-/// in memory.
+/// The first stamp of a stream, which marks that stamps follow from now on; or a stamp of the counter in memory.
 #[cold]
 #[inline(never)]
 pub unsafe fn stamp_slowly(state: *mut StreamState) -> u64 {
@@ -92,7 +91,7 @@ pub unsafe fn make_room(state: *mut StreamState) -> bool {
         }
         if !begun || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
             let _quiet = Quiet::begin();
-            // Most streams belong to short threads and small processes.
+            // A stream's first chunk is small: most streams belong to short-lived threads and small processes.
             let Some(chunk) = process.chunk(if begun { CHUNK_BYTES } else { FIRST_BYTES }) else {
                 return false;
             };

@@ -11,12 +11,12 @@ use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub const OFF: u8 = 0;
 /// The next event of the stream must mark that the stream is clocked from there on.
 pub const WANTED: u8 = 1;
-/// The CPU's counter.
+/// Stamps come from the CPU's counter.
 pub const CPU: u8 = 2;
-/// The counter in memory.
+/// Stamps come from the counter in memory.
 pub const MEMORY: u8 = 3;
 
-/// The kind that this machine supports.
+/// The kind of clock that this machine supports.
 static KIND: AtomicU8 = AtomicU8::new(OFF);
 
 /// Value `counter`: the kernel trusts the CPU's counter, but the user does not, because a virtual
@@ -36,7 +36,7 @@ pub fn find() {
     );
 }
 
-/// [`CPU`] or [`MEMORY`].
+/// The kind of clock: [`CPU`] or [`MEMORY`].
 pub fn kind() -> u8 {
     KIND.load(Ordering::Relaxed)
 }

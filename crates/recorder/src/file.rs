@@ -21,8 +21,8 @@ use heapmark_wire::capture::{CHUNK_BYTES, FIRST_BYTES, Header};
 pub type Reason = &'static str;
 
 impl CaptureFile {
-    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` if that exists. If this process may not,
-    /// heapmark does; then the path may be another's, and only the inode identifies the file.
+    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` if that exists. If this process may not create it, heapmark does; then
+    /// another file may lie at the path, and only the inode identifies the file.
     pub fn create(&mut self, stem: &[u8], pid: u32) -> Result<(), Reason> {
         // Without space for any event there is no recording.
         if file_size_limit() < (CHUNK_BYTES + FIRST_BYTES) as u64 {
@@ -38,7 +38,7 @@ impl CaptureFile {
                 path.add(b".")?.add_number(attempt)?;
             }
             path.add(b".cap\0")?;
-            // Only for its owner: a command line may hold secrets.
+            // Only the owner may read the file: a command line may hold secrets.
             let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
             let descriptor = match open(&self.path, flags) {
                 Err(libc::EEXIST) => continue,
@@ -158,7 +158,7 @@ fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     .map(Descriptor)
 }
 
-/// This process lacks the rights, perhaps only by now: heapmark may have them.
+/// Whether the error means that this process lacks the rights, perhaps only by now: heapmark may have them.
 fn is_forbidden(error: i32) -> bool {
     matches!(error, libc::EACCES | libc::EPERM)
 }
@@ -174,7 +174,7 @@ fn lend(inode: u64) -> Option<Descriptor> {
 ///
 /// `path` ends with a zero byte.
 pub fn handed(path: &[u8], device_and_inode: (u64, u64), lender: &Lender) -> Option<Descriptor> {
-    // Not to wait for whom a FIFO there is meant.
+    // A FIFO at this path must not make the process wait for a reader.
     let there = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | there;
     open(path, flags)
@@ -230,7 +230,7 @@ fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason>
     Ok(())
 }
 
-/// Never written: the kernel maps one page for all of it.
+/// Zeros that are never written: the kernel maps one page for all of them.
 struct Zeros(UnsafeCell<[u8; CHUNK_BYTES]>);
 
 // SAFETY: it is never written.

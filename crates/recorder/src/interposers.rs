@@ -34,14 +34,13 @@ const REPLACED: [&CStr; 5] = [
 static OPERATORS: AtomicBool = AtomicBool::new(false);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// Another object serves operators, or the functions that they end in: ours must leave them to the
-/// C++ library.
+/// Whether another object serves operators, or the functions that they end in: then ours must leave them to the C++ library.
 #[inline(always)]
 pub fn has_operators() -> bool {
     OPERATORS.load(Ordering::Relaxed)
 }
 
-/// Searches; once, before anything is recorded.
+/// Searches for such objects; once, before anything is recorded.
 pub fn find() {
     OPERATORS.store(
         REPLACED.iter().any(|name| !before_us(name).is_null()),
@@ -62,15 +61,15 @@ fn before_us(name: &CStr) -> *const c_char {
     // SAFETY: both calls fill locals, for which zeros are valid; a symbol lies in a file that stays
     // mapped.
     unsafe {
-        let (mut found, mut own): (libc::Dl_info, libc::Dl_info) =
+        let (mut found, mut recorder): (libc::Dl_info, libc::Dl_info) =
             (core::mem::zeroed(), core::mem::zeroed());
         let first = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
         let is_known = dladdr1(first, &mut found, &mut symbol, RTLD_DL_SYMENT) != 0
-            && libc::dladdr((&raw const OPERATORS).cast(), &mut own) != 0;
+            && libc::dladdr((&raw const OPERATORS).cast(), &mut recorder) != 0;
         // If a program takes a function's address, it may get that of a stub in the program, which
         // is no definition.
         let is_stub = symbol.as_ref().is_some_and(|symbol| symbol.st_shndx == 0);
-        if is_known && !is_stub && found.dli_fbase != own.dli_fbase {
+        if is_known && !is_stub && found.dli_fbase != recorder.dli_fbase {
             found.dli_fname
         } else {
             ptr::null()

@@ -14,7 +14,7 @@ use heapmark_wire::capture::Event;
 /// Blocks of at least this size are checked.
 pub const LARGE_BYTES: usize = 64 << 10;
 
-/// A block is at most this many places after its own.
+/// A block is stored at most this many places after the place that its address selects.
 const REACH: usize = 16;
 /// A place that a thread is taking or leaving right now.
 const BUSY: usize = 1;
@@ -72,8 +72,8 @@ fn place(address: usize) -> usize {
     (address >> 4).wrapping_mul(SPREAD) >> (usize::BITS - PLACES.trailing_zeros())
 }
 
-fn reach(own: usize) -> impl Iterator<Item = usize> {
-    (0..REACH).map(move |behind| (own + behind) % PLACES)
+fn reach(start: usize) -> impl Iterator<Item = usize> {
+    (0..REACH).map(move |behind| (start + behind) % PLACES)
 }
 
 /// Called after a block has been allocated.
@@ -84,7 +84,7 @@ pub fn born(block: *mut c_void, size: usize) {
     }
 }
 
-/// Whether the next library asks itself for the block: the program's own call tells of it.
+/// Whether the next library allocates the block for its own use: then the program's own call tells of it.
 fn is_inner() -> bool {
     let state = state();
     // SAFETY: the state is this thread's.

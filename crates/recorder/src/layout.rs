@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use heapmark_wire::capture::{Header, Writer};
 
-/// What a child does not inherit. All zero is a process that has recorded nothing yet.
+/// Memory that a forked child does not inherit. All zeros stand for a process that has recorded nothing yet.
 #[repr(C, align(65536))]
 pub struct Wiped {
     pub process: ProcessState,
@@ -48,17 +48,17 @@ pub static SETTINGS: Settings = Settings {
     parent: AtomicU32::new(0),
 };
 
-/// The longest path.
+/// The most bytes of a path.
 pub const PATH_BYTES: usize = 4096;
 
-/// Recorded bytes of a command line.
+/// The most bytes of a command line that are recorded.
 pub const ROOM_BYTES: usize = 16 << 10;
 
 /// Phases of a process: nothing was recorded yet.
 pub const FRESH: u32 = 0;
-/// The thread's file is being created.
+/// The process's file is being created.
 pub const STARTING: u32 = 1;
-/// The thread's events are written.
+/// The process's events are written.
 pub const RECORDING: u32 = 2;
 /// Recording has ended, or was not possible.
 pub const OVER: u32 = 3;
@@ -69,13 +69,13 @@ pub struct ProcessState {
     pub phase: AtomicU32,
     /// The number of the next thread.
     pub threads: AtomicU32,
-    /// Events have stamps.
+    /// Whether events have stamps.
     pub clocked: AtomicBool,
-    /// A thread is writing to the text.
+    /// Whether a thread is writing to the text.
     pub telling: AtomicBool,
     /// The source of stamps, if not the CPU.
     pub counter: AtomicU64,
-    /// The start: times in the file count from here.
+    /// The start of the recording: times in the file count from here.
     pub start_ns: AtomicU64,
     /// The file's first chunk, mapped as long as the process lives.
     pub text: AtomicPtr<Header>,
@@ -85,7 +85,7 @@ pub struct ProcessState {
 }
 
 impl ProcessState {
-    /// Zeros.
+    /// A process that has recorded nothing yet: all zeros.
     pub const fn none() -> ProcessState {
         ProcessState {
             phase: AtomicU32::new(FRESH),
@@ -107,7 +107,7 @@ pub struct CaptureFile {
     pub path: [u8; PATH_BYTES],
     pub device: u64,
     pub inode: u64,
-    /// The next free chunk.
+    /// The number of the file's next free chunk.
     pub next: AtomicU32,
 }
 
@@ -119,13 +119,13 @@ pub const MOST_STATES: usize = 1 << 16;
 #[repr(C, align(128))]
 pub struct StreamState {
     pub writer: Writer,
-    /// At this address, the next event needs new space.
+    /// The address from which on the next event needs new space.
     pub limit: *mut u8,
     /// The witness of the call that is writing an event; 0 if there is none.
     pub writing: usize,
     /// The witness of the running call of the next library; 0 if there is none.
     pub calling: usize,
-    /// One of the kinds of `clock`. Other threads may set it to `WANTED`.
+    /// The stream's kind of clock, a constant of `clock`. Other threads may set it to `WANTED`.
     pub clocked: AtomicU8,
     /// How often the thread's destructors have run.
     pub rounds: u8,
@@ -135,13 +135,13 @@ pub struct StreamState {
     pub number_and_one: u32,
     /// Chunks so far.
     pub chunks: u32,
-    /// The kernel's number of its thread; 0 if it has none.
+    /// The kernel's number of the thread that owns the state; 0 if no thread does.
     pub task: AtomicU32,
     /// Calls that the next library made to itself.
     pub inner: u64,
-    /// How many of these came since the last event, and the number of events then.
+    /// How many of these inner calls came since the last event, and how many events there were then.
     pub inner_since: (u64, u64),
-    /// The number plus one of the idle state below it.
+    /// The number plus one of the idle state below this state.
     pub below: AtomicU32,
     /// The function that a new thread is to run.
     pub start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
@@ -162,7 +162,7 @@ pub struct StreamStates {
 }
 
 impl StreamStates {
-    /// Zeros.
+    /// No states in use: all zeros.
     pub const fn none() -> StreamStates {
         StreamStates {
             used: AtomicU32::new(0),
@@ -180,7 +180,7 @@ pub const PLACES: usize = 4096;
 /// next, and their byte is in the cache.
 pub const PAGES: usize = 4096;
 
-/// A place in the table; all zero is a free one.
+/// A place in the table of large blocks; all zeros mean that it is free.
 pub struct LargeSlot {
     pub address: AtomicUsize,
     pub size: AtomicUsize,
@@ -189,13 +189,13 @@ pub struct LargeSlot {
 /// Live large blocks: a lock-free table, and a filter in front of it.
 #[repr(C)]
 pub struct LargeBlocks {
-    /// How many blocks begin in a page; pages share bytes modulo their number.
+    /// How many blocks begin in a page; pages whose numbers are equal modulo [`PAGES`] share a counter.
     pub filter: [AtomicU8; PAGES],
     pub places: [LargeSlot; PLACES],
 }
 
 impl LargeBlocks {
-    /// Zeros.
+    /// No live blocks: all zeros.
     pub const fn none() -> LargeBlocks {
         LargeBlocks {
             filter: [const { AtomicU8::new(0) }; PAGES],

@@ -12,7 +12,7 @@ static PATIENCE: libc::timeval = libc::timeval {
     tv_sec: 2,
     tv_usec: 0,
 };
-/// Where others hold the connections, or the machine is busy, patience may end before the answer.
+/// How often to ask: if others hold the connections, or the machine is busy, patience may end before the answer.
 const MOST_ASKED: u32 = 3;
 /// Bytes of `/proc/self/status` per read, and the overlap of two reads, which is longer than a
 /// line. The program's stack is small.
@@ -21,7 +21,7 @@ const AGAIN: usize = 64;
 
 const WORD_BYTES: usize = ADDRESS_BYTES + SECRET_BYTES;
 
-/// Where to ask.
+/// The address and the secret with which files are asked for.
 pub struct Lender {
     known: AtomicBool,
     word: UnsafeCell<[u8; WORD_BYTES]>,
@@ -69,7 +69,7 @@ impl Lender {
     pub fn ask(&self, inode: u64) -> Option<c_int> {
         // SAFETY: written before there were threads.
         let (word, filters) = unsafe { (&*self.word.get(), *self.filters.get()) };
-        // One call after the other: the first one's stack is free before the second.
+        // These are two calls in a row, not nested: the first one's stack is free before the second one begins.
         if !self.known.load(Ordering::Acquire) || !may_ask(filters) {
             return None;
         }
@@ -167,7 +167,7 @@ unsafe fn answer(socket: c_long) -> Option<c_int> {
 /// Whether this process is under no more system call filters than heapmark: a sandbox may kill a
 /// process that asks.
 #[inline(never)]
-fn may_ask(own: u32) -> bool {
+fn may_ask(expected_count: u32) -> bool {
     // SAFETY: plain system calls on locals.
     unsafe {
         let path = c"/proc/self/status";
@@ -177,7 +177,7 @@ fn may_ask(own: u32) -> bool {
             return false;
         }
         let (mut piece, mut at, mut found) = ([0; PIECE], 0, None);
-        // The later line is the better one.
+        // The text is read in overlapping pieces, and the last number found in them counts.
         loop {
             let read = libc::syscall(libc::SYS_pread64, file, piece.as_mut_ptr(), PIECE, at);
             let read = piece.get(..read.max(0) as usize).unwrap_or_default();
@@ -188,6 +188,6 @@ fn may_ask(own: u32) -> bool {
             at += (PIECE - AGAIN) as c_long;
         }
         libc::syscall(libc::SYS_close, file);
-        found == Some(own)
+        found == Some(expected_count)
     }
 }

@@ -7,11 +7,11 @@ use crate::layout::StreamState;
 /// A thread's variables. All zero is a thread without an event yet.
 #[repr(C)]
 pub struct Local {
-    /// The state that it writes with; null before its first event, and again after its end.
+    /// The state that the thread writes with; null before the thread's first event, and again after its end.
     pub state: *mut StreamState,
-    /// The thread's number plus one; 0 is none.
+    /// The thread's number plus one; 0 if it has none.
     pub thread_and_one: u32,
-    /// The thread's destructors have run: later events are written to other streams, one by one.
+    /// Whether the thread's destructors have run: then further events are written to other streams, one by one.
     pub ended: bool,
     /// The start time of the fork that is under way, or that has made this process; 0 if there was
     /// none.

@@ -202,8 +202,8 @@ pub fn events(text: &mut Text, stream: u32, events: u64) {
     text.line(&key, decimal(events, &mut [0; 20]), MOST_BYTES);
 }
 
-/// Adds what is known if the process lived until its destructors: its peak of memory, what is in no
-/// file at the end, and the number of calls that the next library made to itself.
+/// Adds what is known if the process lived until its destructors: its peak of memory, its anonymous memory at the end, and
+/// the number of calls that the next library made to itself.
 pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
     text.number("end.inner-calls", inner);
     let status = file::read(c"/proc/self/status", room);

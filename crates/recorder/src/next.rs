@@ -5,9 +5,9 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
-/// A block of memory, or what a thread is given.
+/// A block of memory, or the argument of a thread.
 pub type BlockPointer = *mut c_void;
-/// What a new thread runs.
+/// The function that a new thread runs.
 pub type StartRoutine = extern "C" fn(BlockPointer) -> BlockPointer;
 /// The arguments of a program, or its environment: a null follows the last one.
 pub type CStringArray = *const *const c_char;
@@ -91,7 +91,7 @@ static NEXT: NextCell = NextCell(UnsafeCell::new(NextFunctions {
     posix_spawnp: None,
 }));
 
-/// The next definitions.
+/// The next definitions of all these functions.
 #[inline(always)]
 pub fn next() -> &'static NextFunctions {
     // SAFETY: see `NextCell`.

@@ -159,13 +159,13 @@ impl ProcessState {
         }
     }
 
-    /// Whether it is time to end.
+    /// Whether it is time to end the recording.
     pub fn is_due(&self) -> bool {
         let until = SETTINGS.until_ns.load(Ordering::Relaxed);
         until != u64::MAX && clock::now_ns() >= until
     }
 
-    /// A stamp.
+    /// A new stamp.
     pub fn stamp(&self) -> u64 {
         clock::stamp(&self.counter)
     }

@@ -34,13 +34,13 @@ static FILE: ProgramLog = ProgramLog {
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    let told = variable(LOG);
-    let mut words = told.splitn(4, |byte| *byte == b' ').skip(1);
+    let value = variable(LOG);
+    let mut words = value.splitn(4, |byte| *byte == b' ').skip(1);
     let (device, inode) = (words.next().and_then(number), words.next().and_then(number));
     if let (Some(device), Some(inode), Some(path)) = (device, inode, words.next())
         && path.len() < PATH_BYTES
     {
-        FILE.lender.configure(told);
+        FILE.lender.configure(value);
         // SAFETY: there is one thread, and the path fits, with a zero byte behind it.
         unsafe {
             FILE.device_and_inode.get().write((device, inode));

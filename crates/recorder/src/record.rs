@@ -142,7 +142,7 @@ pub fn entered() -> Option<u64> {
     }
 }
 
-/// Notes in the thread's own stream, unless it is in the middle of another event there; returns the
+/// Notes an event in the thread's own stream, unless the thread is in the middle of another event there; returns the
 /// thread's present state.
 #[inline(always)]
 unsafe fn note(state: *mut StreamState, witness: usize, event: Event<'_>) -> *mut StreamState {
@@ -160,27 +160,27 @@ unsafe fn note(state: *mut StreamState, witness: usize, event: Event<'_>) -> *mu
             }
         }
         compiler_fence(Ordering::SeqCst);
-        let mut own = state;
-        if (*own).writer.at() >= (*own).limit {
+        let mut present_state = state;
+        if (*present_state).writer.at() >= (*present_state).limit {
             cold_path();
-            own = find_room(state, witness);
-            if own.is_null() {
+            present_state = find_room(state, witness);
+            if present_state.is_null() {
                 (*state).writing = 0;
                 return state;
             }
         }
         // Each arm has its own copy of the code that writes the event, with or without a stamp.
-        match (*own).clocked.load(Ordering::Relaxed) {
-            clock::OFF => (*own).writer.put(&event, None),
-            clock::CPU => (*own).writer.put(&event, Some(clock::cpu())),
+        match (*present_state).clocked.load(Ordering::Relaxed) {
+            clock::OFF => (*present_state).writer.put(&event, None),
+            clock::CPU => (*present_state).writer.put(&event, Some(clock::cpu())),
             _ => {
                 cold_path();
-                put_slowly(own, event);
+                put_slowly(present_state, event);
             }
         }
         compiler_fence(Ordering::SeqCst);
-        (*own).writing = 0;
-        own
+        (*present_state).writing = 0;
+        present_state
     }
 }
 

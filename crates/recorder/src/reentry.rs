@@ -24,7 +24,7 @@ pub fn may_be_inner(state: &mut StreamState) -> bool {
     if state.inner_since.0 <= MOST_INNER.into() {
         return true;
     }
-    // All these calls were the program's; this one will be noted.
+    // All these calls were the program's own; the present one will be noted.
     state.inner -= state.inner_since.0;
     WIPED.process.drop_events(MOST_INNER);
     false
@@ -60,7 +60,7 @@ pub fn note_streamless(event: &Event<'_>) {
     }
 }
 
-/// Notes an event in an idle stream, and leaves it.
+/// Notes an event in an idle stream, and gives the stream back.
 #[cold]
 #[inline(never)]
 pub fn note_elsewhere(thread: u32, event: &Event<'_>) {

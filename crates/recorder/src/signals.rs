@@ -6,11 +6,11 @@ use core::mem::zeroed;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// To where handlers return: a function of the C library's, which the kernel puts on the handler's
-/// stack. 0 if that is not known.
+/// The address to which handlers return: that of a function of the C library, which the kernel puts on the handler's stack.
+/// 0 if it is not known.
 static RESTORER: AtomicUsize = AtomicUsize::new(0);
 
-/// No call of an allocator takes more stack.
+/// The most stack that a call of an allocator takes.
 const MOST_STACK_BYTES: usize = 1 << 20;
 
 /// Where the kernel saves the stack pointer, from the place of the restorer on: behind the pointer to
@@ -40,7 +40,7 @@ pub fn find() {
     extern "C" fn handler(_: i32) {}
     let _errno = Errno::keep();
     let _quiet = Quiet::begin();
-    // A signal that nothing happens by, unless the program says otherwise.
+    // A signal that has no effect unless the program handles it.
     let signal = libc::SIGURG;
     // SAFETY: the structures are ours, zeros are valid values of them; no signal is delivered
     // meanwhile, and the program's own action is put back.
@@ -60,9 +60,9 @@ pub fn find() {
     }
 }
 
-/// Whether the handler has not returned whose frame lies at this place, or did: frames of later calls
-/// leave gaps. While it runs, more signals are blocked than before it; a handler that blocks none
-/// is not told apart from one that has returned.
+/// Whether the handler whose frame lies at this place still runs: frames of later calls leave gaps in which old frames
+/// remain. While a handler runs, more signals are blocked than before it; a handler that blocks none is not told apart from
+/// one that has returned.
 #[cold]
 fn is_under_way(place: usize, then: usize) -> bool {
     let saved = |from: usize| {
@@ -85,7 +85,7 @@ pub fn is_handler(depth: usize, then: usize) -> bool {
     let mut place = depth.next_multiple_of(size_of::<usize>());
     while restorer != 0 && place < then {
         if place.is_multiple_of(PAGE_BYTES) && !is_readable(place) {
-            // Nothing is between two frames of one stack that cannot be read.
+            // No unreadable page lies between two frames of one stack.
             return true;
         }
         // SAFETY: aligned, and on a page that can be read.

@@ -214,7 +214,7 @@ impl StreamStates {
             .sum()
     }
 
-    /// Seals the chunks of the idle states and keeps these: the process ends.
+    /// Seals the chunks of the idle states and keeps these states, because the process ends.
     pub fn seal_idle(&self) {
         while let Some(state) = self.pop() {
             // SAFETY: the state is ours.
@@ -223,7 +223,7 @@ impl StreamStates {
     }
 }
 
-/// Whether there is no longer a thread of this number.
+/// Whether the thread with this number no longer exists.
 fn is_gone(task: u32) -> bool {
     let _errno = Errno::keep();
     // SAFETY: signal 0 sends nothing; only whether it could be sent is asked.

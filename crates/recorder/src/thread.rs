@@ -1,8 +1,7 @@
-//! Threads of the recorded program: each begins at its first event and ends with its destructors.
-//! Besides, the events that are rare, which are noted out of line. They stand together because each
-//! needs the other: a rare event may be the first one of its thread, or of the process; whatever
-//! begins a process registers functions for the ends of threads and for forks; and these note rare
-//! events.
+//! Threads of the recorded program: each begins at its first event and ends with its destructors. Also the rare events,
+//! which are noted out of line. Both stand together because each needs the other: a rare event may be the first one of its
+//! thread, or of the process; whatever begins a process registers functions for the ends of threads and for forks; and
+//! these note rare events.
 
 use crate::chunk_space::{make_room, put, put_here};
 use crate::layout::{StreamState, WIPED};
@@ -138,7 +137,7 @@ extern "C" fn end_thread(state: *mut c_void) {
             return;
         }
         record_rare(&Event::ThreadExit);
-        // After a fork, noting changes the state.
+        // The state is read after the event is noted: after a fork, noting an event changes the state.
         let state = core::mem::replace(&mut (*local).state, ptr::null_mut());
         (*local).ended = true;
         if !state.is_null() && (*state).number_and_one != 0 {
@@ -170,8 +169,7 @@ extern "C" fn after_fork() {
     unsafe { (*local()).forking = 0 };
 }
 
-/// In place of a thread's state: a signal handler makes the call, and has interrupted one of the
-/// next library.
+/// Stands for a thread's state if a signal handler makes the call, and has interrupted a call of the next library.
 pub const INTERRUPTING: *mut StreamState = ptr::without_provenance_mut(1);
 
 /// The thread's state; null if it has none, or if the next library made the call itself.
@@ -258,16 +256,16 @@ pub unsafe fn note_rarely(state: *mut StreamState, event: &Event<'_>) {
         if StreamState::claim(state, 0, witness) != 0 && !take_over(state, witness) {
             return note_elsewhere((*state).thread, event);
         }
-        let own = match (*state).writer.at() >= (*state).limit {
+        let present_state = match (*state).writer.at() >= (*state).limit {
             true => find_room(state, witness),
             false => state,
         };
-        if own.is_null() {
+        if present_state.is_null() {
             (*state).writing = 0;
             return;
         }
-        put_here(own, event);
+        put_here(present_state, event);
         compiler_fence(Ordering::SeqCst);
-        (*own).writing = 0;
+        (*present_state).writing = 0;
     }
 }

@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 /// The smallest unit of mapping.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Lies in the frame of the call that is under way.
+/// A word in the frame of the call that is under way.
 pub struct Witness(UnsafeCell<MaybeUninit<usize>>);
 
 impl Witness {
@@ -21,7 +21,7 @@ impl Witness {
         Witness(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    /// Sets the witness, as long as its frame exists; returns its address.
+    /// Sets the witness, which stands as long as its stack frame exists; returns its address.
     #[inline(always)]
     pub fn stand(&self) -> usize {
         let place = self.0.get().cast::<usize>();

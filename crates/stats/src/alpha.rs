@@ -1,6 +1,6 @@
 //! How sure a verdict is, and how many blocks that takes.
 
-/// Chance of a false alarm that a verdict accepts, over all its comparisons together.
+/// The chance of a false alarm that verdicts accept, over all their comparisons together.
 pub const ALPHA: f64 = 0.05;
 
 /// The limit for p in a run that may end because its intervals are narrow enough, chosen so that

@@ -34,7 +34,7 @@ pub struct MeanShift {
     pub interval: Option<Interval>,
     /// Cells that are included.
     pub cells: usize,
-    /// Blocks of the cell that has fewest.
+    /// Blocks of the cell that has the fewest.
     pub blocks: usize,
 }
 
@@ -143,7 +143,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 struct PreparedCell {
     /// Sorted Walsh averages, each with the places of its two blocks.
     walsh: Vec<(f64, usize, usize)>,
-    /// The places of its blocks.
+    /// The places of the cell's blocks.
     places: Vec<usize>,
 }
 

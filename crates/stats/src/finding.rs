@@ -31,8 +31,8 @@ pub struct Rule {
     pub threshold: f64,
     /// The accepted chance of a false alarm, over the whole family.
     pub alpha: f64,
-    /// Whether a difference is claimed only if the interval excludes none, too: it is of ranks, and Student's t, which decides with
-    /// few blocks, may find a difference where it contains none.
+    /// Whether a difference is claimed only if the interval excludes zero, too: the interval is of ranks, and Student's
+    /// t, which decides with few blocks, may find a difference where the interval contains zero.
     pub with_interval: bool,
 }
 
@@ -50,7 +50,7 @@ pub enum Finding {
     Small,
     /// Too few blocks for any claim, whatever they show.
     TooFew,
-    /// Anything else.
+    /// Neither a difference nor equality is certain.
     Unclear,
 }
 
@@ -61,16 +61,16 @@ pub struct Judgement {
     pub finding: Finding,
     /// Estimate and interval. The interval is not adjusted for the family.
     pub shift: Shift,
-    /// Two-sided, adjusted for the family.
+    /// The two-sided p, adjusted for the family.
     pub adjusted_p: f64,
     /// For an unclear finding, or too few blocks: how many more would make it clear.
     pub blocks_more: Option<BlocksMore>,
 }
 
-/// An estimate, as good as the shift it is made from.
+/// An estimate of how many more blocks are needed, as good as the shift it is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlocksMore {
-    /// About this many.
+    /// About this many more.
     About(u32),
     /// Certainly more than is reasonable: [`MOST_BLOCKS_MORE`].
     TooMany,
@@ -87,7 +87,7 @@ impl Rule {
         }
     }
 
-    /// Whether ranks of so many blocks could pass the correction for the family; otherwise Student's t decides.
+    /// Whether ranks of this many blocks could pass the correction for the family; otherwise Student's t decides.
     fn has_enough_for_ranks(&self, blocks: usize) -> bool {
         blocks >= blocks_for_ranks(self.family, self.alpha) as usize
     }
@@ -98,9 +98,9 @@ impl Rule {
 pub struct Tested {
     /// Estimate and interval.
     pub shift: Shift,
-    /// Two-sided: the chance of a shift as large if there is none.
+    /// The two-sided p: the chance of a shift this large if there is none.
     pub p: f64,
-    /// The chance of a shift as small if the true one equals the threshold, on the side that is
+    /// The chance of a shift this small if the true one equals the threshold, on the side that is
     /// more likely; twice that chance, as in a two-sided test, so that it is below 5 % if the 95 %
     /// interval lies within the threshold.
     pub same_p: f64,
@@ -168,8 +168,8 @@ pub fn judge_family<D: AsRef<[f64]>>(family: &[D], alpha: f64) -> Vec<Option<Jud
     judge_tested(&tested.collect::<Vec<_>>(), &rule)
 }
 
-/// As [`judge_family`], for comparisons of any kind. One that cannot be tested counts in the family
-/// as one that shows nothing.
+/// As [`judge_family`], for comparisons of any kind. A comparison that cannot be tested counts in
+/// the family as one that shows nothing.
 ///
 /// "Different" and "same" are two families: each kind of claim is wrong in any comparison no more
 /// often than alpha.

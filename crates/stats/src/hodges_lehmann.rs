@@ -28,7 +28,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half its width, without its position.
+    /// Half the interval's width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -76,8 +76,8 @@ impl Walsh {
     fn at_most(&self, limit: f64) -> usize {
         let mut count = 0;
         let mut end = self.0.len();
-        for (place, own) in self.0.iter().enumerate() {
-            while end > place && f64::midpoint(*own, self.0[end - 1]) > limit {
+        for (place, difference) in self.0.iter().enumerate() {
+            while end > place && f64::midpoint(*difference, self.0[end - 1]) > limit {
                 end -= 1;
             }
             if end <= place {

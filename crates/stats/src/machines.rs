@@ -15,7 +15,7 @@ use super::hodges_lehmann::Interval;
 use super::mean::{mean, standard_deviation};
 use super::normal::{t_975, t_point};
 
-/// With fewer there is no interval for another one: two give one of ± 15.6 standard deviations.
+/// With fewer machines there is no interval for another one: two give one of ± 15.6 standard deviations.
 pub const LEAST_MACHINES: usize = 3;
 
 /// With fewer machines, or types of machines, nothing is claimed about another one: they may all be of
@@ -30,7 +30,7 @@ pub struct Machines {
     pub estimate: f64,
     /// Standard deviation of the estimates.
     pub spread: f64,
-    /// How many there are.
+    /// The number of estimates.
     pub machines: usize,
     /// The 95 % interval of the mean of all such machines, if they scatter normally. If one in five is
     /// of another kind, it contains the mean in 67 to 84 % with 3 to 8 machines.
@@ -42,21 +42,21 @@ pub struct Machines {
 /// What may be said about a machine that was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// Lower there as well, by more than the threshold.
+    /// Lower on that machine as well, by more than the threshold.
     Lower,
-    /// Higher there as well.
+    /// Higher on that machine as well, by more than the threshold.
     Higher,
     /// Certainly lower on some of the measured machines, and certainly higher on others.
     DiffersByMachine,
-    /// Lower on average, but perhaps not there.
+    /// Lower on average over all machines, but perhaps not on that one.
     LowerOnAverage,
-    /// Higher on average, but perhaps not there.
+    /// Higher on average over all machines, but perhaps not on that one.
     HigherOnAverage,
-    /// Within the threshold there as well.
+    /// Within the threshold on that machine as well.
     Same,
-    /// Anything else.
+    /// None of these claims is certain.
     Unclear,
-    /// Too few machines, or types of them, were measured.
+    /// Too few machines, or types of machines, were measured.
     TooFew,
 }
 
@@ -79,23 +79,23 @@ pub fn machines(estimates: &[f64]) -> Option<Machines> {
     })
 }
 
-/// Where the interval for the next one ends, as a share of Student's distribution: 97.5 % is right for
-/// normal scatter, but of long tails (Student's own with three degrees of freedom) it covers less than
-/// 93 %.
+/// Where the interval for the next machine ends, as a share of Student's distribution: 97.5 % is
+/// right for normal scatter, but with long tails (Student's own with three degrees of freedom) it
+/// covers less than 93 %.
 const NEXT_ENDS_AT: f64 = 0.98;
 
-/// Half the width of the interval for the next one.
+/// Half the width of the interval for the next machine.
 fn to_the_next(spread: f64, machines: usize) -> f64 {
     let known = machines as f64;
     t_point(NEXT_ENDS_AT, known - 1.0) * spread * (1.0 + 1.0 / known).sqrt()
 }
 
 impl Machines {
-    /// What may be said of one that was not measured; `findings` are those of the machines, adjusted
-    /// for how many there are.
+    /// What may be said about a machine that was not measured; `findings` are those of the measured
+    /// machines, adjusted for their number.
     ///
-    /// That machines contradict each other comes before their average: it would mislead the users of
-    /// some of them.
+    /// A contradiction between machines comes before their average, which would mislead the users
+    /// of some of them.
     pub fn transfer(&self, findings: &[Finding]) -> Transfer {
         let found = |finding| findings.contains(&finding);
         if found(Finding::Lower) && found(Finding::Higher) {

@@ -25,9 +25,9 @@ const LEAST_APART: f64 = 0.223_143_551_314_209_76;
 /// Two modes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Modes {
-    /// The one with the lower values.
+    /// The mode with the lower values.
     pub low: Mode,
-    /// The one with the higher values.
+    /// The mode with the higher values.
     pub high: Mode,
 }
 
@@ -36,7 +36,7 @@ pub struct Modes {
 pub struct Mode {
     /// The mode's median, in the units of the input.
     pub median: f64,
-    /// Values in it.
+    /// The number of values in the mode.
     pub count: usize,
 }
 

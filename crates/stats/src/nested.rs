@@ -6,12 +6,12 @@
 
 use super::mean::mean;
 
-/// Standard deviations of one value by what they come from.
+/// The standard deviations of a value, by their sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spreads {
     /// Between machines.
     pub machines: f64,
-    /// Between runs of one machine; `None` if no machine has two, and then in that of the machines.
+    /// Between runs of one machine; `None` if no machine has two runs: then the spread between machines includes it.
     pub runs: Option<f64>,
     /// Between blocks of one run.
     pub blocks: f64,
@@ -22,7 +22,7 @@ pub struct Spreads {
 pub fn spreads(machines: &[Vec<Vec<f64>>]) -> Option<Spreads> {
     let runs: Vec<&Vec<f64>> = machines.iter().flatten().collect();
     let all: Vec<f64> = machines.concat().concat();
-    let own = |machine: &Vec<Vec<f64>>| machine.concat();
+    let values_of = |machine: &Vec<Vec<f64>>| machine.concat();
     let count = |values: &[f64]| values.len() as f64;
     let n = count(&all);
     let free =
@@ -35,12 +35,15 @@ pub fn spreads(machines: &[Vec<Vec<f64>>]) -> Option<Spreads> {
 
     let grand = mean(&all)?;
     let around = |values: &[f64], centre: f64| count(values) * square(mean_of(values) - centre);
-    let of_machines: f64 = machines.iter().map(|it| around(&own(it), grand)).sum();
+    let of_machines: f64 = machines
+        .iter()
+        .map(|machine| around(&values_of(machine), grand))
+        .sum();
     let of_runs: f64 = machines
         .iter()
-        .flat_map(|it| {
-            let centre = mean_of(&own(it));
-            it.iter().map(move |run| around(run, centre))
+        .flat_map(|machine| {
+            let centre = mean_of(&values_of(machine));
+            machine.iter().map(move |run| around(run, centre))
         })
         .sum();
     let of_blocks: f64 = runs
@@ -51,12 +54,14 @@ pub fn spreads(machines: &[Vec<Vec<f64>>]) -> Option<Spreads> {
     // How much of the smaller groups' variances is in each mean square.
     let runs_in_machines: f64 = machines
         .iter()
-        .map(|it| it.iter().map(|run| square(count(run))).sum::<f64>() / count(&own(it)))
+        .map(|machine| {
+            machine.iter().map(|run| square(count(run))).sum::<f64>() / count(&values_of(machine))
+        })
         .sum();
     let runs_in_all = runs.iter().map(|run| square(count(run))).sum::<f64>() / n;
     let machines_in_all = machines
         .iter()
-        .map(|it| square(count(&own(it))))
+        .map(|machine| square(count(&values_of(machine))))
         .sum::<f64>()
         / n;
 

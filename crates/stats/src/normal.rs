@@ -1,5 +1,5 @@
-//! What the statistics of the tests are distributed like if there is no difference: exactly known
-//! for small samples, otherwise about normal.
+//! How the statistics of the tests are distributed if there is no difference: exactly known for
+//! small samples, otherwise about normal.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::erf::erfc_inv;
@@ -13,7 +13,7 @@ pub const Z_975: f64 = 1.959_963_984_540_054;
 
 /// The distribution of a statistic if there is no difference.
 pub enum Null {
-    /// The chances of 0, one step, two steps, … up to its mean at least.
+    /// The chances of 0, one step, two steps, … up to at least the distribution's mean.
     Exact { chances: Vec<f64>, step: f64 },
     /// A normal distribution.
     Normal { mean: f64, sd: f64 },
@@ -48,7 +48,7 @@ impl Null {
             }
             Null::Normal { mean, sd } => mean - Z_975 * sd + 0.5,
         };
-        // Rounded down.
+        // The bound is rounded down.
         Some(bound as usize).filter(|bound| *bound > 0)
     }
 }

@@ -1,10 +1,10 @@
-//! How far a share of few trials can be from the true one.
+//! How far a share that was seen in few trials can be from the true one.
 
 use crate::normal::Z_975;
 
-/// The 95 % interval of Wilson (1927) for a chance that came up in so many of so many trials: it is
-/// within 0 and 1, and says something even if no trial or each of them had it. `None` if there were
-/// no trials.
+/// The 95 % interval of Wilson (1927) for the chance of an event that occurred in `times` of
+/// `trials` trials: it is within 0 and 1, and says something even if the event occurred in none or
+/// all of the trials. `None` if there were no trials.
 pub fn wilson(times: u32, trials: u32) -> Option<(f64, f64)> {
     if trials == 0 || times > trials {
         return None;

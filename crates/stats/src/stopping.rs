@@ -10,23 +10,24 @@ use super::hodges_lehmann::Shift;
 /// When a run is to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stopping {
-    /// Blocks before precision may end it; fewer could not pass the correction for many
-    /// comparisons.
+    /// The number of blocks before precision may end the run; fewer could not pass the correction
+    /// for many comparisons.
     pub least: usize,
-    /// Blocks at which it ends.
+    /// The number of blocks at which the run ends.
     pub most: usize,
     /// The half-width, in log units, that every 95 % interval has to reach.
     pub precision: f64,
-    /// The half-width that is enough where ratios are far from 1: there a tenth of the log ratio is, up to this.
+    /// The largest half-width that is enough where ratios are far from 1: there, a tenth of the log
+    /// ratio is enough, up to this.
     pub far_precision: f64,
 }
 
-/// Whether to go on.
+/// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Measure another block.
     GoOn,
-    /// Enough.
+    /// End the run.
     Stop(Stop),
 }
 
@@ -50,7 +51,7 @@ impl Stopping {
     /// number of blocks.
     pub fn after(&self, blocks: usize, shifts: &[Option<Shift>], budget_used_up: bool) -> Next {
         let is_precise =
-            |shift: &Option<Shift>| shift.as_ref().is_some_and(|it| self.is_precise(it));
+            |shift: &Option<Shift>| shift.as_ref().is_some_and(|shift| self.is_precise(shift));
         if blocks >= self.least && shifts.iter().all(is_precise) {
             Next::Stop(Stop::Precision)
         } else if blocks >= self.most {
@@ -68,7 +69,7 @@ impl Stopping {
     }
 }
 
-/// Half the width of the interval, without its position.
+/// Half the width of the shift's interval; `None` without an interval.
 pub fn half_width(shift: &Shift) -> Option<f64> {
     Some(shift.interval?.half_width())
 }

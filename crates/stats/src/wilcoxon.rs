@@ -38,8 +38,8 @@ pub fn bound_position(n: usize) -> Option<usize> {
         .unwrap_or_else(|| position(n))
 }
 
-/// By number of differences: the same for every sample of a size, and needed after each block of a
-/// run.
+/// The exact positions by number of differences: the same for every sample of a size, and needed
+/// after each block of a run.
 static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
     LazyLock::new(|| (0..=EXACT_UP_TO).map(position).collect());
 

@@ -14,7 +14,7 @@ const SKEW: u64 = 1 << 12;
 /// How many frees of unknown addresses are remembered in case their allocation comes late.
 const MOST_EARLY: usize = 1 << 12;
 
-/// What was found and repaired.
+/// The inconsistencies that were found and repaired.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Mended {
     /// Addresses that were given out just before they were freed: their previous object ends there.
@@ -22,14 +22,14 @@ pub struct Mended {
     /// Addresses that were given out while they were in use, and never freed: their previous object
     /// ends there.
     pub unseen: u64,
-    /// Frees that came just before the allocation.
+    /// Frees that came just before the allocation of their object.
     pub early: u64,
     /// Frees of addresses that were never given out: they are left out.
     pub unknown: u64,
 }
 
 impl Mended {
-    /// Places where the order cannot be the recorded one.
+    /// The number of places where the recorded order cannot be right.
     pub fn repairs(&self) -> u64 {
         self.reused + self.early
     }
@@ -71,7 +71,7 @@ pub struct MemoryPoint {
 }
 
 impl MemoryPoint {
-    /// Whether these two may have happened in the other order.
+    /// Whether the two events may have happened in the opposite order.
     fn may_precede(self, earlier: MemoryPoint) -> bool {
         self.stream != earlier.stream && self.key.saturating_sub(earlier.key) <= SKEW
     }
@@ -144,14 +144,14 @@ impl Addresses {
         Token::of_packed(object.token)
     }
 
-    /// Ends an object by an event of its own; returns its token.
+    /// Ends the object at an address at once; returns its token.
     #[inline]
     pub fn free(&mut self, at: MemoryPoint, address: u64) -> Option<Token> {
         let object = self.end(at, address)?;
         Some(self.gone(object))
     }
 
-    /// The object that a call uses, by its address; a call without one is counted.
+    /// The object that a call uses, by its address; a call without an object is counted.
     pub fn used(&mut self, address: u64) -> Option<Token> {
         let object = self.live.get(&address);
         self.unknown_uses += u64::from(object.is_none());
@@ -174,7 +174,8 @@ fn remember(points: &mut HashMap<u64, MemoryPoint, RandomState>, address: u64, a
     points.insert(address, at);
 }
 
-/// A `realloc` to a new address, of the object if one was at the old address.
+/// The event of a `realloc` to a new address: it moves the object at the old one, or is a `malloc`
+/// if no object was there.
 pub fn moved(old: Option<Token>, size: u64) -> Event {
     match old {
         Some(token) => Event::Realloc { token, size },

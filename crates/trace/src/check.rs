@@ -5,7 +5,7 @@ use super::fault::{Fault, FaultKind, Result, impossible};
 use super::{Live, Reader, Variant};
 use std::collections::BTreeMap;
 
-/// No processor of today gives a process more addresses than this.
+/// No current processor gives a process more addresses than this.
 const MOST_SIZE: u64 = 1 << 47;
 /// Alignments above this are unusual enough for a note.
 const USUAL_ALIGN: u64 = 1 << 30;
@@ -61,7 +61,7 @@ pub fn check(mut reader: Reader) -> Checked {
     check.found
 }
 
-/// Refuses what no event can be, independent of the events before it.
+/// Refuses an event that is impossible by itself, whatever the events before it.
 #[inline]
 pub fn alone(event: &Event) -> Result<()> {
     match *event {

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 /// Which events are kept.
 pub enum Stretch {
-    /// A range of event numbers, the first is 0.
+    /// A range of event numbers, counted from 0.
     Events(Range<u64>),
-    /// By nanoseconds since the start, with the resolution of the trace's clock.
+    /// A range of nanoseconds since the start, with the resolution of the trace's clock.
     Time(Range<u64>),
 }
 
@@ -36,19 +36,19 @@ impl Stretch {
 
 /// The result of a cut.
 pub struct Stretched {
-    /// What was written.
+    /// The totals of the trace that was written.
     pub totals: Totals,
     /// Events within the range.
     pub within: u64,
-    /// Events before the range, and the time by then in nanoseconds.
+    /// The number of events before the range, and the time by then in nanoseconds.
     pub before: (u64, u64),
-    /// Where the trace is damaged.
+    /// The damage in the trace that was read, if there is any.
     pub damage: Option<Fault>,
 }
 
-/// Reads up to the end of the range and writes the range below this metadata; memory is that of the
-/// live objects at its beginning. Of a damaged trace, everything before the damage is written, and
-/// the damage is returned.
+/// Reads up to the end of the range and writes the range with this metadata; memory is that of the
+/// live objects at the range's beginning. Of a damaged trace, everything before the damage is
+/// written, and the damage is returned.
 pub fn cut(
     mut reader: Reader,
     to: &mut dyn Write,
@@ -69,7 +69,8 @@ pub fn cut(
         if let Event::Clock { ns: now } = event {
             ns = *now;
         }
-        // Inherited objects stay together, and the cut takes their place.
+        // Inherited objects stay together: the range begins behind them, and its own inherited
+        // objects take their place.
         let is_before = range.start > if is_time { ns } else { number };
         if !is_before && !reader.is_inherited() && !matches!(event, Event::Inherit { .. }) {
             break;
@@ -94,8 +95,11 @@ pub fn cut(
     if let Some(main) = main {
         writer.write(main, &Event::Main)?;
     }
-    // Threads that had ended end again, after their objects.
-    for thread in ended.into_iter().filter(|it| tokens.has_inherited_of(*it)) {
+    // Threads that had ended before the range end again, after their inherited objects.
+    for thread in ended
+        .into_iter()
+        .filter(|thread| tokens.has_inherited_of(*thread))
+    {
         writer.write(thread, &Event::ThreadExit)?;
     }
     let mut damage = None;

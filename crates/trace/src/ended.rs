@@ -52,8 +52,8 @@ mod tests {
             [of(&[("end", "exit")]), of(&[])],
             [(None, None), (None, None)]
         );
-        let (early, said) = of(&[("started-unix-ns", "7")]);
-        assert!(early.is_none() && said.unwrap().contains("ended without its destructors"));
+        let (early, reason) = of(&[("started-unix-ns", "7")]);
+        assert!(early.is_none() && reason.unwrap().contains("ended without its destructors"));
         let killed = Some("the program was killed by SIGSEGV".to_owned());
         assert_eq!(
             of(&[("started-unix-ns", "7"), ("end.signal", "SIGSEGV")]),

@@ -7,7 +7,7 @@ use heapmark_wire::capture::{Call, Variant};
 /// address is needed, and no event carries the token at birth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// The thread that allocated it.
+    /// The thread that allocated the object.
     pub thread: u32,
     /// How many objects that thread had allocated before.
     pub index: u64,
@@ -35,14 +35,14 @@ pub enum Event {
     Malloc {
         /// Bytes asked for.
         size: u64,
-        /// A call of C++'s `operator new`.
+        /// Whether the call is C++'s `operator new`.
         operator: bool,
     },
     /// `calloc(count, size)`.
     Calloc {
-        /// Elements.
+        /// The number of elements.
         count: u64,
-        /// Bytes of each.
+        /// The bytes of each element.
         size: u64,
     },
     /// `realloc` that succeeded: the object ends, and another begins with a token of its own.
@@ -52,7 +52,7 @@ pub enum Event {
         /// Bytes asked for.
         size: u64,
     },
-    /// `realloc(object, 0)` that freed it and returned nothing.
+    /// `realloc(object, 0)` that freed the object and returned NULL.
     ReallocFree {
         /// The object that ends.
         token: Token,
@@ -63,7 +63,7 @@ pub enum Event {
         align: u64,
         /// Bytes asked for.
         size: u64,
-        /// The function.
+        /// The function that was called.
         variant: Variant,
     },
     /// `free`, or `operator delete` without a size.
@@ -98,26 +98,26 @@ pub enum Event {
     FreeNull,
     /// `malloc_usable_size`.
     UsableSize {
-        /// The object it asks about.
+        /// The object that the call asks about.
         token: Token,
     },
     /// A call that returned NULL. A `realloc` that failed leaves its object as it is.
     Failed {
-        /// Which function.
+        /// The function that was called.
         call: Call,
         /// Bytes asked for; the largest number if a product overflowed.
         size: u64,
     },
     /// The thread starts another.
     ThreadStart {
-        /// The other.
+        /// The thread that is started.
         child: u32,
     },
     /// The thread ends.
     ThreadExit,
     /// The process forks; the child has a trace of its own.
     Fork {
-        /// Process ID.
+        /// The child's process ID.
         pid: u32,
     },
     /// The time.
@@ -133,7 +133,7 @@ pub enum Event {
         resident_pages: u64,
         /// Pages up to the last one that is in memory.
         extent_pages: u64,
-        /// Pages that it covers.
+        /// Pages that the object covers.
         pages: u64,
     },
     /// A word from the tool that made the trace.
@@ -144,7 +144,7 @@ pub enum Event {
     /// The next objects lived before the trace begins: their allocations stand for what happened
     /// earlier, or in the parent.
     Inherit {
-        /// How many.
+        /// The number of these objects.
         objects: u64,
     },
     /// The thread is the one that runs `main`.
@@ -153,7 +153,7 @@ pub enum Event {
     Mallopt {
         /// The parameter that is set.
         parameter: i32,
-        /// To what.
+        /// The parameter's new value.
         value: i32,
     },
     /// `malloc_trim`.
@@ -165,7 +165,7 @@ pub enum Event {
     Info,
     /// Events that the recorder saw and could not write.
     Dropped {
-        /// How many.
+        /// The number of lost events.
         count: u64,
     },
     /// The program ends.
@@ -186,7 +186,7 @@ impl Event {
         }
     }
 
-    /// The object that ends.
+    /// The object that the event ends.
     #[inline]
     pub fn ends(&self) -> Option<Token> {
         match *self {
@@ -200,7 +200,7 @@ impl Event {
         }
     }
 
-    /// The object that it names, whether that ends or not.
+    /// The object that the event names, whether the event ends it or not.
     #[inline]
     pub fn names(&self) -> Option<Token> {
         match *self {
@@ -209,7 +209,7 @@ impl Event {
         }
     }
 
-    /// The objects that the event names, to rename them.
+    /// The token that the event names, so that it can be renamed.
     pub fn names_mut(&mut self) -> Option<&mut Token> {
         match self {
             UsableSize { token }

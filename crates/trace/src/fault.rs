@@ -6,10 +6,10 @@ use std::io;
 /// What a fault means for the reader of the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// It cannot be read: it is another kind of file, of another version, or the disk reports an
-    /// error.
+    /// The file cannot be read: it is another kind of file, of another version, or the disk reports
+    /// an error.
     Foreign,
-    /// Damaged, or ends too early; everything before that place is good.
+    /// The file is damaged, or ends too early; everything before that place is good.
     Damaged,
     /// The bytes are whole, but the events cannot have happened.
     Impossible,
@@ -65,17 +65,17 @@ impl fmt::Debug for Fault {
 
 impl std::error::Error for Fault {}
 
-/// An error of reading. What writes says so itself.
+/// An I/O error is one of reading: code that writes reports its errors in words of its own.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Fault {
         Fault::new(FaultKind::Foreign, format!("cannot be read: {error}"))
     }
 }
 
-/// What most of this crate returns.
+/// The result of most functions in this crate.
 pub type Result<T> = std::result::Result<T, Fault>;
 
-/// A fault of one of the three kinds as the result.
+/// An error result with a fault, one function for each of the three kinds.
 pub fn foreign<T>(what: impl Into<String>) -> Result<T> {
     Err(Fault::new(FaultKind::Foreign, what))
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// With the value [`UNKNOWN`]: the source of the trace does not tell which thread is the main one.
 pub const MAIN: &str = "main";
-/// See [`MAIN`].
+/// The value of [`MAIN`] if the main thread is not known.
 pub const UNKNOWN: &str = "unknown";
 
 /// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
@@ -38,7 +38,7 @@ impl Head {
             .find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
-    /// The value of a key that is a number.
+    /// A key's value, if it is numeric.
     pub fn number<T: FromStr>(&self, key: &str) -> Option<T> {
         self.get(key)?.parse().ok()
     }

@@ -6,21 +6,21 @@ use super::{Event, Live, Reader};
 use heapmark_wire::bucket_of;
 use std::collections::BTreeMap;
 
-/// Rows of a table at most: what a workload can read.
+/// The most rows that a table may have: a workload can read so many.
 const MOST_ROWS: usize = 4096;
 
 /// Objects of about one size that live about equally long: lifetimes of a row lie between two powers
 /// of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JointRow {
-    /// Objects.
+    /// The number of objects.
     pub count: u64,
-    /// Bytes that they asked for.
+    /// Bytes requested by all of these objects.
     pub size_sum: u128,
-    /// Bytes that were allocated during their lives, their own ones included. The life of an object that
-    /// is alive at the end ends there: so mean live bytes are those of the trace.
+    /// Bytes that were allocated during the lives of the objects, their own bytes included. The life of an object that
+    /// is alive at the end of the trace ends there, so that mean live bytes are those of the trace.
     pub lifetime_sum: u128,
-    /// How many another thread freed than the one that allocated them.
+    /// How many objects were freed by a thread other than the one that allocated them.
     pub freed_remotely: u64,
 }
 
@@ -86,7 +86,7 @@ impl Count {
     }
 }
 
-/// Counts an object of this size and with so many bytes before it.
+/// Counts an object that ends, given its size and the bytes that had been allocated when it began.
 fn end(rows: &mut BTreeMap<Key, JointRow>, object: (u64, u64), now: u64, is_remote: bool) {
     let (size, before) = object;
     let lifetime = now - before;
@@ -99,7 +99,7 @@ fn end(rows: &mut BTreeMap<Key, JointRow>, object: (u64, u64), now: u64, is_remo
     });
 }
 
-/// With as many neighbouring sizes in a row as makes the table short enough.
+/// Merges neighbouring sizes until the table is short enough.
 fn coarsened(rows: BTreeMap<Key, JointRow>) -> BTreeMap<Key, JointRow> {
     let mut coarse = rows;
     while coarse.len() > MOST_ROWS {

@@ -23,9 +23,9 @@ const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"chnk");
 /// A chunk is never larger than this, neither stored nor unpacked: no file can make a reader take
 /// more memory.
 pub const MOST_RAW_BYTES: usize = 1 << 20;
-/// Most threads of a trace.
+/// The most threads that a trace can have.
 pub const MOST_THREADS: u32 = 65_535;
-/// Most objects that live at once.
+/// The most objects that can live at once.
 pub const MOST_LIVE: u64 = 1 << 29;
 
 /// What a chunk holds.
@@ -35,7 +35,7 @@ pub enum Content {
     Head = 1,
     /// Events.
     Events = 2,
-    /// How many chunks, events, threads and allocations there are; the last chunk.
+    /// The numbers of chunks, events, threads and allocations; the last chunk.
     Totals = 3,
 }
 
@@ -52,7 +52,7 @@ pub enum Codec {
 pub struct ChunkHeader {
     pub content: Content,
     pub codec: Codec,
-    /// Counts from 0.
+    /// The chunk's number, counted from 0.
     pub number: u64,
     pub first_event: u64,
     pub events: u32,
@@ -61,7 +61,7 @@ pub struct ChunkHeader {
     pub stored_crc: u32,
 }
 
-/// The number of a thread, if a trace can have it.
+/// The number of a thread; a fault if no trace can have so many threads.
 #[inline]
 pub fn checked_thread(thread: u64) -> Result<u32> {
     if thread < MOST_THREADS.into() {
@@ -96,7 +96,7 @@ pub fn file_header() -> [u8; FILE_HEADER] {
     sealed(bytes)
 }
 
-/// The header with its last four bytes, the checksum of those before them.
+/// The header with the checksum of all other bytes in its last four bytes.
 fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     let crc = crc32fast::hash(&bytes[..N - 4]);
     bytes[N - 4..].copy_from_slice(&crc.to_le_bytes());
@@ -104,7 +104,7 @@ fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
 }
 
 /// Refuses a file that is not a trace, or one of a kind that this version cannot read. Returns
-/// whether it says which thread is the main one, if that has any event.
+/// whether the trace says which thread is the main one, if that thread has any event.
 pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<bool> {
     if bytes[..8] != MAGIC {
         return foreign(

@@ -8,7 +8,7 @@ use super::{Event, Token, room};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// The allocations of each thread so far.
+/// The number of allocations of each thread so far.
 #[derive(Default)]
 pub struct Allocations(pub Vec<u64>);
 
@@ -24,7 +24,7 @@ impl Allocations {
         }
     }
 
-    /// Allocations of a thread.
+    /// The number of allocations of a thread.
     pub fn of(&self, thread: u32) -> u64 {
         self.0.get(thread as usize).copied().unwrap_or(0)
     }
@@ -74,7 +74,7 @@ impl<T> Live<T> {
         Ok(token)
     }
 
-    /// Grows the table.
+    /// Grows the table, or says why it cannot grow.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         // Twice as many, each with a byte of the table's own, and one of eight places free.
@@ -103,7 +103,7 @@ impl<T> Live<T> {
         self.objects.get(&token.packed())
     }
 
-    /// [`get`](Self::get), mutable.
+    /// The value of a live object, to change it; a fault if the object is not alive.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T> {
         self.objects
             .get_mut(&token.packed())
@@ -115,7 +115,7 @@ impl<T> Live<T> {
         self.objects.len() as u64
     }
 
-    /// All live objects, in no order.
+    /// All live objects, in no particular order.
     pub fn into_objects(self) -> impl Iterator<Item = (Token, T)> {
         self.objects
             .into_iter()

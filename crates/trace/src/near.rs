@@ -4,11 +4,11 @@
 use foldhash::fast::{FoldHasher, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
-/// Distance of most blocks.
+/// The distance of most blocks from their neighbours, as a power of two.
 const GRANULE_BITS: u32 = 4;
 /// Granules of a region stay together; where a region lies is unpredictable.
 const REGION_BITS: u32 = 5;
-/// The table uses the highest seven bits of a hash to distinguish it from those beside it.
+/// The table uses the highest seven bits of a hash to distinguish an entry from those beside it.
 const TAG_SHIFT: u32 = 57;
 
 /// Builds the hashers of a table.

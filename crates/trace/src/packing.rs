@@ -7,12 +7,12 @@ use super::fault::{Fault, Result};
 use super::{Live, Reader};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Objects lie at multiples of this, as C demands of malloc.
+/// Objects lie at multiples of this, as C demands from malloc.
 const GRAIN: u64 = 16;
-/// No address space is larger: an object of impossible size does not overflow a sum of a few.
+/// No address space is larger: with this limit, the sum of a few objects of impossible size does not overflow.
 const MOST_BYTES: u64 = 1 << 47;
-/// Objects during whose life more than this was allocated lie in an arena of their own; one try
-/// for each, besides one with a single arena.
+/// Objects during whose life more than this was allocated lie in an arena of their own. One packing
+/// is tried for each of these limits, and one with a single arena.
 const LONG_LIVES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
 
 /// The bytes of a packing of a trace's objects: one that exists, not the best one. It is the smallest of
@@ -38,7 +38,7 @@ pub fn packed_bytes(mut reader: Reader) -> Result<u64> {
 struct Object {
     bytes: u64,
     align: u64,
-    /// Bytes that were allocated during its life; the largest number if it never ends.
+    /// Bytes that were allocated during the object's life; the largest number if it never ends.
     lifetime_bytes: u64,
 }
 
@@ -51,7 +51,7 @@ enum Step {
 struct Objects {
     all: Vec<Object>,
     steps: Vec<Step>,
-    /// Which object, and the bytes that were allocated in all when it began.
+    /// For each live object, its place in `all`, and the bytes that had been allocated in total when it began.
     live: Live<(usize, u64)>,
     allocated_bytes: u64,
 }
@@ -61,7 +61,7 @@ impl Objects {
         alone(event)?;
         let next = self.all.len();
         let about = (next, self.allocated_bytes);
-        // What realloc ends and begins may overlap: no packing needs both at a time.
+        // The object that a realloc ends and the one that it begins may overlap: no packing needs both at a time.
         if let Some((ended, began_bytes)) = self.live.follow(thread, event, |_, _| about)? {
             let object = &mut self.all[ended];
             object.lifetime_bytes = self.allocated_bytes - began_bytes;
@@ -106,7 +106,7 @@ impl Objects {
 #[derive(Default)]
 struct Arena {
     end: u64,
-    /// Free ranges: start and length, none beside another.
+    /// Free ranges by their starts, with their lengths; no two of them are adjacent.
     free: BTreeMap<u64, u64>,
     /// The free ranges by length: length and start.
     by_length: BTreeSet<(u64, u64)>,
@@ -135,17 +135,17 @@ impl Arena {
         place
     }
 
-    /// Frees an object, and joins it with what is free beside it.
+    /// Frees an object, and joins its range with the free ranges beside it.
     fn give(&mut self, mut start: u64, mut length: u64) {
-        if let Some((&before, &own)) = self.free.range(..start).next_back()
-            && before + own == start
+        if let Some((&before, &size)) = self.free.range(..start).next_back()
+            && before + size == start
         {
-            self.remove(before, own);
-            (start, length) = (before, own + length);
+            self.remove(before, size);
+            (start, length) = (before, size + length);
         }
-        if let Some(&own) = self.free.get(&(start + length)) {
-            self.remove(start + length, own);
-            length += own;
+        if let Some(&size) = self.free.get(&(start + length)) {
+            self.remove(start + length, size);
+            length += size;
         }
         self.insert(start, length);
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Objects with size and alignment, each ended some objects later.
+    /// Objects with their sizes and alignments, each ending some objects later.
     fn packed(lives: &[(u64, u64, usize)]) -> Objects {
         let mut objects = Objects::default();
         let mut due: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn long_lives_apart_leave_no_holes_between_short_ones() {
-        // Every other object of the first 200 stays. What comes then is larger than the others' holes.
+        // Every other one of the first 200 objects stays. All later objects are larger than the holes between these.
         let first = (0..200).map(|n| (64, 16, if n % 2 == 0 { 200 - n } else { 1000 }));
         let second = (200..250).map(|n| (128, 16, 250 - n));
         let lives: Vec<_> = first.chain(second).chain([(16, 16, 1)]).collect();
@@ -217,7 +217,7 @@ mod tests {
     proptest! {
         #[test]
         fn live_objects_never_overlap_and_lie_at_their_alignments(
-            lives in prop::collection::vec((0..5000u64, (4..13u32).prop_map(|it| 1u64 << it), 1..40usize), 1..300),
+            lives in prop::collection::vec((0..5000u64, (4..13u32).prop_map(|shift| 1u64 << shift), 1..40usize), 1..300),
         ) {
             let (mut arena, mut live) = (Arena::default(), BTreeMap::new());
             for (number, (bytes, align, life)) in lives.iter().enumerate() {
@@ -229,11 +229,11 @@ mod tests {
                 let start = arena.take(bytes, *align);
                 prop_assert!(start.is_multiple_of(*align) && start + bytes <= arena.end);
                 let before = live.range(..=start).next_back();
-                prop_assert!(before.is_none_or(|(it, (own, _))| it + own <= start));
+                prop_assert!(before.is_none_or(|(place, (length, _))| place + length <= start));
                 let after = live.range(start..).next();
-                prop_assert!(after.is_none_or(|(it, _)| start + bytes <= *it));
+                prop_assert!(after.is_none_or(|(place, _)| start + bytes <= *place));
                 live.insert(start, (bytes, number + life));
-                let held: u64 = live.values().map(|(own, _)| own).sum();
+                let held: u64 = live.values().map(|(length, _)| length).sum();
                 let free: u64 = arena.free.values().sum();
                 prop_assert_eq!(held + free, arena.end);
             }

@@ -25,12 +25,12 @@ pub struct Reader<'f> {
     stored: Vec<u8>,
     payload: Vec<u8>,
     at: usize,
-    /// Chunks that were started.
+    /// The number of chunks that were started.
     chunks: u64,
-    /// Events that were returned.
+    /// The number of events that were returned.
     events: u64,
     events_left: u32,
-    /// Objects from before the trace that must still stand here.
+    /// How many objects from before the trace must still follow at this place.
     inherited_left: u64,
     is_inherited: bool,
     ended: bool,
@@ -58,7 +58,7 @@ impl<'f> Reader<'f> {
         if length == 0 {
             return foreign("the file is empty");
         }
-        // For any other file its first bytes explain more than its length.
+        // For any other file, the first bytes explain more than the length.
         if length < FILE_HEADER && header[0] == file_header()[0] {
             return damaged(format!(
                 "the file ends after {length} bytes, within its header"
@@ -93,12 +93,12 @@ impl<'f> Reader<'f> {
         Ok(())
     }
 
-    /// The trace's metadata on its program.
+    /// The trace's metadata about the recorded program.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Whether the trace tells which thread is the main one, if that has any event.
+    /// Whether the trace tells which thread is the main one, if that thread has any event.
     pub fn tells_main(&self) -> bool {
         self.tells_main && self.head.get(MAIN) != Some(UNKNOWN)
     }
@@ -113,7 +113,7 @@ impl<'f> Reader<'f> {
         self.is_inherited
     }
 
-    /// The objects from before the trace stand at its beginning, and together.
+    /// Checks that the objects from before the trace stand at its beginning, and together.
     #[cold]
     fn inherit(&mut self, event: &Event) -> Result<()> {
         let left = std::mem::take(&mut self.inherited_left);
@@ -192,16 +192,16 @@ impl<'f> Reader<'f> {
             self.state.threads(),
             self.state.allocations(),
         ];
-        let mut told = found;
+        let mut totals = found;
         let mut rest = &*self.payload;
-        for count in &mut told {
+        for count in &mut totals {
             *count = take_number(&mut rest)?;
         }
-        if told != found || !rest.is_empty() {
-            let [told, found] =
-                [told, found].map(|counts| counts.map(|count| count.to_string()).join(", "));
+        if totals != found || !rest.is_empty() {
+            let [totals, found] =
+                [totals, found].map(|counts| counts.map(|count| count.to_string()).join(", "));
             return damaged(format!(
-                "its end tells of {told} chunks, events, threads and allocations; there are {found}"
+                "its end tells of {totals} chunks, events, threads and allocations; there are {found}"
             ));
         }
         if fill(&mut self.from, &mut [0])? > 0 {
@@ -248,7 +248,7 @@ impl Iterator for Reader<'_> {
         if self.ended {
             return None;
         }
-        // Not by `transpose` and `map_err`, which would copy each event.
+        // `transpose` and `map_err` would copy each event.
         match self.step() {
             Ok(Some(event)) => Some(Ok(event)),
             Ok(None) => {

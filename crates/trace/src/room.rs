@@ -7,13 +7,13 @@ use std::path::Path;
 
 /// Requests up to this size are never checked.
 const SMALL: u64 = 16 << 20;
-/// What else a process needs.
+/// What a process needs besides the table.
 const MARGIN: u64 = 32 << 20;
 
-/// Why a table of this many bytes does not fit, if it does not.
+/// Why a table of this many bytes does not fit; `None` if it fits, or if that is not known.
 pub fn refusal(bytes: u64) -> Option<String> {
     let left = if bytes > SMALL { left()? } else { return None };
-    // What is kept beside the table grows with it.
+    // Data that is kept beside the table grows with it.
     let needed = bytes.saturating_add(bytes / 4).saturating_add(MARGIN);
     (needed > left).then(|| {
         format!(
@@ -24,7 +24,7 @@ pub fn refusal(bytes: u64) -> Option<String> {
     })
 }
 
-/// The least of what the machine, the process's own limit and its control groups leave.
+/// The least memory that the machine, the process's own limit and its control groups leave.
 fn left() -> Option<u64> {
     // The memory that the kernel can give without swapping.
     let machine = number("/proc/meminfo", "MemAvailable:").map(|kib| kib << 10);
@@ -33,15 +33,15 @@ fn left() -> Option<u64> {
     groups.chain(machine).chain(address_space()).min()
 }
 
-/// `ulimit -v`
+/// The address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
     let limit = getrlimit(Resource::As).current?;
     let pages = number("/proc/self/statm", "")?;
     Some(limit.saturating_sub(pages * rustix::param::page_size() as u64))
 }
 
-/// What the group of a line of `/proc/self/cgroup`, and those above it, leave. Their page cache is
-/// dropped when memory is short.
+/// What the control group in a line of `/proc/self/cgroup`, and the groups above it, leave. Their
+/// page cache is dropped when memory is short.
 fn group(line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (folder, limit, used) = match parts.next()? {
@@ -53,7 +53,7 @@ fn group(line: &str) -> Option<u64> {
         ),
         _ => return None,
     };
-    let own = Path::new(folder).join(parts.next()?.trim_start_matches('/'));
+    let path = Path::new(folder).join(parts.next()?.trim_start_matches('/'));
     let left = |group: &Path| {
         let files = ["inactive_file ", "active_file "]
             .into_iter()
@@ -61,13 +61,13 @@ fn group(line: &str) -> Option<u64> {
         let used = number(group.join(used), "")?.saturating_sub(files.sum());
         Some(number(group.join(limit), "")?.saturating_sub(used))
     };
-    own.ancestors()
+    path.ancestors()
         .take_while(|group| group.starts_with(folder))
         .filter_map(left)
         .min()
 }
 
-/// The first number of a file behind these words at the start of a line.
+/// The first number that follows these words in a file, where they begin a line.
 fn number(file: impl AsRef<Path>, words: &str) -> Option<u64> {
     let text = read_to_string(file).ok()?;
     let mut lines = text.lines();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Done(Arc<AtomicU64>);
 
 impl Done {
-    /// The bytes so far.
+    /// The number of bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -20,14 +20,14 @@ impl Done {
     }
 }
 
-/// A reader that counts.
+/// A reader that counts the bytes it reads.
 pub struct Watched<R> {
     from: R,
     done: Done,
 }
 
 impl<R> Watched<R> {
-    /// Counts what is read from here on.
+    /// Counts in `done` what is read from here on.
     pub fn new(from: R, done: Done) -> Watched<R> {
         Watched { from, done }
     }

@@ -17,11 +17,11 @@ pub struct Totals {
     pub events: u64,
     /// Threads that did something or were started.
     pub threads: u64,
-    /// Objects.
+    /// The number of objects.
     pub allocations: u64,
     /// Bytes of all events before zstd.
     pub raw_bytes: u64,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Events so far.
+    /// The number of events so far.
     pub fn events(&self) -> u64 {
         self.totals.events + u64::from(self.events_here)
     }

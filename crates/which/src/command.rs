@@ -1,4 +1,4 @@
-//! `heapmark which`: reads flags, looks, prints.
+//! `heapmark which`: reads the flags, looks at processes, and prints what was seen.
 
 use crate::held::HeldMemory;
 use crate::look::ProcessView;
@@ -59,10 +59,10 @@ struct WatchLine {
 /// What `--format json` prints.
 #[derive(Serialize)]
 struct Answer<'a> {
-    /// Whether the allocator that was expected serves all of them; null if none was.
+    /// Whether the expected allocator serves all processes; null if none was expected.
     as_expected: Option<bool>,
     processes: &'a [ProcessView],
-    /// Processes of a command that may not be looked at, a line each.
+    /// Processes of a command that may not be looked at, as one line each.
     closed: &'a [String],
 }
 
@@ -117,7 +117,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
         let expected = args.expect.as_deref().unwrap_or_default();
         say!("expected {expected}: {}", report::headline(look));
     }
-    // What serves a process that nobody looked at is not known.
+    // If a process could not be looked at, its allocator is not known.
     let is_unknown = expected.is_some() && !closed.is_empty();
     Ok(Exit::Condition.when(is_unknown || !unexpected.is_empty()))
 }
@@ -131,13 +131,18 @@ fn family(word: &str, catalog: &Catalog) -> Result<String> {
         "musl" => return Ok(word.to_owned()),
         _ => {}
     }
-    let is_it = |it: &&heapmark_core::catalog::Allocator| {
-        it.family == word || it.name == word || it.aliases.iter().any(|alias| alias == word)
+    let is_it = |allocator: &&heapmark_core::catalog::Allocator| {
+        allocator.family == word
+            || allocator.name == word
+            || allocator.aliases.iter().any(|alias| alias == word)
     };
-    if let Some(it) = catalog.allocators.iter().find(is_it) {
-        return Ok(it.family.clone());
+    if let Some(allocator) = catalog.allocators.iter().find(is_it) {
+        return Ok(allocator.family.clone());
     }
-    let families = catalog.allocators.iter().map(|it| it.family.as_str());
+    let families = catalog
+        .allocators
+        .iter()
+        .map(|allocator| allocator.family.as_str());
     let hint = did_you_mean(word, families.chain(OTHERS));
     refuse!("--expect: no allocator `{word}`{hint}: see `heapmark list allocators`");
 }
@@ -154,7 +159,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             Ok((process, held))
         };
         let (process, memory) = match look() {
-            // Later it may be a zombie, or a number that nothing has.
+            // After the first turn, the process may be a zombie, or its number may be free.
             Err(error) if turn > 1 || error.is::<Ended>() => {
                 say!("{} has ended", first.title());
                 return Ok(Exit::Done);
@@ -168,7 +173,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             memory,
         };
         match format {
-            // A line each.
+            // JSON has one line per turn.
             AnswerFormat::Json => print(serde_json::to_string(&watched)? + "\n")?,
             AnswerFormat::Text => {
                 let words = report::held(&watched.memory.resident, watched.threads);
@@ -178,7 +183,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
                 ))?;
             }
         }
-        // From the beginning on, so that the lines do not drift.
+        // Times count from the beginning, so that the intervals do not drift.
         let next = every * turn;
         std::thread::sleep(next.saturating_sub(began.elapsed()));
     }

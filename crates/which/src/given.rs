@@ -1,5 +1,5 @@
-//! The settings of a process: what its environment gives, what the allocator's parser makes of it, and what the allocator
-//! has taken, if that can be read.
+//! The settings of a process: what its environment gives, what the allocator's parser makes of
+//! them, and which values the allocator has, if those can be read.
 
 use crate::objects::MappedObjects;
 use crate::process::Process;
@@ -14,15 +14,15 @@ use std::fs;
 /// A setting that a process was given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Given {
-    /// Where: a variable, a file, or what is compiled in.
+    /// The place of the setting: a variable, a file, or what is compiled in.
     pub place: String,
-    /// The setting's name; empty for text that is none.
+    /// The setting's name; empty for text that is no setting.
     pub setting: String,
     /// The value as it was given.
     pub value: String,
-    /// What became of it.
+    /// What became of the setting.
     pub state: SettingState,
-    /// Why, or what is in effect instead.
+    /// The reason for that, or the value that is in effect instead.
     pub why: String,
 }
 
@@ -30,22 +30,22 @@ pub struct Given {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingState {
-    /// The allocator has this value: read in the process.
+    /// The allocator has this value, as read in the process.
     Taken,
-    /// The allocator's parser takes it; whether the allocator has it is not known.
+    /// The allocator's parser accepts the value; whether the allocator has it is not known.
     Given,
-    /// The allocator has another value: read in the process.
+    /// The allocator has another value, as read in the process.
     Changed,
-    /// The allocator's parser rejects it.
+    /// The allocator's parser rejects the setting.
     Refused,
-    /// Nothing reads it.
+    /// Nothing reads the setting.
     Ignored,
-    /// Not known.
+    /// What became of the setting is not known.
     NotKnown,
 }
 
 impl SettingState {
-    /// In a word or two.
+    /// The state in a word or two.
     pub fn word(self) -> &'static str {
         match self {
             SettingState::Taken => "taken",
@@ -57,7 +57,7 @@ impl SettingState {
         }
     }
 
-    /// Whether the setting is known to have no effect as it was meant.
+    /// Whether the setting is known not to have its intended effect.
     pub fn is_lost(self) -> bool {
         matches!(
             self,
@@ -66,20 +66,20 @@ impl SettingState {
     }
 }
 
-/// A variable that a process above has, and this one does not.
+/// A variable that an ancestor of a process has, and the process itself does not.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dropped {
     /// The variable's name.
     pub variable: String,
-    /// The variable's value there.
+    /// The variable's value in the ancestor.
     pub value: String,
-    /// The nearest process above that has it.
+    /// The number of the nearest ancestor that has the variable.
     pub pid: i32,
-    /// The name of that process.
+    /// The name of that ancestor.
     pub name: String,
 }
 
-/// The dynamic linker's variables, which are told apart.
+/// The prefix of the dynamic linker's variables, which are reported separately.
 const LINKER: &str = "LD_";
 /// The settings of allocators in an environment.
 fn of_allocators(environment: &[(String, String)], known: &[Allocator]) -> Vec<(String, String)> {
@@ -92,21 +92,22 @@ fn of_allocators(environment: &[(String, String)], known: &[Allocator]) -> Vec<(
     taken.into_iter().collect()
 }
 
-/// What the variable of jemalloc ends with; its builds may put a prefix before it.
+/// The end of the name of jemalloc's variable; builds may put a prefix before it.
 const CONF: &str = "MALLOC_CONF";
 
-/// Variables that processes above have and this one does not: dropped by what starts it, as `su` does.
+/// Variables that ancestors have and the process does not: whatever started it has dropped them, as
+/// `su` does.
 pub fn dropped(process: &Process, above: &[Process], known: &[Allocator]) -> Vec<Dropped> {
     let mut found: Vec<Dropped> = Vec::new();
-    for it in above {
-        for (variable, value) in of_allocators(&it.environment, known) {
+    for ancestor in above {
+        for (variable, value) in of_allocators(&ancestor.environment, known) {
             let is_new = found.iter().all(|other| other.variable != variable);
             if process.variable(&variable).is_none() && is_new {
                 found.push(Dropped {
                     variable,
                     value,
-                    pid: it.pid,
-                    name: it.name.clone(),
+                    pid: ancestor.pid,
+                    name: ancestor.name.clone(),
                 });
             }
         }
@@ -146,10 +147,10 @@ struct EnvironmentReader<'a> {
     memory: Result<Memory, String>,
 }
 
-/// What an allocator has, as far as it can be read.
+/// The values that an allocator has, as far as they can be read.
 struct Taken {
     values: Result<Values, String>,
-    /// Whether a setting that is not among them was not set.
+    /// Whether a setting that is not among the values was not set.
     are_all: bool,
 }
 
@@ -165,8 +166,11 @@ impl EnvironmentReader<'_> {
                 why,
             }]
         };
-        let Some(serving) = self.servings.iter().find(|it| it.is_of(family)) else {
-            let serves = self.servings.first().and_then(|it| it.allocator.as_deref());
+        let Some(serving) = self.servings.iter().find(|serving| serving.is_of(family)) else {
+            let serves = self
+                .servings
+                .first()
+                .and_then(|serving| serving.allocator.as_deref());
             return match serves {
                 Some(serves) => one(
                     SettingState::Ignored,
@@ -191,7 +195,7 @@ impl EnvironmentReader<'_> {
                         SettingState::NotKnown,
                         "the name that it reads was not found in its file".into(),
                     ),
-                    names if !names.iter().any(|it| it == name) => one(
+                    names if !names.iter().any(|variable| variable == name) => one(
                         SettingState::Ignored,
                         format!("this jemalloc reads {}", names.join(" and ")),
                     ),
@@ -207,9 +211,10 @@ impl EnvironmentReader<'_> {
         }
     }
 
-    /// What jemalloc reads before its variable: a link in /etc, and what the program has compiled in.
+    /// The settings that jemalloc reads before its variable: a link in /etc, and the text that the
+    /// program has compiled in.
     fn beside_variables(&self) -> Vec<Given> {
-        let is_it = |it: &&Serving| it.allocator.as_deref() == Some("jemalloc");
+        let is_it = |serving: &&Serving| serving.allocator.as_deref() == Some("jemalloc");
         let Some(serving) = self.servings.iter().find(is_it) else {
             return Vec::new();
         };
@@ -232,10 +237,10 @@ impl EnvironmentReader<'_> {
     fn of_glibc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
         let version = serving.version.as_deref().map(version);
         let linker = heapmark_core::execute::reach::mappings(self.maps)
-            .find(|it| it.is_of_linker())
-            .map(|it| it.file.to_owned());
+            .find(|mapping| mapping.is_of_linker())
+            .map(|mapping| mapping.file.to_owned());
         let taken = Taken {
-            // A static program has the list itself.
+            // A static program contains the list of tunables itself.
             values: self.read(
                 linker.as_ref().unwrap_or(&serving.file),
                 taken::glibc::values,
@@ -268,7 +273,7 @@ impl EnvironmentReader<'_> {
         let option = settings::mimalloc::option(name).unwrap_or_default();
         let names = match &options {
             Ok(options) => options.names.clone(),
-            // By its file: the names are strings there.
+            // Otherwise the file is searched, which contains the names as strings.
             Err(_) => {
                 let data = self.objects.data(&serving.file);
                 let is_there = memmem::find(&data, format!("{option}\0").as_bytes()).is_some();
@@ -276,8 +281,8 @@ impl EnvironmentReader<'_> {
             }
         };
         let taken = Taken {
-            are_all: options.as_ref().is_ok_and(|it| !it.is_unread),
-            values: options.map(|it| it.values),
+            are_all: options.as_ref().is_ok_and(|options| !options.is_unread),
+            values: options.map(|options| options.values),
         };
         let setting = settings::mimalloc::variable(name, value, &names);
         vec![taken.of(name, &option, setting)]
@@ -295,7 +300,7 @@ impl EnvironmentReader<'_> {
         vec![taken.of(name, name, setting)]
     }
 
-    /// What a reader of variables finds in a mapped file.
+    /// Reads values from a mapped file with the function `read`.
     fn read<T>(
         &self,
         file: &str,
@@ -316,7 +321,7 @@ impl Taken {
         settings.into_iter().map(one).collect()
     }
 
-    /// What became of a setting whose value stands under this name.
+    /// What became of a setting whose value has the name `key`.
     fn of(&self, place: &str, key: &str, setting: Setting) -> Given {
         let value = self.values.as_ref().map(|values| values.get(key));
         let in_effect = match &value {
@@ -351,7 +356,7 @@ impl Taken {
         };
         Given {
             place: place.into(),
-            // A variable with one setting is that setting.
+            // For a variable with a single setting, the setting has no name of its own.
             setting: if setting.name == place {
                 String::new()
             } else {
@@ -372,8 +377,8 @@ pub fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
     if name.starts_with("TCMALLOC_") {
         return "tcmalloc";
     }
-    let reads = |it: &&Allocator| {
-        let mut patterns = it.reads.iter();
+    let reads = |allocator: &&Allocator| {
+        let mut patterns = allocator.reads.iter();
         patterns.any(|pattern| {
             let pattern = pattern.split(':').next().unwrap_or(pattern);
             heapmark_core::catalog::malloc_api::matches(pattern, name)
@@ -382,10 +387,10 @@ pub fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
     known
         .iter()
         .find(reads)
-        .map_or("another allocator", |it| it.family.as_str())
+        .map_or("another allocator", |allocator| allocator.family.as_str())
 }
 
-/// The variables that a jemalloc reads, by the strings in its file.
+/// The variables that a jemalloc reads, found as strings in its file.
 fn conf_names(data: &[u8]) -> Vec<String> {
     let is_part = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_' || byte.is_ascii_digit();
     let mut plain = false;
@@ -397,7 +402,7 @@ fn conf_names(data: &[u8]) -> Vec<String> {
             .take_while(|byte| is_part(byte))
             .count();
         match before {
-            // Also the end of a sentence of its own, which then is the same string.
+            // This string may also be the end of one of jemalloc's messages.
             0 => plain = true,
             _ => {
                 let name =

@@ -1,4 +1,4 @@
-//! What a process holds, and how near it is to the kernel's limit on mappings.
+//! The memory that a process holds, and how near it is to the kernel's limit on mappings.
 
 use crate::process::Process;
 use anyhow::{Context, Result};
@@ -6,10 +6,10 @@ use heapmark_core::execute::resident::ResidentByKind;
 use serde::Serialize;
 use std::fs;
 
-/// Memory of a process.
+/// The memory of a process.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeldMemory {
-    /// By kind.
+    /// The resident memory by kind.
     #[serde(flatten)]
     pub resident: ResidentByKind,
     /// How many mappings the kernel allows.
@@ -17,7 +17,7 @@ pub struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// By a process now.
+    /// The memory that a process holds now.
     pub fn by(process: &Process) -> Result<HeldMemory> {
         let smaps = process.text("smaps")?;
         let most = fs::read_to_string("/proc/sys/vm/max_map_count").context("max_map_count")?;

@@ -1,4 +1,4 @@
-//! A look at a process: all that is said of it.
+//! A look at a process: all that heapmark says about it.
 
 use crate::given::{Dropped, Given, dropped, given};
 use crate::held::HeldMemory;
@@ -13,56 +13,58 @@ use heapmark_core::observe::{Groups, Root};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was seen.
+/// What was seen of a process.
 #[derive(Serialize)]
 pub struct ProcessView {
     /// The process's number.
     pub pid: i32,
     /// The parent's number.
     pub parent: i32,
-    /// The kernel's short name of it.
+    /// The kernel's short name of the process.
     pub name: String,
     /// The words of the command line.
     pub command: Vec<String>,
-    /// The file that it executes.
+    /// The file that the process executes.
     pub program: String,
-    /// What serves it; that of the program's own calls comes first.
+    /// The allocators that serve the process; the one that serves the program's own calls comes
+    /// first.
     pub malloc: Vec<Serving>,
-    /// What was to be preloaded.
+    /// The libraries that were to be preloaded.
     pub preloads: Vec<Preload>,
     /// The process's settings.
     pub settings: Vec<Given>,
-    /// Variables that processes above have and this one does not.
+    /// Variables that ancestors of the process have and the process does not.
     pub dropped: Vec<Dropped>,
-    /// How many threads it has, and of which names.
+    /// How many threads the process has.
     pub threads: u64,
     /// How many threads there are of each name.
     pub thread_names: BTreeMap<String, usize>,
-    /// The CPUs that it may use.
+    /// The CPUs that the process may use.
     pub cpus: SeenCpus,
-    /// Memory of the process.
+    /// The memory of the process.
     pub memory: HeldMemory,
-    /// What else must be known, a sentence each.
+    /// Further facts that readers must know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// CPUs.
+/// The CPUs that a process sees.
 #[derive(Clone, Copy, Serialize)]
 pub struct SeenCpus {
-    /// Those of the machine, by which some allocators size their arenas.
+    /// The CPUs of the machine, by which some allocators size their arenas.
     pub online: u64,
     /// CPUs on which the process may run.
     pub allowed: u64,
-    /// How many its control group lets it use at once on average; `None` for no limit, or none that is known.
+    /// How many CPUs the process's control group lets it use at once on average; `None` if there is
+    /// no limit, or none that is known.
     pub quota: Option<f64>,
 }
 
 impl ProcessView {
-    /// At a process, by its number.
+    /// Looks at the process with this number.
     pub fn at(pid: i32, known: &[Allocator]) -> Result<ProcessView> {
         let process = Process::of(pid)?;
         let maps = process.maps()?;
-        let has_linker = mappings(&maps).any(|it| it.is_of_linker());
+        let has_linker = mappings(&maps).any(|mapping| mapping.is_of_linker());
         let objects = MappedObjects::of(&process, &maps);
         let preloads = preloads(&process, &maps, has_linker);
         let found = found(&objects, &preloads, known)?;
@@ -99,24 +101,31 @@ impl ProcessView {
         Ok(look)
     }
 
-    /// Whether an allocator of this family serves the program's own calls, or all that name it.
+    /// Whether an allocator of this family serves the program's own calls, or the calls of all
+    /// objects that name it.
     pub fn is_served_by(&self, family: &str) -> bool {
-        let own = |it: &&Serving| matches!(it.serves, Whom::All | Whom::Program | Whom::Callers);
-        self.malloc.iter().filter(own).any(|it| it.is_of(family))
+        let serves_program = |serving: &&Serving| {
+            matches!(serving.serves, Whom::All | Whom::Program | Whom::Callers)
+        };
+        self.malloc
+            .iter()
+            .filter(serves_program)
+            .any(|serving| serving.is_of(family))
     }
 
-    /// Whether the process executes another program than before, or is another one: all but numbers that change.
+    /// Whether both views say the same, apart from numbers that change: the processes execute the
+    /// same program with the same allocators and settings.
     pub fn says_the_same(&self, other: &ProcessView) -> bool {
-        let said = |look: &ProcessView| {
+        let content = |look: &ProcessView| {
             let settings = look
                 .settings
                 .iter()
-                .map(|it| (it.place.clone(), it.setting.clone(), it.state));
-            let dropped = look.dropped.iter().map(|it| it.variable.clone());
+                .map(|given| (given.place.clone(), given.setting.clone(), given.state));
+            let dropped = look.dropped.iter().map(|dropped| dropped.variable.clone());
             let preloads = look
                 .preloads
                 .iter()
-                .map(|it| (it.named.clone(), it.file.clone()));
+                .map(|preload| (preload.named.clone(), preload.file.clone()));
             (
                 look.program.clone(),
                 look.malloc.clone(),
@@ -125,6 +134,6 @@ impl ProcessView {
                 preloads.collect::<Vec<_>>(),
             )
         };
-        said(self) == said(other)
+        content(self) == content(other)
     }
 }

@@ -1,4 +1,4 @@
-//! The objects that a process has mapped: its program and libraries.
+//! The objects that a process has mapped: the program and libraries.
 
 use crate::preload::Preload;
 use crate::process::Process;
@@ -13,15 +13,15 @@ use std::rc::Rc;
 
 /// The mapped objects of a process.
 pub struct MappedObjects<'a> {
-    /// The process.
+    /// The process whose objects these are.
     pub process: &'a Process,
-    /// The first mapping of each.
+    /// The first mapping of each object.
     pub firsts: Vec<Mapping<'a>>,
     read: RefCell<BTreeMap<String, Rc<[u8]>>>,
 }
 
 impl<'a> MappedObjects<'a> {
-    /// Of a process with these mappings.
+    /// The objects of a process with these mappings.
     pub fn of(process: &'a Process, maps: &'a str) -> MappedObjects<'a> {
         MappedObjects {
             process,
@@ -30,12 +30,12 @@ impl<'a> MappedObjects<'a> {
         }
     }
 
-    /// The content of one, which is read once; nothing if it may not be read.
+    /// The content of an object, which is read once; empty if it may not be read.
     pub fn data(&self, file: &str) -> Rc<[u8]> {
         let read = || match Path::new(file) == self.process.program {
             true => self.process.read("exe").ok(),
             false => {
-                let mapping = self.firsts.iter().find(|it| it.file == file)?;
+                let mapping = self.firsts.iter().find(|mapping| mapping.file == file)?;
                 mapping.data(self.process.pid).ok()
             }
         };
@@ -45,11 +45,13 @@ impl<'a> MappedObjects<'a> {
             .clone()
     }
 
-    /// The first that defines malloc, in the order in which the dynamic linker searches: the program, what is
-    /// preloaded, then what is needed, level by level.
+    /// The first object that defines malloc, in the order in which the dynamic linker searches: the
+    /// program, the preloaded libraries, then the needed ones, level by level.
     pub fn first(&self, program: &ElfFile64, preloads: &[Preload]) -> Option<String> {
         let defines = |elf: &ElfFile64| {
-            let mut all = elf.dynamic_symbols().filter(|it| it.is_definition());
+            let mut all = elf
+                .dynamic_symbols()
+                .filter(|symbol| symbol.is_definition());
             all.any(|symbol| symbol.name() == Ok("malloc"))
         };
         if defines(program) {
@@ -58,17 +60,24 @@ impl<'a> MappedObjects<'a> {
         let inspected: BTreeMap<&str, Inspection> = self
             .firsts
             .iter()
-            .filter_map(|it| Some((it.file, inspect_any(&self.process.path(it.file)).ok()?)))
+            .filter_map(|mapping| {
+                Some((
+                    mapping.file,
+                    inspect_any(&self.process.path(mapping.file)).ok()?,
+                ))
+            })
             .collect();
         let needed = program.import_libraries().into_iter().flatten().flatten();
-        let needed = needed.map(|it| String::from_utf8_lossy(it.name()).into_owned());
-        let mut waiting: VecDeque<String> =
-            preloads.iter().filter_map(|it| it.file.clone()).collect();
+        let needed = needed.map(|library| String::from_utf8_lossy(library.name()).into_owned());
+        let mut waiting: VecDeque<String> = preloads
+            .iter()
+            .filter_map(|preload| preload.file.clone())
+            .collect();
         waiting.extend(needed);
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop_front() {
-            let is_it = |(file, it): &(&&str, &Inspection)| {
-                **file == name || it.soname == name || file_name(file) == name
+            let is_it = |(file, inspection): &(&&str, &Inspection)| {
+                **file == name || inspection.soname == name || file_name(file) == name
             };
             let Some((file, inspection)) = inspected.iter().find(is_it) else {
                 continue;

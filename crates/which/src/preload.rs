@@ -1,4 +1,5 @@
-//! What a process was to be preloaded with, and whether it was: a preload that fails is one line on stderr at most.
+//! The libraries that a process was to preload, and whether it did: a preload that fails prints one
+//! line on stderr at most.
 
 use crate::process::Process;
 use heapmark_core::build::find_library;
@@ -12,17 +13,17 @@ use std::path::PathBuf;
 /// A library that was to be preloaded.
 #[derive(Clone, Debug, Serialize)]
 pub struct Preload {
-    /// The library as it was named.
+    /// The library's name, as it was given.
     pub named: String,
-    /// Where: `LD_PRELOAD`, or the system's file.
+    /// The place of the name: `LD_PRELOAD`, or the system's file.
     pub place: &'static str,
-    /// The mapped file; `None` if it is not loaded.
+    /// The library's mapped file; `None` if the library is not loaded.
     pub file: Option<String>,
-    /// Why it is not loaded.
+    /// Why the library is not loaded.
     pub why: Option<String>,
 }
 
-/// The system's list.
+/// The system's list of libraries to preload.
 const SYSTEMS: &str = "/etc/ld.so.preload";
 
 /// The libraries that a process with these mappings was to preload.
@@ -32,12 +33,12 @@ pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload>
     let words = |text: &str| -> Vec<String> {
         let words = text.split([' ', ':', '\n', '\t']);
         words
-            .filter(|it| !it.is_empty())
+            .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect()
     };
-    let named = words(variable).into_iter().map(|it| (it, "LD_PRELOAD"));
-    let named = named.chain(words(&system).into_iter().map(|it| (it, SYSTEMS)));
+    let named = words(variable).into_iter().map(|word| (word, "LD_PRELOAD"));
+    let named = named.chain(words(&system).into_iter().map(|word| (word, SYSTEMS)));
     named
         .map(|(named, place)| {
             let file = mapped(process, maps, &named);
@@ -52,28 +53,32 @@ pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload>
         .collect()
 }
 
-/// The mapped file that a name stands for.
+/// The mapped file to which a given name leads.
 fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
     let mut files = mappings(maps).filter(Mapping::begins_a_file);
     if named.contains('/') {
         let meant = identity(&path(process, named));
-        let same = files.find(|it| {
-            let path = process.path(it.file);
-            it.file == named || meant.is_some() && identity(&path) == meant
+        let same = files.find(|mapping| {
+            let path = process.path(mapping.file);
+            mapping.file == named || meant.is_some() && identity(&path) == meant
         });
-        return same.map(|it| it.file.to_owned());
+        return same.map(|mapping| mapping.file.to_owned());
     }
     let is_it = |file: &str| {
-        let has_soname = || inspect_any(&process.path(file)).is_ok_and(|it| it.soname == named);
+        let has_soname =
+            || inspect_any(&process.path(file)).is_ok_and(|inspection| inspection.soname == named);
         file_name(file) == named || has_soname()
     };
-    files.find(|it| is_it(it.file)).map(|it| it.file.to_owned())
+    files
+        .find(|mapping| is_it(mapping.file))
+        .map(|mapping| mapping.file.to_owned())
 }
 
 fn path(process: &Process, named: &str) -> PathBuf {
     match named.starts_with('/') {
         true => process.path(named),
-        // Relative to its first folder, which the process may have left.
+        // A relative path starts at the process's first working directory, which the process may
+        // have left.
         false => format!("/proc/{}/cwd/{named}", process.pid).into(),
     }
 }
@@ -94,7 +99,7 @@ fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {
         true => Some(path(process, named)),
         false => find_library(named),
     };
-    match file.filter(|it| it.exists()) {
+    match file.filter(|file| file.exists()) {
         None => "there is no such file: the dynamic linker said so on stderr, and went on".into(),
         Some(file) => match inspect_any(&file) {
             Err(error) => {

@@ -1,4 +1,5 @@
-//! One running process: what `/proc` says of it. Whatever it is that keeps it from being looked at is one line.
+//! One running process: what `/proc` says about it. Whatever keeps heapmark from looking at it is
+//! reported in one line.
 
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_core::cmd::Usage;
@@ -15,27 +16,29 @@ pub struct Process {
     pub pid: i32,
     /// The parent's number.
     pub parent: i32,
-    /// The kernel's short name of it.
+    /// The kernel's short name of the process.
     pub name: String,
     /// The words of the command line.
     pub command: Vec<String>,
-    /// The file that it executes, as it sees that.
+    /// The file that the process executes, as seen from inside the process.
     pub program: PathBuf,
-    /// How many threads it has.
+    /// How many threads the process has.
     pub threads: u64,
-    /// The CPUs on which it may run.
+    /// How many CPUs the process may run on.
     pub cpus_allowed: u64,
-    /// The process's variables as they were when it was executed, in order.
+    /// The environment as it was when the program was executed, in order.
     pub environment: Vec<(String, String)>,
-    /// Whether the dynamic linker drops variables, since it runs with the privileges of its file.
+    /// Whether the dynamic linker drops variables, since the process runs with the privileges of
+    /// its file.
     pub is_secure: bool,
-    /// When it was started, in the kernel's ticks: a number may come back.
+    /// When the process was started, in the kernel's ticks: the kernel may reuse a process number.
     started: String,
-    /// Where the kernel has put what: another program, and the same once more, has other addresses.
+    /// The auxiliary vector, with the addresses where the kernel has put things: they change with
+    /// every program that is executed, even if it is the same one.
     vector: Vec<u8>,
 }
 
-/// The process has ended while it was looked at.
+/// An error: the process has ended while it was looked at.
 #[derive(Debug)]
 pub struct Ended(String);
 
@@ -49,18 +52,19 @@ impl std::error::Error for Ended {}
 
 /// The kernel's `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Where `stat` says when a process was started, behind its name.
+/// The place of the start time in `stat`, counted from behind the process's name.
 const STARTED: usize = 19;
 /// `AT_SECURE` of the auxiliary vector.
 const AT_SECURE: u64 = 23;
 
 impl Process {
-    /// Opens one by its number.
+    /// Opens the process with this number.
     pub fn of(pid: i32) -> Result<Process> {
         Process::unless_closed(pid)?.map_err(|closed| Usage(closed).into())
     }
 
-    /// [`of`](Self::of), or the line that says why one that is there may not be looked at.
+    /// Like [`of`](Self::of), but returns a line that says why a running process may not be looked
+    /// at.
     pub fn unless_closed(pid: i32) -> Result<Result<Process, String>> {
         let gone = || Usage(format!("there is no process {pid}"));
         let status = match fs::read_to_string(format!("/proc/{pid}/status")) {
@@ -100,11 +104,11 @@ impl Process {
         };
         let owner = word("Uid:");
         let owner = owner.split_whitespace().next().unwrap_or("?");
-        // The one that fewest may read: the others are open to CAP_PERFMON, too.
+        // The file that the fewest users may read: the others can also be read with CAP_PERFMON.
         process.program = match program(pid) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let own = rustix::process::getuid().as_raw().to_string();
-                let why = match owner == own {
+                let user = rustix::process::getuid().as_raw().to_string();
+                let why = match owner == user {
                     true => "may not be looked at: its program has privileges, or it forbids to be traced".into(),
                     false => format!("belongs to user {owner}: only that user and root (with CAP_SYS_PTRACE) may look at it"),
                 };
@@ -133,7 +137,7 @@ impl Process {
         Ok(String::from_utf8_lossy(&self.read(file)?).into_owned())
     }
 
-    /// The mappings. A process that ends has an empty address space first.
+    /// The process's mappings. When a process ends, its address space becomes empty first.
     pub fn maps(&self) -> Result<String> {
         let maps = self.text("maps")?;
         if maps.is_empty() {
@@ -142,7 +146,7 @@ impl Process {
         Ok(maps)
     }
 
-    /// What an error of one of its files means.
+    /// The meaning of an error from reading one of the process's files.
     pub fn error(&self, error: io::Error) -> anyhow::Error {
         if is_gone(&error) {
             return self.ended();
@@ -150,7 +154,7 @@ impl Process {
         anyhow::Error::new(error).context(self.title())
     }
 
-    /// Fails if another process has its number now, or none.
+    /// Fails if the process has ended, even if another one has its number now.
     pub fn is_still_there(&self) -> Result<()> {
         if behind_name(&self.text("stat")?, STARTED) != self.started {
             return Err(self.ended());
@@ -158,7 +162,8 @@ impl Process {
         Ok(())
     }
 
-    /// Fails if it has ended, or executed a program, since it was opened: what was read is of two programs then.
+    /// Fails if the process has ended, or executed a program, since it was opened: what was read
+    /// then belongs to two programs.
     pub fn is_the_same_program(&self) -> Result<()> {
         self.is_still_there()?;
         match self.read("auxv")? {
@@ -175,23 +180,23 @@ impl Process {
         anyhow!(Ended(self.title()))
     }
 
-    /// `python3 (4711)`.
+    /// The process's name and number, as in `python3 (4711)`.
     pub fn title(&self) -> String {
         format!("{} ({})", self.name, self.pid)
     }
 
-    /// The value of one of its variables.
+    /// The value of one of the process's variables.
     pub fn variable(&self, name: &str) -> Option<&str> {
         let mut all = self.environment.iter();
-        all.find_map(|(it, value)| (it == name).then_some(value.as_str()))
+        all.find_map(|(variable, value)| (variable == name).then_some(value.as_str()))
     }
 
-    /// The path of a file as it sees it, from here.
+    /// The path by which heapmark reaches a file that the process sees at `file`.
     pub fn path(&self, file: &str) -> PathBuf {
         format!("/proc/{}/root{file}", self.pid).into()
     }
 
-    /// Parents that may be looked at, the nearest first.
+    /// The ancestors that may be looked at, the nearest first.
     pub fn ancestors(&self) -> Vec<Process> {
         let mut found: Vec<Process> = Vec::new();
         let mut next = self.parent;
@@ -215,19 +220,19 @@ impl Process {
     }
 }
 
-/// Whether the error says that the process has ended.
+/// Whether an error says that the process has ended.
 fn is_gone(error: &io::Error) -> bool {
-    // ESRCH: it was there when the file was opened.
+    // ESRCH: the process was still there when the file was opened.
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(3)
 }
 
-/// Whether the kernel let nobody look.
+/// Whether the kernel did not let heapmark look.
 pub fn is_refused(error: &anyhow::Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>();
-    cause.is_some_and(|it| it.kind() == io::ErrorKind::PermissionDenied)
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// A word of `stat`, counted from behind the name, which may hold anything.
+/// A word of `stat`, counted from behind the process's name, which may contain anything.
 fn behind_name(stat: &str, place: usize) -> &str {
     let words = stat.rsplit_once(')').map_or("", |(_, words)| words);
     words.split_whitespace().nth(place).unwrap_or_default()
@@ -243,14 +248,15 @@ fn variables(environment: &[u8]) -> Vec<(String, String)> {
     words.filter_map(pair).collect()
 }
 
-/// Pairs of a kind and a value, each of a word.
+/// Whether the auxiliary vector sets `AT_SECURE`. The vector consists of pairs of a kind and a
+/// value, each one word.
 fn is_secure(vector: &[u8]) -> bool {
     let word = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).unwrap_or(0);
     let mut pairs = vector.chunks_exact(16);
     pairs.any(|pair| word(&pair[..8]) == AT_SECURE && word(&pair[8..]) != 0)
 }
 
-/// How many numbers a list like `0-3,8` has.
+/// How many numbers are in a list like `0-3,8`.
 pub fn listed(list: &str) -> u64 {
     listed_cpus(list).unwrap_or(0)
 }

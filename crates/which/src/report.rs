@@ -1,4 +1,4 @@
-//! What `heapmark which` says of the processes that it has looked at.
+//! What `heapmark which` says about the processes that it has looked at.
 
 use crate::given::Given;
 use crate::held::HeldMemory;
@@ -10,12 +10,12 @@ use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, cut};
 use heapmark_core::report::units::{bytes, grouped};
 
-/// Above this share of the mappings that the kernel allows, a process is about to fail.
+/// With more than this share of the mappings that the kernel allows, a process is about to fail.
 const MANY: f64 = 0.8;
-/// Characters of a command that are shown.
+/// The most characters of a command that are shown.
 const LONGEST: usize = 60;
 
-/// All looks, one after the other. Equal ones are counted.
+/// All views, one after the other. Equal views are shown once, with their number.
 pub fn looks(all: &[ProcessView]) -> Vec<Block> {
     let mut groups: Vec<Vec<&ProcessView>> = Vec::new();
     for look in all {
@@ -30,23 +30,23 @@ pub fn looks(all: &[ProcessView]) -> Vec<Block> {
 fn of_group(group: &[&ProcessView]) -> Vec<Block> {
     let look = group[0];
     let mut lines: Vec<Note> = Vec::new();
-    lines.extend(look.malloc.iter().map(|it| by_what(it).into()));
-    for it in &look.preloads {
-        let named = format!("{} names {}", it.place, it.named);
-        if let Some(why) = &it.why {
+    lines.extend(look.malloc.iter().map(|serving| by_what(serving).into()));
+    for preload in &look.preloads {
+        let named = format!("{} names {}", preload.place, preload.named);
+        if let Some(why) = &preload.why {
             lines.push(Note::marked(format!("{named}: {why}"), Mark::Failed));
         } else if look
             .malloc
             .iter()
-            .all(|serving| it.file.as_ref() != Some(&serving.file))
+            .all(|serving| preload.file.as_ref() != Some(&serving.file))
         {
             lines.push(format!("{named}: it is loaded, and serves no malloc").into());
         }
     }
-    for it in &look.dropped {
+    for dropped in &look.dropped {
         let words = format!(
             "{} did not arrive: {} ({}) above it has {:?}",
-            it.variable, it.name, it.pid, it.value
+            dropped.variable, dropped.name, dropped.pid, dropped.value
         );
         lines.push(Note::marked(words, Mark::Failed));
     }
@@ -54,7 +54,7 @@ fn of_group(group: &[&ProcessView]) -> Vec<Block> {
     if let [_, others @ ..] = group
         && !others.is_empty()
     {
-        let pids: Vec<String> = others.iter().map(|it| it.pid.to_string()).collect();
+        let pids: Vec<String> = others.iter().map(|other| other.pid.to_string()).collect();
         lines.push(format!("the same holds for {}", pids.join(", ")).into());
     }
     let mut held: Vec<Note> = vec![held_words(look).into(), cpus(look).into()];
@@ -81,7 +81,7 @@ fn of_group(group: &[&ProcessView]) -> Vec<Block> {
 pub fn headline(look: &ProcessView) -> String {
     let title = format!("{} ({})", cut(&look.name, LONGEST), look.pid);
     let served = |serves: &[Whom]| {
-        let fits = |it: &&Serving| serves.contains(&it.serves);
+        let fits = |serving: &&Serving| serves.contains(&serving.serves);
         look.malloc.iter().find(fits)
     };
     let Some(first) = served(&[Whom::All, Whom::Program]) else {
@@ -110,7 +110,11 @@ pub fn headline(look: &ProcessView) -> String {
             name(beside)
         );
     }
-    let lost = look.settings.iter().filter(|it| it.state.is_lost()).count();
+    let lost = look
+        .settings
+        .iter()
+        .filter(|setting| setting.state.is_lost())
+        .count();
     if lost > 0 {
         words += &format!(
             "; {} without the effect that was meant",
@@ -148,13 +152,13 @@ fn by_what(serving: &Serving) -> String {
 
 fn settings(all: &[Given]) -> Sheet {
     let mut sheet = SheetOf::new("settings", all);
-    sheet.add("place", |it: &Given| Cell::text(it.place.as_str()));
-    if all.iter().any(|it| !it.setting.is_empty()) {
-        sheet.add("setting", |it| Cell::text(it.setting.as_str()));
+    sheet.add("place", |given: &Given| Cell::text(given.place.as_str()));
+    if all.iter().any(|given| !given.setting.is_empty()) {
+        sheet.add("setting", |given| Cell::text(given.setting.as_str()));
     }
-    sheet.add("given", |it| Cell::text(cut(&it.value, LONGEST)));
-    sheet.add("state", |it| it.state.word());
-    sheet.add("why", |it| Cell::text(it.why.as_str()));
+    sheet.add("given", |given| Cell::text(cut(&given.value, LONGEST)));
+    sheet.add("state", |given| given.state.word());
+    sheet.add("why", |given| Cell::text(given.why.as_str()));
     sheet.sheet
 }
 
@@ -163,7 +167,7 @@ fn held_words(look: &ProcessView) -> String {
     format!("holds {words} of {}", grouped(look.memory.most_mappings))
 }
 
-/// What a process holds, in a line.
+/// The memory that a process holds, in a line.
 pub fn held(held: &ResidentByKind, threads: u64) -> String {
     let part = |name: &str, size: u64| match size {
         0 => String::new(),

@@ -1,5 +1,6 @@
-//! Which object serves a process's malloc: where the dynamic linker has bound the calls of each object, read from the
-//! process's memory. If that may not be read, by the order in which it searches; of a static program by its symbols and strings.
+//! Which object serves a process's malloc: where the dynamic linker has bound the calls of each
+//! object, read from the process's memory. If the memory may not be read, the order in which the
+//! linker searches decides; for a static program, its symbols and strings do.
 
 use crate::objects::MappedObjects;
 use crate::preload::Preload;
@@ -20,34 +21,36 @@ use std::path::Path;
 /// An allocator in a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Serving {
-    /// `jemalloc`, `glibc`, `musl`, `a malloc of its own`; `None` if that is not known.
+    /// The allocator's name: `jemalloc`, `glibc`, `musl`, `a malloc of its own`; `None` if it is
+    /// not known.
     pub allocator: Option<String>,
     /// The library's version, if that is known.
     pub version: Option<String>,
-    /// Whose calls it serves.
+    /// Whose calls the allocator serves.
     pub serves: Whom,
-    /// The file that it is in.
+    /// The file that contains the allocator.
     pub file: String,
-    /// How it comes to serve.
+    /// How the allocator comes to serve.
     pub how: How,
-    /// Whether that was read in the process, and is not concluded from files.
+    /// Whether this was read in the process, and not concluded from files.
     pub proven: bool,
-    /// By what that is known.
+    /// The evidence for this, in words.
     pub evidence: String,
 }
 
-/// The tcmalloc of gperftools, which is the older one.
+/// The name for gperftools' tcmalloc, the older of the two.
 pub const GPERFTOOLS: &str = "gperftools";
 
 impl Serving {
-    /// Whether it is of this family: both allocators that are called tcmalloc are, of that.
+    /// Whether the allocator is of this family: both allocators that are called tcmalloc belong to
+    /// the family tcmalloc.
     pub fn is_of(&self, family: &str) -> bool {
         let is = |name: &str| self.allocator.as_deref() == Some(name);
         is(family) || family == "tcmalloc" && is(GPERFTOOLS)
     }
 }
 
-/// Whose calls.
+/// Whose calls an allocator serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whom {
@@ -57,40 +60,41 @@ pub enum Whom {
     Program,
     /// Calls of the program's libraries.
     Libraries,
-    /// Calls of the objects that name the allocator: it has names of its own, beside malloc.
+    /// Calls of the objects that call the allocator by names of its own, which it has besides
+    /// malloc.
     Callers,
     /// Calls of this one library.
     OneLibrary,
 }
 
-/// How it comes to serve.
+/// How an allocator comes to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// Preloaded.
+    /// The allocator is preloaded.
     Preloaded,
-    /// The program or one of its libraries needs it.
+    /// The program or one of its libraries needs the allocator's library.
     Linked,
-    /// Inside the program's own file.
+    /// The allocator is inside the program's own file.
     Inside,
-    /// Part of the C library.
+    /// The allocator is part of the C library.
     CLibrary,
 }
 
-/// What was found.
+/// What was found about the allocators of a process.
 pub struct ServedBy {
-    /// The allocator of the program's own calls comes first.
+    /// The allocators; the one that serves the program's own calls comes first.
     pub servings: Vec<Serving>,
-    /// What else must be known, a sentence each.
+    /// Further facts that readers must know, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Calls that take memory from the kernel, which a malloc needs and few other programs make.
 const FROM_KERNEL: [&str; 6] = ["mmap", "mmap64", "sbrk", "brk", "syscall", "mremap"];
-/// Calls for memory, beside those that [`Binding::calls`] covers.
+/// Calls for memory other than those that [`Binding::calls`] covers.
 const OPERATORS: [&str; 2] = ["_Znwm", "_Znam"];
 
-/// Looks at a process.
+/// Finds the allocators that serve a process.
 pub fn found(
     objects: &MappedObjects,
     preloads: &[Preload],
@@ -101,11 +105,11 @@ pub fn found(
     let elf: ElfFile64 = ElfFile64::parse(program.as_slice())
         .map_err(|_| anyhow::anyhow!("{}: no program of 64 bits", process.title()))?;
     let name = process.program.to_string_lossy().into_owned();
-    // A dynamic linker may be the program itself, with the program as its argument.
+    // The process may execute the dynamic linker itself, with the program as its argument.
     let is_linker = process
         .program
         .file_name()
-        .is_some_and(|it| is_ground(&it.to_string_lossy()));
+        .is_some_and(|file| is_ground(&file.to_string_lossy()));
     if !is_dynamic(&elf, &program) && !is_linker {
         return Ok(ServedBy {
             servings: static_program(&name, &elf, &program),
@@ -141,7 +145,7 @@ pub fn found(
         }
     };
     process.is_still_there()?;
-    let own = bindings.iter().find(|it| it.object == name);
+    let of_program = bindings.iter().find(|binding| binding.object == name);
     let mut servings = Vec::new();
     let mut notes = Vec::new();
     let inside = inside(&elf, &program, global.as_deref() == Some(&*name));
@@ -153,7 +157,9 @@ pub fn found(
             None if *file == name => (Some(OWN.to_owned()), None),
             None => (None, None),
         };
-        let is_preloaded = preloads.iter().any(|it| it.file.as_ref() == Some(file));
+        let is_preloaded = preloads
+            .iter()
+            .any(|preload| preload.file.as_ref() == Some(file));
         Serving {
             how: match () {
                 () if is_preloaded => How::Preloaded,
@@ -169,7 +175,7 @@ pub fn found(
             evidence: evidence.clone(),
         }
     });
-    let calls = own.is_some_and(|it| it.calls) || imports(&elf, &OPERATORS);
+    let calls = of_program.is_some_and(|binding| binding.calls) || imports(&elf, &OPERATORS);
     let of_inside =
         |(allocator, version, sign): &(String, Option<String>, String), serves| Serving {
             allocator: Some(allocator.clone()),
@@ -182,7 +188,10 @@ pub fn found(
         };
     match (&inside[..], main) {
         ([], Some(main))
-            if own.is_some() && !calls && is_stripped(&elf) && imports(&elf, &FROM_KERNEL) =>
+            if of_program.is_some()
+                && !calls
+                && is_stripped(&elf)
+                && imports(&elf, &FROM_KERNEL) =>
         {
             servings.push(Serving {
                 allocator: None,
@@ -201,7 +210,11 @@ pub fn found(
             });
         }
         (inside, Some(main)) if !inside.is_empty() && !calls => {
-            servings.extend(inside.iter().map(|it| of_inside(it, Whom::Program)));
+            servings.extend(
+                inside
+                    .iter()
+                    .map(|allocator| of_inside(allocator, Whom::Program)),
+            );
             servings.push(Serving {
                 serves: Whom::Libraries,
                 ..main
@@ -209,7 +222,11 @@ pub fn found(
         }
         (inside, main) => {
             servings.extend(main);
-            servings.extend(inside.iter().map(|it| of_inside(it, Whom::Callers)));
+            servings.extend(
+                inside
+                    .iter()
+                    .map(|allocator| of_inside(allocator, Whom::Callers)),
+            );
         }
     }
     let strays = strays(&bindings, global.as_deref(), &name);
@@ -229,20 +246,21 @@ pub fn found(
             file,
         }
     }));
-    for it in bindings
+    for binding in bindings
         .iter()
-        .filter(|it| it.object != name && !it.defines_malloc)
+        .filter(|binding| binding.object != name && !binding.defines_malloc)
     {
         notes.extend(
-            it.inside
+            binding
+                .inside
                 .iter()
-                .map(|inside| format!("{} has {inside} inside, for itself", it.object)),
+                .map(|inside| format!("{} has {inside} inside, for itself", binding.object)),
         );
     }
     Ok(ServedBy { servings, notes })
 }
 
-/// What [`Serving::allocator`] calls a malloc that nothing names.
+/// The name in [`Serving::allocator`] for a malloc that is not recognised.
 pub const OWN: &str = "a malloc of its own";
 
 fn static_program(name: &str, elf: &ElfFile64, data: &[u8]) -> Vec<Serving> {
@@ -263,36 +281,44 @@ fn static_program(name: &str, elf: &ElfFile64, data: &[u8]) -> Vec<Serving> {
         };
         return vec![serving(None, None, why.into())];
     }
-    let is_libc = |it: &(String, _, _)| ["glibc", "musl"].contains(&it.0.as_str());
+    let is_libc = |allocator: &(String, _, _)| ["glibc", "musl"].contains(&allocator.0.as_str());
     let beside_libc = inside.iter().any(is_libc) && !inside.iter().all(is_libc);
-    let each = inside.into_iter().map(|it| Serving {
+    let each = inside.into_iter().map(|allocator| Serving {
         serves: match beside_libc {
-            true if is_libc(&it) => Whom::Libraries,
+            true if is_libc(&allocator) => Whom::Libraries,
             true => Whom::Program,
             false => Whom::All,
         },
         ..serving(
-            Some(it.0),
-            it.1,
-            format!("a static program{}", enclosed(": ", &it.2, "")),
+            Some(allocator.0),
+            allocator.1,
+            format!("a static program{}", enclosed(": ", &allocator.2, "")),
         )
     });
     let mut all: Vec<Serving> = each.collect();
-    all.sort_by_key(|it| it.serves == Whom::Libraries);
+    all.sort_by_key(|serving| serving.serves == Whom::Libraries);
     all
 }
 
-/// Allocators in the program's own file: name, version, by what. `defines` says whether it serves others, or is static.
+/// Allocators in the program's own file: name, version, and by what it is recognised. `defines`
+/// says whether the file serves others, or is static.
 fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<String>, String)> {
     let is_static = !is_dynamic(elf, data);
-    let counts = |it: &Evidence| is_static || !it.is_of_libc() && it.allocator != GO;
+    let counts =
+        |evidence: &Evidence| is_static || !evidence.is_of_libc() && evidence.allocator != GO;
     let found = evidence(data).into_iter().filter(counts);
     let mut named: Vec<_> = found
-        .map(|it| (it.allocator.to_owned(), it.version, it.sign))
+        .map(|evidence| {
+            (
+                evidence.allocator.to_owned(),
+                evidence.version,
+                evidence.sign,
+            )
+        })
         .collect();
     let is_whole_program = defines && !is_static;
     if is_whole_program {
-        // This one serves all.
+        // This allocator serves all calls.
         return Vec::new();
     }
     if named.is_empty() && own_malloc(elf).is_some() {
@@ -305,53 +331,65 @@ fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<St
     named
 }
 
-/// Where calls lead that no object decides for itself: libc's own calls, which every process has.
+/// The file to which calls lead unless an object decides otherwise: where libc's own calls lead,
+/// which every process has.
 fn global(bindings: &[Binding]) -> Option<(String, String)> {
     let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in bindings.iter().flat_map(|it| &it.to) {
+    for file in bindings.iter().flat_map(|binding| &binding.to) {
         *votes.entry(file).or_default() += 1;
     }
-    let ground = bindings.iter().filter(|it| it.is_ground);
-    let of_libc = ground.flat_map(|it| &it.to).map(String::as_str).next();
+    let ground = bindings.iter().filter(|binding| binding.is_ground);
+    let of_libc = ground
+        .flat_map(|binding| &binding.to)
+        .map(String::as_str)
+        .next();
     let file = of_libc.or_else(|| {
         let most = votes.iter().max_by_key(|(_, votes)| **votes);
         most.map(|(file, _)| *file)
     })?;
     let votes = votes.get(file).copied().unwrap_or(0);
-    let bound = bindings.iter().filter(|it| !it.to.is_empty()).count();
+    let bound = bindings
+        .iter()
+        .filter(|binding| !binding.to.is_empty())
+        .count();
     let words =
         format!("read in its memory: calls of malloc lead there from {votes} of {bound} objects");
     Some((file.to_owned(), words))
 }
 
-/// Files to which single objects are bound, past the one that serves the others.
+/// Files to which only some objects are bound, instead of the file that serves the others.
 fn strays(
     bindings: &[Binding],
     global: Option<&str>,
     program: &str,
 ) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for it in bindings.iter().filter(|it| it.object != program) {
-        let past = it.to.iter().filter(|to| Some(to.as_str()) != global);
-        // An allocator calls functions of its own.
-        for to in past.filter(|to| Some(it.object.as_str()) != global || **to != it.object) {
-            found.entry(to.clone()).or_default().push(it.object.clone());
+    for binding in bindings.iter().filter(|binding| binding.object != program) {
+        let past = binding.to.iter().filter(|to| Some(to.as_str()) != global);
+        // An allocator may call functions of its own.
+        for to in
+            past.filter(|to| Some(binding.object.as_str()) != global || **to != binding.object)
+        {
+            found
+                .entry(to.clone())
+                .or_default()
+                .push(binding.object.clone());
         }
     }
-    // The one that serves may take the C library's for a start.
-    found.retain(|_, objects| objects.iter().any(|it| Some(it.as_str()) != global));
+    // The serving allocator may use the C library's malloc at its start.
+    found.retain(|_, objects| objects.iter().any(|object| Some(object.as_str()) != global));
     found
 }
 
-/// The allocator of a library that defines malloc, and its version.
+/// The name and the version of the allocator in a library that defines malloc.
 fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Option<String>)> {
     let found = evidence(data);
     let first = found
         .iter()
-        .find(|it| !it.is_of_libc() && it.allocator != GO)
+        .find(|evidence| !evidence.is_of_libc() && evidence.allocator != GO)
         .or(found.first());
-    if let Some(it) = first {
-        return Some((it.allocator.to_owned(), it.version.clone()));
+    if let Some(evidence) = first {
+        return Some((evidence.allocator.to_owned(), evidence.version.clone()));
     }
     let elf: ElfFile64 = ElfFile64::parse(data).ok()?;
     let exports: BTreeSet<&str> = elf
@@ -359,17 +397,20 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
         .filter(|symbol| symbol.is_definition())
         .filter_map(|symbol| symbol.name().ok())
         .collect();
-    let is_known = |it: &&Allocator| {
-        let has_all = it
+    let is_known = |allocator: &&Allocator| {
+        let has_all = allocator
             .known_by
             .iter()
             .all(|name| exports.contains(name.as_str()));
-        !it.known_by.is_empty() && has_all && it.family != "glibc"
+        !allocator.known_by.is_empty() && has_all && allocator.family != "glibc"
     };
-    let family = known.iter().find(is_known).map(|it| it.family.clone());
+    let family = known
+        .iter()
+        .find(is_known)
+        .map(|allocator| allocator.family.clone());
     let name = file_name(file);
     let by_name = || {
-        let mut families = known.iter().map(|it| &it.family);
+        let mut families = known.iter().map(|allocator| &allocator.family);
         families
             .find(|family| name.starts_with(&format!("lib{family}")))
             .cloned()
@@ -391,7 +432,7 @@ fn is_stripped(elf: &ElfFile64) -> bool {
     elf.symbols().next().is_none()
 }
 
-/// Whether a program asks the dynamic linker for one of these.
+/// Whether a program imports one of these names through the dynamic linker.
 fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
     let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
     all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
@@ -418,11 +459,11 @@ mod tests {
         let libm = objects
             .firsts
             .iter()
-            .find(|it| it.file.contains("libgcc_s"));
+            .find(|mapping| mapping.file.contains("libgcc_s"));
         let first = Preload {
             named: "libgcc_s".into(),
             place: "LD_PRELOAD",
-            file: libm.map(|it| it.file.to_owned()),
+            file: libm.map(|mapping| mapping.file.to_owned()),
             why: None,
         };
         // libm defines no malloc.

@@ -1,4 +1,5 @@
-//! A command that is started to be looked at, with all that it starts. Nothing of it lives on.
+//! A command that is started to be looked at, with all processes that it starts. None of them is
+//! left running.
 
 use crate::look::ProcessView;
 use crate::process::Process;
@@ -18,28 +19,29 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Between two searches for new processes.
+/// The time between two searches for new processes.
 const PACE: Duration = Duration::from_millis(5);
-/// A process is looked at again when it is this old, and then twice as old each time: it may not have loaded its
-/// libraries before, or not have read its settings.
+/// A process is looked at again when it is this old, and then each time that its age has doubled:
+/// before, it may not have loaded its libraries or read its settings.
 const YOUNG: Duration = Duration::from_millis(40);
 
-/// A process as it was found, by its number and program.
+/// A process that was found, identified by its number and program.
 struct StartedProcess {
     since: Instant,
     next: Duration,
     look: Option<ProcessView>,
 }
 
-/// What the command started.
+/// The processes that a command started.
 pub struct Started {
-    /// What was seen, in the order of their start.
+    /// What was seen of the processes, in the order in which they were first seen.
     pub looks: Vec<ProcessView>,
-    /// Processes that nobody here may look at, a line each.
+    /// Processes that this user may not look at, one line each.
     pub closed: Vec<String>,
 }
 
-/// Starts a command and looks at its processes until this time is over or all have ended. Then ends them.
+/// Starts a command and looks at its processes until this time has passed or all have ended. Then
+/// ends them.
 pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Result<Started> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let words = as_a_shell_starts(command.to_vec(), &folder).map_err(usage)?;
@@ -55,11 +57,11 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         .with_context(|| format!("cannot start {}", words[0].display()))?;
     let mut seen: BTreeMap<(i32, PathBuf), StartedProcess> = BTreeMap::new();
     let mut closed: BTreeMap<i32, String> = BTreeMap::new();
-    let own = std::process::id() as i32;
+    let own_pid = std::process::id() as i32;
     let began = Instant::now();
     let end = loop {
         let is_over = began.elapsed() >= after;
-        for pid in descendants(own) {
+        for pid in descendants(own_pid) {
             let process = match Process::unless_closed(pid) {
                 Ok(Ok(process)) => process,
                 Ok(Err(line)) => {
@@ -71,21 +73,21 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
             };
             closed.remove(&pid);
             let known_so_far = seen.entry((pid, process.program.clone()));
-            let it = known_so_far.or_insert_with(|| StartedProcess {
+            let started = known_so_far.or_insert_with(|| StartedProcess {
                 since: Instant::now(),
                 next: Duration::ZERO,
                 look: None,
             });
-            let age = it.since.elapsed();
-            if age >= it.next || is_over {
+            let age = started.since.elapsed();
+            if age >= started.next || is_over {
                 if let Ok(look) = ProcessView::at(pid, known) {
-                    it.look = Some(look);
+                    started.look = Some(look);
                 }
-                it.next = (age * 2).max(YOUNG);
+                started.next = (age * 2).max(YOUNG);
             }
         }
         let end = child.try_wait().context("cannot wait for the command")?;
-        if is_over || end.is_some() && descendants(own).is_empty() {
+        if is_over || end.is_some() && descendants(own_pid).is_empty() {
             break end;
         }
         sleep(PACE);
@@ -93,10 +95,13 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
     end_all();
     let _ = child.wait();
     end_orphans();
-    // In the order of their start, as far as numbers say.
+    // In the order in which the processes were first seen.
     let mut seen: Vec<StartedProcess> = seen.into_values().collect();
-    seen.sort_by_key(|it| it.since);
-    let looks: Vec<ProcessView> = seen.into_iter().filter_map(|it| it.look).collect();
+    seen.sort_by_key(|started| started.since);
+    let looks: Vec<ProcessView> = seen
+        .into_iter()
+        .filter_map(|started| started.look)
+        .collect();
     let closed: Vec<String> = closed.into_values().collect();
     if looks.is_empty() && closed.is_empty() {
         let how = end.map_or("it was ended".into(), |end| end.to_string());

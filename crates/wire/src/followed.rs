@@ -24,24 +24,24 @@ pub struct HeapPoint {
 /// The figures at the peak of live bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// As in [`HeapPoint`].
+    /// Requested bytes of live blocks, as in [`HeapPoint`].
     pub live_bytes: u64,
-    /// As in [`HeapPoint`].
+    /// Bytes of the pages that hold any live byte, as in [`HeapPoint`].
     pub occupied_bytes: u64,
-    /// As in [`HeapPoint`], and at least the resident bytes of live blocks.
+    /// Growth of memory as in [`HeapPoint`], and at least the resident bytes of live blocks.
     pub heap_bytes: u64,
     /// The usable size of the live blocks as the allocator reports it; 0 if it does not.
     pub usable_bytes: u64,
     /// Anonymous memory in huge pages.
     pub anon_huge_bytes: u64,
-    /// A tenth of the pages with live blocks hold at most this many live bytes.
+    /// A tenth of the pages with live blocks hold at most this many live bytes each.
     pub tenth_page_bytes: u64,
     /// Pages with live blocks that are less than a quarter full.
     pub sparse_pages: u64,
 }
 
 impl HeapPoint {
-    /// From a line.
+    /// Parses the figures of a point from a line of the report.
     pub fn parse(line: &str) -> Option<HeapPoint> {
         let [
             allocated_bytes,
@@ -80,7 +80,7 @@ impl Display for HeapPoint {
 }
 
 impl Peak {
-    /// From a line.
+    /// Parses the figures at the peak from a line of the report.
     pub fn parse(line: &str) -> Option<Peak> {
         let [
             live_bytes,
@@ -118,7 +118,7 @@ impl Display for Peak {
     }
 }
 
-/// Exactly this many numbers.
+/// Parses a line of exactly `N` numbers.
 pub fn numbers<const N: usize>(line: &str) -> Option<[u64; N]> {
     let mut words = line.split(' ');
     let mut numbers = [0; N];

@@ -1,8 +1,8 @@
-//! A number of bytes and the most that it has been, exactly: samples of it would miss a short peak.
+//! A number of bytes and its highest value so far, exactly: samples would miss a short peak.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// All zero is valid.
+/// A number of bytes and its highest value so far. All zeros are valid.
 #[repr(C)]
 #[derive(Default)]
 pub struct HighWater {
@@ -11,7 +11,7 @@ pub struct HighWater {
 }
 
 impl HighWater {
-    /// So many bytes more, or fewer if negative.
+    /// Adds this many bytes, or subtracts them if negative.
     pub fn grow(&self, bytes: i64) {
         let before = self.now.fetch_add(bytes as u64, Ordering::AcqRel);
         if bytes > 0 {
@@ -20,12 +20,12 @@ impl HighWater {
         }
     }
 
-    /// The number.
+    /// The present number of bytes.
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Acquire)
     }
 
-    /// The most that it has been.
+    /// The highest number of bytes so far.
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Acquire)
     }

@@ -12,23 +12,23 @@ pub struct Launched {
     pub errno: i32,
     /// The status as `wait4` returns it.
     pub status: i32,
-    /// From before the fork to after the wait.
+    /// Wall time from before the fork to after the wait.
     pub wall_ns: u64,
-    /// User CPU time, including children that it waited for.
+    /// User CPU time, including that of children that the process waited for.
     pub user_ns: u64,
-    /// System CPU time, likewise.
+    /// System CPU time, including that of children that the process waited for.
     pub sys_ns: u64,
     /// Page faults served without I/O.
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Times it gave up the CPU itself.
+    /// How often the process gave up the CPU itself.
     pub voluntary_switches: u64,
-    /// Times it was preempted.
+    /// How often the process was preempted.
     pub involuntary_switches: u64,
     /// Peak resident set.
     pub max_rss_bytes: u64,
-    /// Processes that it started, that outlived it, and that the launcher killed.
+    /// Processes that the process started, that outlived it, and that the launcher killed.
     pub left_behind: u64,
 }
 

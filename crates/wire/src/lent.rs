@@ -1,6 +1,6 @@
-//! How a process that may not open a file which heapmark meant for it asks heapmark for it: it has
-//! given up the right, or never had it. heapmark listens at an abstract socket address, which needs
-//! no folder, and answers with the open file, or with nothing.
+//! How a process asks heapmark for a file that is meant for it but that it may not open: it has given up the right, or
+//! never had it. heapmark listens at an abstract socket address, which needs no folder, and answers with the open file, or
+//! with nothing.
 
 /// The variable with the data for asking for a capture: [`ADDRESS_BYTES`] letters of the address,
 /// [`SECRET_BYTES`] letters of a secret, then the number of system call filters (seccomp) that
@@ -9,9 +9,9 @@ pub const VARIABLE: &core::ffi::CStr = c"HEAPMARK_RECORD_ASK";
 /// The variable that names the file in which executed programs are listed: the data for asking for
 /// it, device, inode and path. `preloaded/handed.h` reads the same of other files.
 pub const LOG: &core::ffi::CStr = c"HEAPMARK_RECORD_PROGRAMS";
-/// Letters of the address.
+/// The length of the address, in letters.
 pub const ADDRESS_BYTES: usize = 24;
-/// Letters of the secret after it.
+/// The length of the secret after the address, in letters.
 pub const SECRET_BYTES: usize = 32;
 /// Bytes of a question: the secret, then the number of the capture's inode; 0 for a new capture, or
 /// where there is only one file to ask for.

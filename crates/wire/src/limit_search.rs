@@ -1,23 +1,23 @@
-//! The search for the smallest limit on memory that does: the host looks for that of a workload, and
-//! a process for that of its own starts.
+//! The search for the smallest limit on memory that suffices: the host searches for a workload's limit, and a guest for the
+//! limit of processes that it starts itself.
 
-/// Two limits that are tried differ by this factor, or by a page.
+/// Neighbouring limits differ by this factor, or by a page.
 pub const STEP: f64 = 1.01;
 
-/// So many processes decide a limit if all of them end alike.
+/// This many processes decide about a limit if all of them end alike.
 pub const ALIKE: u32 = 3;
 
-/// Of at most so many, more than half decide it.
+/// Otherwise at most this many processes are run, and more than half of this number decide.
 const MOST: u32 = 9;
 
 const PAGE_BYTES: u64 = 4096;
-/// No process runs in less.
+/// No process runs in less memory than this.
 pub const LEAST_BYTES: u64 = 64 << 10;
-/// If the first limit is too small, or the smallest still does, further ones are tried at this
+/// If the first limit is too small, or the smallest still suffices, further ones are tried at this
 /// distance, about a factor of 2.
 const FURTHER: i32 = 70;
 
-/// Whether a limit does, given how many processes under it ended `ok` and how many did not; `None` if
+/// Whether a limit suffices, given how many processes under it ended `ok` and how many did not; `None` if
 /// more are needed. What a process needs depends on where the kernel puts its mappings, and on the
 /// allocator's own random numbers. Seen in `same-thread-5000` under `data`: one process of 15 of
 /// jemalloc fails up to 9 % above the limit below which all do (none without address space
@@ -33,9 +33,9 @@ pub fn does(ok: u32, failed: u32) -> Option<bool> {
 pub struct LimitSearch {
     /// The limit of power 0.
     pub anchor_bytes: u64,
-    /// The power that is tried first. All between it and the anchor are tried before others.
+    /// The power that is tried first. All powers between it and the anchor are tried before others.
     pub first: i32,
-    /// So many times a limit may be raised beyond the first one.
+    /// How many times the limit may be raised beyond the first one.
     pub most_further: u32,
 }
 
@@ -139,7 +139,7 @@ mod tests {
                 assert!((needs..=most).contains(&found), "{needs}: {found}");
             }
             assert_eq!(smallest(search, |_, _| false), None);
-            // Less than any process has is not tried for ever.
+            // The search does not go on for ever below what any process has.
             assert!(smallest(search, |_, _| true).unwrap() <= LEAST_BYTES);
         }
     }

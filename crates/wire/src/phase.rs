@@ -15,9 +15,9 @@ pub enum Phase {
     Cold = 3,
     /// Measured iterations.
     Run = 4,
-    /// After the clock, before any other work: what the process still holds.
+    /// After the clock has stopped, before any other work: what the process still holds.
     After = 5,
-    /// Checks with blocks of its own that the allocator still hands out sound ones.
+    /// Checks, with the guest's own blocks, that the allocator still hands out sound ones.
     Verify = 6,
     /// The report is complete.
     Done = 7,

@@ -30,7 +30,7 @@ pub enum RangeKind {
     Stack = 1,
     /// Tables of the harness.
     Harness = 2,
-    /// The same, but not private to the process or not writable: the shared page, a compiled trace.
+    /// Tables that are not private to the process or not writable: the shared page, a compiled trace.
     Shared = 3,
 }
 
@@ -57,7 +57,7 @@ impl RangeKind {
 pub struct Known {
     /// First address, on a page boundary.
     pub start: u64,
-    /// First address after it.
+    /// First address after the range.
     pub end: u64,
     /// The range's contents.
     pub kind: RangeKind,
@@ -91,7 +91,7 @@ impl Ranges {
         (self.all.most(), self.private.most())
     }
 
-    /// Called before the range that starts here is unmapped.
+    /// Removes the range that starts here; called before the range is unmapped.
     pub fn forget(&self, start: u64) {
         let ours = |slot: &&Slot| {
             slot.start.load(Ordering::Relaxed) & !0xfff == start
@@ -106,7 +106,7 @@ impl Ranges {
         }
     }
 
-    /// The ranges published now. One that changes while it is read is left out.
+    /// The ranges published now. A range that changes while it is read is left out.
     pub fn known(&self) -> impl Iterator<Item = Known> {
         self.slots.iter().filter_map(Slot::known)
     }

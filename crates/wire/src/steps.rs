@@ -12,7 +12,7 @@ pub const STEPS: usize = 1024;
 pub struct ReplayProgress {
     done: AtomicU64,
     position: AtomicU64,
-    /// The thread that it waits for, plus one.
+    /// The number plus one of the thread that this thread waits for; 0 if there is none.
     waits_for: AtomicU64,
 }
 
@@ -49,12 +49,12 @@ impl ReplayProgress {
         self.reach(IDLE);
     }
 
-    /// The position of its next op in the recorded order; the largest number if it has none.
+    /// The position of the thread's next op in the recorded order; the largest number if it has none.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 
-    /// Sets the thread that it waits for, if any.
+    /// Sets the thread that this thread waits for, if any.
     pub fn wait_for(&self, thread: Option<usize>) {
         self.waits_for.store(
             thread.map_or(0, |thread| thread as u64 + 1),
@@ -62,12 +62,12 @@ impl ReplayProgress {
         );
     }
 
-    /// The thread that it waits for.
+    /// The thread that this thread waits for.
     pub fn waits_for(&self) -> Option<u64> {
         self.waits_for.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Whether it plays.
+    /// Whether the thread plays.
     pub fn is_at_work(&self) -> bool {
         self.position() != IDLE
     }

@@ -51,7 +51,7 @@ pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value & (u64::MAX >> (64 - 7 * length)), length))
 }
 
-/// The first eight bytes as a number; missing ones are zeros.
+/// The first eight bytes as a number; missing bytes are zeros.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

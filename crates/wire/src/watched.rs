@@ -20,7 +20,7 @@ pub struct Watched {
     ledgers: [Ledger; LEDGERS],
     ranges: Ranges,
     held: Held,
-    /// Threads of a replay whose steps are stored here.
+    /// The number of threads in a replay whose steps are stored here.
     steps_used: AtomicU32,
     steps: [ReplayProgress; STEPS],
 }
@@ -52,7 +52,7 @@ impl Held {
         self.occupied.load(Ordering::Acquire)
     }
 
-    /// The harness's tables take this many resident bytes more, or fewer if it is negative.
+    /// Called when the harness's tables take this many more resident bytes, or fewer if it is negative.
     pub fn harness_grows(&self, bytes: i64) {
         self.harness.grow(bytes);
     }
@@ -62,7 +62,7 @@ impl Held {
         self.harness.now()
     }
 
-    /// The most that they have been.
+    /// The highest number of resident bytes of the harness's tables so far.
     pub fn most_harness_bytes(&self) -> u64 {
         self.harness.most()
     }
@@ -77,7 +77,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Called after the allocation.
+    /// Counts requested bytes; called after the allocation.
     #[inline(always)]
     pub fn request(&self, bytes: u64) {
         self.requested.store(
@@ -86,7 +86,7 @@ impl Ledger {
         );
     }
 
-    /// Called before the release: so the published bytes are never more than the live bytes.
+    /// Counts released bytes; called before the release, so that the published bytes are never more than the live bytes.
     #[inline(always)]
     pub fn release(&self, bytes: u64) {
         self.released.store(

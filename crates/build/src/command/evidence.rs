@@ -1,5 +1,5 @@
-//! What a program's file shows to serve its memory, for programs that nothing can be preloaded into and
-//! for builds that differ by their allocator: names of symbols, strings that stripping leaves, versions.
+//! Finds in a program's file what serves its memory, for programs that nothing can be preloaded into and for builds that
+//! differ by their allocator: by names of symbols, strings that stripping leaves, and versions.
 
 use heapmark_catalog::joined;
 use memchr::memmem;
@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-/// A symbol of this name is that allocator's.
+/// Names of symbols, each with the allocator that defines it.
 pub(super) const NAMES: [(&str, &str); 14] = [
     ("_rjem_malloc", JEMALLOC),
     ("_rjem_mallocx", JEMALLOC),
@@ -26,7 +26,7 @@ pub(super) const NAMES: [(&str, &str); 14] = [
     ("__malloc_context", MUSL),
     ("__libc_malloc_impl", MUSL),
 ];
-/// A symbol with this in its name, as C++ and Rust mangle it, is that allocator's.
+/// Parts of names as C++ and Rust mangle them, each with the allocator whose symbols contain it.
 const PARTS: [(&str, &str); 3] = [
     ("8snmalloc", "snmalloc"),
     ("8dlmalloc", "dlmalloc"),
@@ -37,7 +37,7 @@ pub(super) const STRINGS: [(&str, &str); 4] = [
     ("<jemalloc>", JEMALLOC),
     ("mimalloc: ", MIMALLOC),
     ("malloc(): corrupted top size", GLIBC),
-    // The first of musl's words for an errno.
+    // The first of musl's error messages.
     ("No error information\0Illegal byte sequence\0", MUSL),
 ];
 pub(super) const JEMALLOC: &str = "jemalloc";
@@ -46,17 +46,17 @@ pub(super) const GPERFTOOLS: &str = "gperftools";
 pub(super) const RPMALLOC: &str = "rpmalloc";
 const GLIBC: &str = "glibc";
 const MUSL: &str = "musl";
-/// What [`Evidence::allocator`] calls that of Go.
+/// The name of Go's allocator in [`Evidence::allocator`].
 pub const GO: &str = "Go's own allocator";
 
-/// What a file shows of an allocator that is in it.
+/// Evidence that a file contains an allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// `jemalloc`; a C library by its name.
+    /// The allocator's name, such as `jemalloc`; for the allocator of a C library, the library's name.
     pub allocator: &'static str,
     /// The version as it stands in the file.
     pub version: Option<String>,
-    /// `its symbol mi_malloc`; empty if the version says it.
+    /// What identifies the allocator, such as `its symbol mi_malloc`; empty if the version does.
     pub sign: String,
 }
 
@@ -69,14 +69,13 @@ impl Display for Evidence {
 }
 
 impl Evidence {
-    /// Whether that is the malloc of a C library.
+    /// Whether the allocator is that of a C library.
     pub fn is_of_libc(&self) -> bool {
         [GLIBC, MUSL].contains(&self.allocator)
     }
 }
 
-/// Which allocators a file contains, by name. Of a C library that is linked to an allocator, only the
-/// allocator.
+/// The allocators that a file contains, by name. If a C library is linked with another allocator, only the other allocator.
 pub fn evidence(data: &[u8]) -> Vec<Evidence> {
     let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
         return Vec::new();
@@ -88,18 +87,18 @@ pub fn evidence(data: &[u8]) -> Vec<Evidence> {
         found.insert(allocator, format!("its string {text:?}"));
     }
     for name in defined_names(&elf) {
-        let own = NAMES.iter().find(|(known, _)| *known == name);
+        let exact = NAMES.iter().find(|(known, _)| *known == name);
         let part = || PARTS.iter().find(|(known, _)| name.contains(known));
-        if let Some((known, allocator)) = own.or_else(part) {
+        if let Some((known, allocator)) = exact.or_else(part) {
             let known = known.trim_start_matches(|c: char| c.is_ascii_digit());
             found.insert(allocator, format!("its symbol {known}"));
         }
     }
-    // Then libc.a is musl's: its malloc is not linked if another one takes its place.
+    // musl's string shows only that libc.a is musl's: its malloc is not linked if another allocator takes its place.
     if found.len() > 1
         && found
             .get(MUSL)
-            .is_some_and(|it| it.starts_with("its string"))
+            .is_some_and(|text| text.starts_with("its string"))
     {
         found.remove(MUSL);
     }
@@ -129,15 +128,16 @@ pub fn evidence(data: &[u8]) -> Vec<Evidence> {
     named.chain(go).collect()
 }
 
-/// What serves the memory of a program by its file: `mimalloc (its symbol mi_malloc)`. Of a dynamically linked one only
-/// what is inside of it beside its libraries. Empty if nothing shows; then says whether the file was stripped.
+/// What serves a program's memory, according to its file: `mimalloc (its symbol mi_malloc)`. For a dynamically linked
+/// program, only what the file itself contains, which may be nothing. For a static program that shows nothing, says whether
+/// the file was stripped.
 pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
     let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
         return Vec::new();
     };
     let mut found = evidence(data);
     if is_dynamic(&elf, data) {
-        found.retain(|it| !it.is_of_libc());
+        found.retain(|evidence| !evidence.is_of_libc());
     } else if found.is_empty() {
         return vec![match defined_names(&elf).next() {
             None => "stripped: not known".into(),
@@ -147,14 +147,14 @@ pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
     found.iter().map(Evidence::to_string).collect()
 }
 
-/// Whether a dynamic linker loads it.
+/// Whether a dynamic linker loads the file.
 pub fn is_dynamic(elf: &ElfFile64, data: &[u8]) -> bool {
     let headers = elf.elf_header().program_headers(elf.endian(), data);
     let mut headers = headers.unwrap_or_default().iter();
     headers.any(|header| header.p_type(elf.endian()) == PT_INTERP)
 }
 
-/// The names of what a file defines.
+/// The names of the symbols that a file defines.
 pub(super) fn defined_names<'a>(elf: &'a ElfFile64<'a>) -> impl Iterator<Item = &'a str> {
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     symbols
@@ -162,7 +162,7 @@ pub(super) fn defined_names<'a>(elf: &'a ElfFile64<'a>) -> impl Iterator<Item = 
         .filter_map(|symbol| symbol.name().ok())
 }
 
-/// `5.3.0` of `5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c`, jemalloc's own version.
+/// jemalloc's version: `5.3.0` from `5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c`.
 fn jemalloc_version(data: &[u8]) -> Option<String> {
     const COMMIT: usize = 40;
     let is_commit = |at: &usize| {
@@ -178,7 +178,8 @@ fn jemalloc_version(data: &[u8]) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// `1.2.3`, a string of its own in the file of musl's dynamic linker, which is its C library, too; a static program has none.
+/// musl's version, such as `1.2.3`: a string of its own in the file of musl's dynamic linker, which is its C library, too;
+/// a static program has none.
 fn musl_version(data: &[u8]) -> Option<String> {
     memmem::find(data, b"musl libc (")?;
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
@@ -189,12 +190,12 @@ fn musl_version(data: &[u8]) -> Option<String> {
     texts.find(is_version).map(str::to_owned)
 }
 
-/// `go1.22.1`.
+/// The version of Go, such as `go1.22.1`.
 fn go_version(data: &[u8]) -> Option<String> {
     Some(format!("go{}", numbers_behind(data, b"go")?))
 }
 
-/// The first number with points behind this text.
+/// The first number with dots that directly follows this text.
 fn numbers_behind(data: &[u8], text: &[u8]) -> Option<String> {
     let of = |at: usize| {
         let rest = &data[at + text.len()..];

@@ -56,7 +56,7 @@ pub fn look(data: &[u8]) -> Recognised {
         .filter_map(|library| Some(String::from_utf8_lossy(library.ok()?.name()).into_owned()))
         .collect();
     let checks = |name: &&String| SANITIZERS.iter().any(|start| name.starts_with(start));
-    let own = elf
+    let has_malloc = elf
         .dynamic_symbols()
         .any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
     let sanitizer = needed.iter().find(checks).map(|library| {
@@ -65,7 +65,7 @@ pub fn look(data: &[u8]) -> Recognised {
         )
     });
     Recognised {
-        unreachable: sanitizer.or(own.then(|| {
+        unreachable: sanitizer.or(has_malloc.then(|| {
             "defines a malloc of its own, which comes before any that is preloaded".into()
         })),
         inside: allocators_inside(&elf, data)
@@ -89,18 +89,24 @@ fn silent(why: String) -> Recognised {
 /// Allocators that an object contains under names of their own.
 pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str> {
     let known: HashSet<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-    let names: BTreeSet<&str> = defined_names(elf).filter(|it| known.contains(it)).collect();
+    let names: BTreeSet<&str> = defined_names(elf)
+        .filter(|name| known.contains(name))
+        .collect();
     let by_name = NAMES.iter().filter(|(name, _)| names.contains(name));
     let has_string = |text: &str| memmem::find(data, text.as_bytes()).is_some();
-    let heeded = STRINGS.iter().filter(|(_, it)| HEEDED.contains(it));
+    let heeded = STRINGS
+        .iter()
+        .filter(|(_, allocator)| HEEDED.contains(allocator));
     let by_string = heeded.filter(|(text, _)| has_string(text));
     let found = by_name.chain(by_string).map(|(_, allocator)| *allocator);
-    found.filter(|it| HEEDED.contains(it)).collect()
+    found
+        .filter(|allocator| HEEDED.contains(allocator))
+        .collect()
 }
 
 /// A malloc that only the object itself sees, as `static` and hidden functions are.
 pub fn own_malloc(elf: &ElfFile64) -> Option<&'static str> {
-    // A compiler may have changed it: malloc.constprop.0.
+    // A compiler may have added to the name: malloc.constprop.0.
     let is_malloc = |name: &str| name == "malloc" || name.starts_with("malloc.");
     let is_own = |symbol: ElfSymbol64<'_, '_>| {
         let is_local = symbol.is_local() && symbol.is_definition();

@@ -11,16 +11,16 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The libraries of a program, beside libc, that define malloc.
+/// The libraries of a program, other than libc, that define malloc.
 #[derive(Debug, Default, PartialEq)]
 pub struct Linked {
-    /// The one that serves: by its name if the dynamic linker's folders have it, else its path.
+    /// The library that serves malloc: its name if it is in one of the dynamic linker's folders, else its path.
     pub serves: Option<String>,
     /// Libraries with a malloc that come after the one that serves.
     pub behind: Vec<String>,
 }
 
-/// What a file says of its libraries.
+/// The libraries that a file needs, the folders in which it looks for them, and whether it defines malloc.
 struct Needs {
     libraries: Vec<String>,
     folders: Vec<PathBuf>,
@@ -63,7 +63,7 @@ impl Needs {
     }
 }
 
-/// Of this program.
+/// Finds the libraries of this program that define malloc.
 pub fn linked(program: &Path) -> Linked {
     let mut linked = Linked::default();
     let mut is_served = false;
@@ -72,15 +72,15 @@ pub fn linked(program: &Path) -> Linked {
     let named = env::var_os("LD_LIBRARY_PATH").into_iter();
     let named = named.flat_map(|all| env::split_paths(&all).collect::<Vec<_>>());
     let named: Vec<PathBuf> = named
-        .filter_map(|it| std::path::absolute(it).ok())
+        .filter_map(|folder| std::path::absolute(folder).ok())
         .collect();
     while let Some((name, file, above)) = waiting.pop_front() {
         let Some(needs) = Needs::of(&file) else {
             continue;
         };
         if let Some(name) = name.filter(|_| needs.defines_malloc) {
-            let own = name.rsplit('/').next().unwrap_or(&name);
-            if !own.starts_with("libc.so") && !own.starts_with("ld-") {
+            let file_name = name.rsplit('/').next().unwrap_or(&name);
+            if !file_name.starts_with("libc.so") && !file_name.starts_with("ld-") {
                 match is_served {
                     false => linked.serves = Some(name),
                     true => linked.behind.push(name),
@@ -91,7 +91,10 @@ pub fn linked(program: &Path) -> Linked {
         // A folder that a program names is searched for its libraries' libraries, too.
         let folders = [above, needs.folders].concat();
         for name in needs.libraries {
-            let of_folders = named.iter().chain(&folders).map(|it| it.join(&name));
+            let of_folders = named
+                .iter()
+                .chain(&folders)
+                .map(|folder| folder.join(&name));
             let is_there = |path: &PathBuf| path.is_file();
             let found = if name.contains('/') {
                 Some((name.clone(), PathBuf::from(&name)))

@@ -1,10 +1,10 @@
-//! A dynamic linker that is named as the program: `ld-linux-x86-64.so.2 --argv0 NAME ./program`.
-//! It loads the program behind its own options, and preloads into it as the kernel's start would.
+//! A dynamic linker that is named as the program: `ld-linux-x86-64.so.2 --argv0 NAME ./program`. It loads the program that
+//! is named after its own options, and preloads libraries into it as usual.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Options of the linker that take a value as a word of its own.
+/// Options of the linker that take their value as a separate word.
 const WITH_VALUE: [&str; 7] = [
     "--library-path",
     "--glibc-hwcaps-prepend",
@@ -14,7 +14,7 @@ const WITH_VALUE: [&str; 7] = [
     "--preload",
     "--argv0",
 ];
-/// What files of glibc's dynamic linker are called.
+/// How the file names of glibc's dynamic linker begin.
 const NAMES: [&str; 4] = ["ld-linux", "ld-2.", "ld64.so", "ld.so"];
 
 /// Whether the file is glibc's dynamic linker, by its name or by that of the file that it links to.
@@ -26,7 +26,7 @@ pub fn is_linker(path: &Path) -> bool {
     is_named(path) || path.canonicalize().is_ok_and(|path| is_named(&path))
 }
 
-/// The program among the words behind the linker; `None` if only options are there.
+/// The program among the words that follow the linker; `None` if all of them are options.
 pub fn program<S: AsRef<OsStr>>(words: &[S]) -> Option<&S> {
     let mut words = words.iter();
     while let Some(word) = words.next() {

@@ -26,13 +26,13 @@ pub struct Recognised {
     /// The executed files, from the one that was named to the one that the machine understands: a
     /// script comes first.
     pub chain: Vec<PathBuf>,
-    /// Why a preloaded allocator does not reach it, worded to follow its name.
+    /// Why a preloaded allocator does not reach the program, worded to follow the program's name.
     pub unreachable: Option<String>,
-    /// Whether this machine runs it, reached or not.
+    /// Whether this machine can run the program, whether or not a preloaded allocator reaches it.
     pub runs: bool,
-    /// Whether nothing can be preloaded into it at all.
+    /// Whether nothing at all can be preloaded into the program.
     pub is_silent: bool,
-    /// Allocators that are linked into it statically, under names of their own.
+    /// Allocators that are linked statically into the program, under names of their own.
     pub inside: Vec<&'static str>,
     /// Whether the named file is a version manager's script.
     pub shim: Option<Shim>,
@@ -55,7 +55,7 @@ impl Recognised {
     }
 }
 
-/// The file of a command, as a shell finds it from that folder.
+/// The file of a command, found as a shell in this folder would find it.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     if !word.contains('/') {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
         };
         return found.with_context(|| format!("{word}: no such command in PATH{quoted}"));
     }
-    // Without `.` components.
+    // Drops `.` components.
     let path: PathBuf = folder.join(word).components().collect();
     match path.metadata() {
         Err(error) => bail!("{word}: {error}"),
@@ -81,8 +81,8 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The words by which a shell would start a command: a file in place of its name, and behind `sh` if
-/// it is a script that names no interpreter.
+/// The words with which a shell would start a command: the path of a file instead of a name, after `sh` if the file is a
+/// script that names no interpreter.
 pub fn as_a_shell_starts(mut words: Vec<OsString>, folder: &Path) -> Result<Vec<OsString>> {
     let named = &words[0];
     let word = named
@@ -97,10 +97,10 @@ pub fn as_a_shell_starts(mut words: Vec<OsString>, folder: &Path) -> Result<Vec<
     Ok(words)
 }
 
-/// What shells start scripts with that name no interpreter.
+/// The shell that shells use for scripts that name no interpreter.
 const SHELL: &str = "/bin/sh";
 
-/// Whether it is text that the kernel refuses to execute, as shells judge it: by its first line.
+/// Whether the file is text that the kernel refuses to execute, judged by its first line as shells judge it.
 fn is_bare_script(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
@@ -114,15 +114,14 @@ fn is_bare_script(path: &Path) -> bool {
         && !start.starts_with(b"\x7fELF")
 }
 
-/// The name of what a command executes: of the program, if a dynamic linker loads it.
+/// The name of the program that a command executes, even if the command names a dynamic linker first.
 pub fn name_of<S: AsRef<OsStr>>(words: &[S]) -> &OsStr {
     let behind = || linker::program(&words[1..]);
     let program = Some(&words[0]).filter(|word| !linker::is_linker(Path::new(word)));
     program.or_else(behind).unwrap_or(&words[0]).as_ref()
 }
 
-/// Reads the file of a command's first word, an absolute path; if that is a dynamic linker, of the
-/// program that it loads.
+/// Reads the file that a command's first word names, an absolute path; if that is a dynamic linker, reads the program that it loads.
 pub fn recognise_command<S: AsRef<OsStr>>(words: &[S], folder: &Path) -> Recognised {
     let first = Path::new(&words[0]);
     if !linker::is_linker(first) {
@@ -203,7 +202,7 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// The kernel reports the missing file as if it were the script.
+/// The refusal of a script whose interpreter is missing: the kernel's error would sound as if the script were missing.
 fn no_interpreter(interpreter: &Path, error: &std::io::Error) -> Recognised {
     let name = interpreter.display().to_string();
     let why = match name.strip_suffix('\r') {
@@ -237,7 +236,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A file of this content and mode.
+    /// Writes a file with this content and mode.
     fn file(dir: &Path, name: &str, content: &[u8], mode: u32) -> PathBuf {
         let path = dir.join(name);
         fs::write(&path, content).unwrap();
@@ -281,11 +280,11 @@ mod tests {
             assert!(found.program().ends_with("sh"), "{line}: {:?}", found.chain);
             assert_eq!(found.unreachable, None);
         }
-        let own = dir.path().join("run");
+        let path = dir.path().join("run");
         let around = file(
             dir.path(),
             "run",
-            format!("#!{}\n", own.display()).as_bytes(),
+            format!("#!{}\n", path.display()).as_bytes(),
             0o755,
         );
         assert!(
@@ -305,9 +304,9 @@ mod tests {
             found.unreachable.unwrap()
         };
         let windows = why(b"#!/bin/sh\r\necho hi\r\n");
-        let said = "its first line names the interpreter /bin/sh\\r (No such file";
+        let start = "its first line names the interpreter /bin/sh\\r (No such file";
         assert!(
-            windows.starts_with(said) && windows.contains("sed -i"),
+            windows.starts_with(start) && windows.contains("sed -i"),
             "{windows}"
         );
         let windows = why(b"#!/usr/bin/env sh\r\n");

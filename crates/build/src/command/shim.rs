@@ -9,18 +9,18 @@ use std::process::{Command, Stdio};
 pub struct Shim {
     /// The manager, as the script names it.
     manager: PathBuf,
-    /// The script.
+    /// The script's path.
     path: PathBuf,
     /// The program's name.
     program: String,
 }
 
 impl Shim {
-    /// What the file at this path is, given its content.
+    /// Recognises a version manager's script, given its path and content.
     pub fn of(path: &Path, data: &[u8]) -> Option<Shim> {
         let text = std::str::from_utf8(data)
             .ok()
-            .filter(|it| it.starts_with("#!"))?;
+            .filter(|text| text.starts_with("#!"))?;
         let words = text.lines().find_map(|line| {
             let words = shlex::split(line.trim_start().strip_prefix("exec ")?)?;
             (words.get(1)? == "exec").then_some(words)
@@ -35,26 +35,28 @@ impl Shim {
         })
     }
 
-    /// A line for people: the program's own path, if the manager tells it.
+    /// Advice for the user to name the program's own path, if the manager tells it.
     pub fn advice(&self) -> String {
         let manager = self.manager.display();
-        let told = Command::new(&self.manager)
+        let output = Command::new(&self.manager)
             .args(["which", &self.program])
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .output();
-        let told = told.ok().filter(|end| end.status.success());
-        let path = told.map(|end| String::from_utf8_lossy(&end.stdout).trim().to_owned());
-        // A manager that has lost its settings finds its own script.
+        let output = output.ok().filter(|end| end.status.success());
+        let path = output.map(|end| String::from_utf8_lossy(&end.stdout).trim().to_owned());
+        // A manager that has lost its settings reports its own script as the program.
         let is_program = |path: &String| Path::new(path).is_file() && Path::new(path) != self.path;
-        let own = match path.filter(is_program) {
+        let advice = match path.filter(is_program) {
             Some(path) => format!("name {path} instead"),
             None => format!(
                 "name what `{manager} which {}` prints instead",
                 self.program
             ),
         };
-        format!("a shell script of {manager}, which finds the program and then becomes it: {own}")
+        format!(
+            "a shell script of {manager}, which finds the program and then becomes it: {advice}"
+        )
     }
 }
 

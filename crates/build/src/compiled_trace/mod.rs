@@ -71,7 +71,7 @@ pub fn compiled_trace(
             .and_then(|bytes| bytes.parse().ok())
             .unwrap_or(PAGE);
         let program = Recorded::of(&reader);
-        let mut events = reader.map(|told| in_pages(told, page));
+        let mut events = reader.map(|record| in_pages(record, page));
         compile(&mut events, order, program, file)
     });
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
@@ -102,9 +102,9 @@ fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
     }
 }
 
-/// Touched pages are counted in pages of the machine that recorded.
-fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
-    told.map(|(thread, mut event)| {
+/// Converts an event's touched pages, which are counted in pages of the recording machine.
+fn in_pages(record: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
+    record.map(|(thread, mut event)| {
         if let Event::Touch {
             resident_pages,
             extent_pages,
@@ -144,14 +144,14 @@ mod tests {
             has_room(8 << 20, Some(8 << 20), folder).is_ok()
                 && has_room(u64::MAX, None, folder).is_ok()
         );
-        let said = has_room(8 << 30, Some(5 << 20), folder)
+        let refusal = has_room(8 << 30, Some(5 << 20), folder)
             .unwrap_err()
             .to_string();
         assert!(
-            said.starts_with(
+            refusal.starts_with(
                 "its compiled trace takes some 8192 MiB, and 5 MiB are free where /cache/compiled-traces lies"
             ),
-            "{said}"
+            "{refusal}"
         );
         assert!(free_bytes(&tempfile::tempfile().unwrap()).is_some());
     }

@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A compiled trace of a thousand million calls takes most of it.
+/// The size limit: a compiled trace of a billion calls takes up most of it.
 const MOST_BYTES: u64 = 10 << 30;
 
-/// The folder.
+/// The folder of compiled traces, and its size limit.
 pub struct Shelf {
     folder: PathBuf,
     most_bytes: u64,
@@ -45,7 +45,7 @@ impl Shelf {
         self.most_bytes
     }
 
-    /// Size of all its files.
+    /// The size of all compiled traces, finished or not.
     pub fn bytes(&self) -> u64 {
         self.files().iter().map(|(_, bytes, _)| bytes).sum()
     }
@@ -54,7 +54,7 @@ impl Shelf {
         self.folder.join(format!("{key}.compiled"))
     }
 
-    /// Opens a compiled trace if it exists and is intact. It is kept while the file is open.
+    /// Opens a compiled trace if it exists and is intact. The trace is kept while the file is open.
     pub(super) fn take(&self, key: &str) -> Option<(File, heapmark_wire::compiled::CompiledHead)> {
         let opened = || -> io::Result<File> {
             let _only = self.lock()?;
@@ -64,7 +64,7 @@ impl Shelf {
         };
         let file = opened().ok()?;
         let head = whole(&file)?;
-        // Another user's file cannot be marked as used; it is only removed earlier.
+        // Another user's file cannot be marked as used; the only effect is that it is removed earlier.
         let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
         Some((file, head))
     }
@@ -74,7 +74,7 @@ impl Shelf {
         let path = self.folder.join(format!(".{key}.{}", std::process::id()));
         let begin = || -> io::Result<File> {
             let _only = self.lock()?;
-            // Left by a killed process with the same number.
+            // A killed process with the same number may have left a file of this name.
             let _ = fs::remove_file(&path);
             let file = File::options()
                 .read(true)
@@ -89,14 +89,12 @@ impl Shelf {
         Ok(Unfinished { path, file })
     }
 
-    /// Gives a compiled trace its name, and removes old ones if needed. It is kept while the file
-    /// is open.
+    /// Gives a compiled trace its name, and removes old traces if needed. The trace is kept while the file is open.
     pub(super) fn keep(&self, key: &str, unfinished: Unfinished) -> Result<File> {
         let keep = || -> io::Result<File> {
             let path = self.path(key);
             let _only = self.lock()?;
-            // Another process may have finished the same trace first, and use it by its name
-            // already.
+            // Another process may have finished the same trace first, and may already be using it under its name.
             if let Ok(file) = File::open(&path)
                 && whole(&file).is_some()
                 && file.lock_shared().is_ok()
@@ -238,7 +236,7 @@ mod tests {
         (file, length)
     }
 
-    /// Uses it no more. A process that another test starts holds what was open when it was forked,
+    /// Stops using a compiled trace. A process that another test starts holds files that were open when it was forked,
     /// until it executes its program.
     fn let_go(shelf: &Shelf, key: &str, file: File) {
         drop(file);
@@ -252,7 +250,7 @@ mod tests {
     fn what_was_used_the_longest_ago_goes_first_and_what_is_used_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (used, length) = keep(&shelf(folder.path(), 1 << 20), OLDEST, 400);
-        // Space for three.
+        // Space for three compiled traces.
         let shelf = shelf(folder.path(), 3 * length);
         for (key, age_s) in [(OLD, 300), (TOUCHED, 350)] {
             let (file, _) = keep(&shelf, key, age_s);

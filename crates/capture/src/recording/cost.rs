@@ -27,9 +27,9 @@ const CPU_BYTES: u64 = 2048;
 /// Nanoseconds of CPU time that recording an event takes on this machine.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Cost {
-    /// While a process has one thread.
+    /// The cost while a process has one thread.
     pub alone_ns: f64,
-    /// Once it has several threads, with a time stamp at each event.
+    /// The cost once a process has several threads, with a time stamp at each event.
     pub threaded_ns: f64,
     /// What reading the CPU's counter at each call costs the same program without a recorder: a
     /// time stamp cannot cost less.
@@ -46,7 +46,7 @@ impl Recorder {
             return Ok(cost);
         }
         let cost = self.cost(guest, folder, ESTIMATE_PAIRS)?;
-        // If it cannot be stored, the next recording measures again.
+        // If the cost cannot be stored, the next recording measures it again.
         let _ = place.and_then(|place| keep(&place, &cost));
         Ok(cost)
     }
@@ -94,7 +94,7 @@ impl Recorder {
             .map_err(|_| anyhow!("the guest program printed no numbers: {text}"))
     }
 
-    /// Makes a recording and removes it. Fails if it left no capture.
+    /// Makes a recording and removes it. Fails if the recording left no capture.
     fn try_out<T>(&self, folder: &Path, record: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let cannot = || {
             format!(
@@ -106,8 +106,8 @@ impl Recorder {
         };
         // A folder of its own: other processes record into the same folder, and may have a file
         // named `cost`.
-        let own = Draft::folder(folder).with_context(cannot)?;
-        let stem = own.path().join("cost");
+        let draft = Draft::folder(folder).with_context(cannot)?;
+        let stem = draft.path().join("cost");
         let found = record(&stem)?;
         if captures(&stem)?.is_empty() {
             bail!(cannot());
@@ -115,7 +115,7 @@ impl Recorder {
         Ok(found)
     }
 
-    /// Where the estimate is stored: the name is a hash of everything that may change it.
+    /// Where the estimate is stored: the file's name is a hash of everything that may change the estimate.
     fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
         let build = |file: &Path| -> Result<String> {
             let known = file.metadata().with_path("cannot look at", file)?;

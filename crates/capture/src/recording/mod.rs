@@ -1,5 +1,4 @@
-//! Runs a user's command under the recorder. It keeps its environment, streams, folder and exit
-//! code; only the recorder is added.
+//! Runs a user's command under the recorder. The command keeps its environment, streams, folder and exit code; only the recorder is added.
 
 mod cost;
 
@@ -37,7 +36,7 @@ pub struct Recorder(PathBuf);
 pub struct Recording<'a> {
     /// The program, by the name it is called with, and its arguments.
     pub command: &'a [OsString],
-    /// The allocator that serves its memory, if not the C library or the program's own.
+    /// The allocator that serves the program's memory, if not the C library or the program's own.
     pub subject: Option<&'a Subject>,
     /// Captures are named `STEM.PID.cap`. No other recording may use the same stem.
     pub stem: &'a Path,
@@ -51,17 +50,17 @@ pub struct Recording<'a> {
 pub struct Recorded {
     /// The process that was started.
     pub pid: u32,
-    /// How it ended.
+    /// How the started process ended.
     pub status: ExitStatus,
     /// Whether the kernel killed a process for lack of memory meanwhile.
     pub oom_kill: bool,
-    /// The captures of it and its descendants, by name.
+    /// The captures of the started process and its descendants, sorted by name.
     pub captures: Vec<PathBuf>,
-    /// The prefix of their names.
+    /// The prefix of the captures' names.
     pub stem: PathBuf,
     /// Programs of the tree that ran unrecorded, with the reasons.
     pub unrecorded: Vec<String>,
-    /// Whether processes go on that have left no capture yet: one of them may still inherit.
+    /// Whether some processes run on without a capture so far: one of them may still inherit.
     pub goes_on: bool,
 }
 
@@ -99,7 +98,7 @@ impl Recorder {
         let pid = child.id();
         let handle = signals.handle();
         // Once the child has been waited for, its number may belong to another process.
-        let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
             .inspect_err(|_| _ = child.kill())
             .context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
@@ -108,7 +107,7 @@ impl Recorder {
                 if PASSED_ON.contains(&signal)
                     && let Some(signal) = Signal::from_named_raw(signal)
                 {
-                    let _ = pidfd_send_signal(&it, signal);
+                    let _ = pidfd_send_signal(&pidfd, signal);
                 }
             }
         });
@@ -128,7 +127,7 @@ impl Recorder {
         let mut silent = silent(&lender.word, || Ok(of_all(&ours()?)))?;
         let captures = ours()?;
         let captured = of_all(&captures);
-        // Some may have begun their captures just now.
+        // Some of these processes may have begun their captures just now.
         silent.retain(|(pid, _)| captured.iter().all(|one| one.pid != *pid));
         let status = status.context("cannot wait for the program")?;
         let mut unrecorded = watch.unrecorded(&captured, &programs, &self.0);
@@ -151,16 +150,20 @@ impl Recorder {
             .iter()
             .flat_map(|subject| &subject.library.files)
             .map(|file| file.clone().into_os_string());
-        let own = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty());
+        let inherited = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty());
         let mut preload = self.0.clone().into_os_string();
-        for file in files.chain(own) {
+        for file in files.chain(inherited) {
             preload.push(":");
             preload.push(file);
         }
         command
             .env("LD_PRELOAD", preload)
             .env("HEAPMARK_RECORD_TO", stem);
-        command.envs(subject.iter().flat_map(|it| &it.allocator.environment));
+        command.envs(
+            subject
+                .iter()
+                .flat_map(|subject| &subject.allocator.environment),
+        );
         command
     }
 }
@@ -171,8 +174,7 @@ impl Recorded {
         folder_of(&self.stem)
     }
 
-    /// The capture of the program that was asked for. A shell that executes the program in its own
-    /// place leaves an earlier one.
+    /// The capture of the program that was asked for. A shell that executes the program in its own place leaves an earlier capture.
     pub fn main(&self) -> Option<&PathBuf> {
         let start = format!("{}.{}.", self.stem.display(), self.pid);
         self.captures
@@ -181,7 +183,7 @@ impl Recorded {
             .max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
     }
 
-    /// The exit code as a shell reports it: of the program, or 128 and the number of the signal.
+    /// The exit code as a shell reports it: that of the program, or 128 plus the number of the signal.
     pub fn code(&self) -> u8 {
         self.status
             .code()

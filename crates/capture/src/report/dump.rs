@@ -12,7 +12,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// `12 t0 realloc object=t0#3 size=48 -> t0#4`
+    /// An event as a line of text: `12 t0 realloc object=t0#3 size=48 -> t0#4`.
     pub fn line(&mut self, thread: u32, event: &Event) -> String {
         let mut line = String::new();
         for (key, value) in self.next(thread, event) {
@@ -28,14 +28,14 @@ impl Dump {
         line + "\n"
     }
 
-    /// An event as an object of JSON.
+    /// An event as a JSON object on a line.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
         format!("{}\n", Value::Object(self.next(thread, event)))
     }
 
     /// The operation, its fields in order, and the object that it creates.
     fn next(&mut self, thread: u32, event: &Event) -> Map<String, Value> {
-        let (what, own) = told(event);
+        let (what, fields) = told(event);
         let mut line = Map::new();
         let mut add = |key: &str, value: Value| line.insert(key.to_owned(), value);
         add("event", self.events.into());
@@ -44,7 +44,7 @@ impl Dump {
         if let Some(token) = event.names() {
             add("object", name(token).into());
         }
-        for (key, value) in own.as_object().into_iter().flatten() {
+        for (key, value) in fields.as_object().into_iter().flatten() {
             add(key, value.clone());
         }
         if event.begins().is_some() {
@@ -61,7 +61,7 @@ impl Dump {
     }
 }
 
-/// `t3#17`: the eighteenth allocation of thread 3.
+/// An object's name: `t3#17` is the eighteenth allocation of thread 3.
 fn name(token: Token) -> String {
     format!("t{}#{}", token.thread, token.index)
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 /// Columns of marks below bars: more would cover each other on a phone.
 const MOST_MARKS: usize = 8;
-/// Threads with a bar of their own.
+/// The most threads that get a bar of their own.
 const MOST_THREADS: usize = 32;
 
 /// The kinds of bars, each with its own colour.
@@ -23,7 +23,7 @@ const BYTES: usize = 0;
 const OBJECTS: usize = 1;
 const OTHERS: usize = 2;
 
-/// The page.
+/// The page of a trace as HTML.
 pub fn traced(stats: &Stats) -> String {
     let program = report::program(stats);
     let says = report::summary(stats).into_iter().take(4);
@@ -191,13 +191,18 @@ fn threads(stats: &Stats) -> Section {
     let all = threads.len();
     threads.truncate(MOST_THREADS);
     // A thread with a single timestamp has no rate.
-    let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
-    let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
+    let timed = threads
+        .iter()
+        .all(|thread| thread.last_ns > thread.first_ns);
+    let names: Vec<String> = threads
+        .iter()
+        .map(|thread| format!("t{}", thread.thread))
+        .collect();
     let bar = |entry, name: &str, count: fn(&Thread) -> u64| {
-        let lengths = threads.iter().map(|it| {
-            let count = count(it) as f64;
+        let lengths = threads.iter().map(|thread| {
+            let count = count(thread) as f64;
             if timed {
-                short(count / ((it.last_ns - it.first_ns) as f64 / 1e9) / 1e6)
+                short(count / ((thread.last_ns - thread.first_ns) as f64 / 1e9) / 1e6)
             } else {
                 count
             }
@@ -210,11 +215,11 @@ fn threads(stats: &Stats) -> Section {
         )
     };
     let traces = vec![
-        bar(OBJECTS, "allocations and frees", |it| {
-            it.allocations + it.frees
+        bar(OBJECTS, "allocations and frees", |thread| {
+            thread.allocations + thread.frees
         }),
-        bar(OTHERS, "frees of other threads' objects", |it| {
-            it.frees_of_others
+        bar(OTHERS, "frees of other threads' objects", |thread| {
+            thread.frees_of_others
         }),
     ];
     let measure = if timed {
@@ -260,7 +265,7 @@ fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: 
     Section::of_views(id, heading, text, Vec::from_iter(view))
 }
 
-/// How many there are of each power of two.
+/// The number of values in each power of two.
 fn counts(histogram: &Histogram) -> Vec<f64> {
     histogram
         .powers()
@@ -269,7 +274,7 @@ fn counts(histogram: &Histogram) -> Vec<f64> {
         .collect()
 }
 
-/// A bar for each power of two, as its share.
+/// A bar chart with a bar for each power of two: the share of all values that fall into it.
 fn bars(
     title: &str,
     entry: usize,

@@ -11,11 +11,11 @@ pub struct RecordedProcess {
     pub program: String,
     /// Process ID.
     pub pid: String,
-    /// The folder of its trace.
+    /// The path of the process's trace.
     pub trace: String,
-    /// Events of its own.
+    /// Events of the process itself.
     pub events: u64,
-    /// Threads in it.
+    /// Threads in the process.
     pub threads: u64,
     /// Bytes per event in the capture.
     pub bytes_per_event: f64,
@@ -23,17 +23,17 @@ pub struct RecordedProcess {
     pub ns_per_event: f64,
     /// The peak of live bytes.
     pub peak_live_bytes: u64,
-    /// Whether it is the recorded command itself.
+    /// Whether the process is the recorded command itself.
     pub main: bool,
-    /// Problems.
+    /// Problems with the process's recording.
     pub remarks: Vec<String>,
 }
 
 /// A shell script can start hundreds of processes: this many lines show the ones that matter.
 const MOST_ROWS: usize = 12;
 
-/// A table, the main process first and then those with most events; how many processes are left out,
-/// and with how many events; problems; the estimated cost.
+/// The report: a table, the main process first and then those with the most events; how many processes are left out, and
+/// with how many events; problems; the estimated cost.
 pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64)) -> Vec<Block> {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
@@ -69,8 +69,8 @@ pub fn recorded(processes: &mut [RecordedProcess], left_out: (usize, u64)) -> Ve
         )),
     }
     for process in &*processes {
-        let own = |problem| format!("{} {}: {problem}", process.program, process.pid);
-        remarks.extend(process.remarks.iter().map(own));
+        let remark = |problem| format!("{} {}: {problem}", process.program, process.pid);
+        remarks.extend(process.remarks.iter().map(remark));
     }
     remarks.push(
         "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events"

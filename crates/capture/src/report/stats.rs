@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 /// Threads that the terminal shows; the page and the files show all.
 const MOST_THREADS: usize = 16;
 
-/// The summary.
+/// The statistics as tables for the terminal.
 pub fn stats(stats: &Stats) -> Vec<Block> {
     let program = Note::marked(program(stats), Mark::Strong);
     let sheets = [
@@ -25,7 +25,7 @@ pub fn stats(stats: &Stats) -> Vec<Block> {
     [Block::Text(program)].into_iter().chain(sheets).collect()
 }
 
-/// Everything, for programs.
+/// All statistics as JSON, for other programs.
 pub fn stats_json(stats: &Stats) -> String {
     text::json(stats)
 }
@@ -100,8 +100,12 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     );
     line("threads", stats.threads.len().to_string());
     if stats.threads.len() > 1 {
-        let frees: u64 = stats.threads.iter().map(|it| it.frees).sum();
-        let remote = stats.threads.iter().map(|it| it.frees_of_others).sum();
+        let frees: u64 = stats.threads.iter().map(|thread| thread.frees).sum();
+        let remote = stats
+            .threads
+            .iter()
+            .map(|thread| thread.frees_of_others)
+            .sum();
         let share = share(remote, frees);
         line(
             "freed by others",
@@ -180,7 +184,7 @@ pub fn low(power: usize) -> u64 {
     }
 }
 
-/// A border in words, `8 KiB` from `8.00 KiB`: it needs no trailing zeros.
+/// A bucket's border in words, without trailing zeros: `8 KiB` for `8.00 KiB`.
 pub fn border(power: usize, word: fn(f64) -> String) -> String {
     word(low(power) as f64)
         .replace(".00 ", " ")
@@ -214,12 +218,14 @@ fn threads(threads: &[Thread]) -> Sheet {
     let rest = threads.len().saturating_sub(MOST_THREADS);
     threads.truncate(MOST_THREADS);
     let mut table = SheetOf::new("Threads", threads);
-    table.add("thread", |it| format!("t{}", it.thread));
-    table.add("allocations", |it| it.allocations);
-    table.add("bytes", |it| (it.allocated_bytes as f64, Unit::Bytes));
-    table.add("frees", |it| it.frees);
-    table.add("of others' objects", |it| it.frees_of_others);
-    table.add("own freed by others", |it| it.freed_by_others);
+    table.add("thread", |thread| format!("t{}", thread.thread));
+    table.add("allocations", |thread| thread.allocations);
+    table.add("bytes", |thread| {
+        (thread.allocated_bytes as f64, Unit::Bytes)
+    });
+    table.add("frees", |thread| thread.frees);
+    table.add("of others' objects", |thread| thread.frees_of_others);
+    table.add("own freed by others", |thread| thread.freed_by_others);
     let more = (rest > 0).then(|| format!("and {}", count(rest, "more thread")));
     table.sheet.remark(more);
     table.sheet

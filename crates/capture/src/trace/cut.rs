@@ -58,7 +58,7 @@ pub fn run(args: CutArgs) -> Result<Exit> {
     Ok(exit_after(cut.damage, &args.trace, rest))
 }
 
-/// `A..B`, `A..`, `..B`.
+/// Parses a range of events: `A..B`, `A..` or `..B`.
 pub fn range(text: &str) -> Result<Range<u64>> {
     ends(text, |end| {
         end.parse()

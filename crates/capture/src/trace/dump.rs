@@ -33,7 +33,7 @@ pub fn run(args: DumpArgs) -> Result<Exit> {
                     dump.json(thread, &event)
                 }
                 Ok((thread, event)) => dump.line(thread, &event),
-                // What stands before it is printed first.
+                // The events before the fault are printed before the fault is reported.
                 Err(fault) => return Ok(Err(fault)),
             };
             if number >= range.start {

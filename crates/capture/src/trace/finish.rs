@@ -53,7 +53,7 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
     drop(long);
     let mut end = Exit::Done;
     let mut failed = None;
-    // In the order of the arguments, whichever is the child of which.
+    // Results are printed in the order of the arguments, even if one capture is of another one's parent.
     for capture in &args.captures {
         let (output, finished) = match finished.remove(capture) {
             Some(Ok(Some(ended))) => ended,
@@ -61,7 +61,7 @@ pub fn run(args: FinishArgs) -> Result<Exit> {
                 say_earlier(failed.replace(error));
                 continue;
             }
-            // Named twice, or not read to its end.
+            // The capture was named twice, or was not read to its end.
             None | Some(Ok(None)) => continue,
         };
         tell(capture, &finished);
@@ -119,7 +119,7 @@ fn into_file(
     ended.insert(path, written.map(|finished| Some((output, finished?))));
 }
 
-/// Prints what was inherited, and what did not fit.
+/// Prints how many objects were inherited, why the recording ended early, and warnings.
 fn tell(capture: &Path, finished: &Finished) {
     let inherited = (finished.inherited > 0).then(|| {
         format!(
@@ -136,7 +136,7 @@ fn tell(capture: &Path, finished: &Finished) {
     }
 }
 
-/// `18390000 events of 1 thread, 1.55 bytes each, 0.02 stored`
+/// The line about a trace: `18390000 events, 9195000 allocations, threads: 1; 1.55 B per event, 0.02 in the file`.
 fn summary(finished: &Finished) -> String {
     let totals = &finished.totals;
     let each = |bytes: u64| units::digits(bytes as f64 / totals.events.max(1) as f64);
@@ -150,7 +150,7 @@ fn summary(finished: &Finished) -> String {
     )
 }
 
-/// What did not fit, one line each.
+/// Warnings about what is damaged or missing, one line each.
 pub fn warnings(finished: &Finished) -> Vec<String> {
     let mut lines: Vec<String> = finished
         .damage

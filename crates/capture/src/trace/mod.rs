@@ -70,7 +70,7 @@ fn open(command: &str, file: &Path, to_stdout: bool) -> Result<(Reader<'static>,
     Ok((in_file(Reader::watched(from, long.done()), file)?, long))
 }
 
-/// Writes what `text` makes of the statistics of a trace.
+/// Writes the text that `text` makes from the statistics of a trace.
 fn write_stats(
     command: &str,
     trace: &Path,
@@ -86,7 +86,7 @@ fn write_stats(
     )
 }
 
-/// Writes what `text` makes of what `count` has counted in a trace.
+/// Writes the text that `text` makes from what `count` has counted in a trace.
 fn write_counted<T>(
     command: &str,
     trace: &Path,

@@ -1,11 +1,11 @@
-//! Our own entries and source files: they are part of the program.
+//! Our own entries and source files, which are embedded in the binary.
 
 use include_dir::{Dir, include_dir};
 
-/// The folder `allocators`.
+/// The embedded folder `allocators`.
 pub static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
-/// Our own entry with this name.
+/// Returns our own entry with this name.
 pub fn ours(name: &str) -> Option<crate::allocator::Allocator> {
     let file = format!("{name}.toml");
     crate::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()

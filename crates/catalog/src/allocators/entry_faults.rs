@@ -15,7 +15,7 @@ pub fn is_name(name: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
-/// Whether the name of an entry is valid, and that of its file or folder.
+/// Adds a fault if an entry's name is invalid, or is not the name of its file or folder.
 pub fn check_name(file: &str, name: &str, kind: &str, own: &str, faults: &mut Vec<Fault>) {
     if !is_name(name) {
         faults.push(Fault::new(
@@ -34,8 +34,8 @@ pub fn check_name(file: &str, name: &str, kind: &str, own: &str, faults: &mut Ve
     }
 }
 
-/// Whether its name may be used: one of ours only if the entry declares that it replaces it, and
-/// never the floor's.
+/// Adds a fault if an entry's name may not be used: a name of ours only if the entry declares that
+/// it replaces ours, and the floor's name never.
 pub fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     let name = &allocator.name;
     let (key, what, mend) = match ours(name) {

@@ -16,7 +16,7 @@ use entry_faults::check_place;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
+/// Reads all entries: ours, and those from the user's folder on top. Sorted by tier, then by name.
 pub fn load() -> Result<Vec<Allocator>, Faults> {
     load_with(folder::users("allocators").as_deref())
 }
@@ -45,7 +45,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     }
     inherit(&mut entries, &mut faults);
     faults::none(faults)?;
-    // Within a tier the order of names stays.
+    // Within a tier, entries stay in the order of their names.
     entries.sort_by_key(|(_, allocator)| allocator.tier);
     Ok(entries
         .into_iter()
@@ -54,7 +54,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
 }
 
 /// Finds the target of each `same-as` and `built-as` and copies from it the keys that the entry
-/// leaves unset, and of `built-as` how it is built.
+/// leaves unset, and for `built-as` also how it is built.
 fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
     let originals: BTreeMap<String, Allocator> = entries
         .iter()
@@ -104,12 +104,12 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
                 .clone_from(&original.upstream_flags_for);
             allocator.differences.clone_from(&original.differences);
         }
-        for (own, theirs) in [
+        for (field, theirs) in [
             (&mut allocator.home, &original.home),
             (&mut allocator.licence, &original.licence),
         ] {
-            if own.is_empty() {
-                own.clone_from(theirs);
+            if field.is_empty() {
+                field.clone_from(theirs);
             }
         }
         if allocator.sources == Sources::default() {
@@ -127,12 +127,12 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
             .version
             .take()
             .or_else(|| original.version.clone());
-        for (own, theirs) in [
+        for (reasons, theirs) in [
             (&mut allocator.left_to_libc, &original.left_to_libc),
             (&mut allocator.except, &original.except),
         ] {
             for (key, reason) in theirs {
-                own.entry(key.clone()).or_insert_with(|| reason.clone());
+                reasons.entry(key.clone()).or_insert_with(|| reason.clone());
             }
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     use crate::allocator::Purge;
     use crate::malloc_api;
 
-    /// A user's folder with these entries.
+    /// Loads our entries with these files in the user's folder.
     fn load_beside(files: &[(&str, &str)]) -> Result<Vec<Allocator>, Faults> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -244,8 +244,8 @@ mod tests {
             "7.0.13",
         ] {
             let why = why(bad).unwrap_or_else(|| panic!("{bad}"));
-            let told = format!("on Linux since 6.19 and before 7.0.14 (here {bad}): ");
-            assert!(why.starts_with(&told), "{why}");
+            let start = format!("on Linux since 6.19 and before 7.0.14 (here {bad}): ");
+            assert!(why.starts_with(&start), "{why}");
             assert!(why.ends_with("/google/tcmalloc/issues/292"), "{why}");
         }
         let faults = load_beside(&[
@@ -256,12 +256,12 @@ mod tests {
             ),
         ]);
         let faults = faults.unwrap_err().to_string();
-        for told in [
+        for fault in [
             "mine.toml: `7` is no release of Linux: write it as 6.19 or 7.0.14",
             "other.toml: not-on-linux.before: no release lies between",
             "other.toml: not-on-linux.why: no reason given; say what happens",
         ] {
-            assert!(faults.contains(told), "missing {told:?} in\n{faults}");
+            assert!(faults.contains(fault), "missing {fault:?} in\n{faults}");
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
         ])
         .unwrap_err()
         .to_string();
-        for told in [
+        for fault in [
             "other.toml: name: `mine` is not the file's name; write `name = \"other\"`, or rename the file",
             "broken.toml: ",
             "wrong.toml: cal: unknown (line 8); did you mean `call`?",
@@ -325,7 +325,7 @@ mod tests {
             "Bad.toml: name: `Bad` is not a name",
             "env.toml: environment: ",
         ] {
-            assert!(faults.contains(told), "missing {told:?} in\n{faults}");
+            assert!(faults.contains(fault), "missing {fault:?} in\n{faults}");
         }
     }
 

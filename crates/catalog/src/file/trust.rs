@@ -36,7 +36,8 @@ impl fmt::Display for Weakness {
 }
 
 impl Weakness {
-    /// Whether everyone can, and not only a group or an owner whom an administrator may have chosen.
+    /// Whether everyone can exchange the file, and not only a group or an owner whom an
+    /// administrator may have chosen.
     pub fn is_for_everyone(&self) -> bool {
         self.by == By::Everyone
     }
@@ -47,8 +48,8 @@ pub fn weakness(path: &Path) -> Option<Weakness> {
     weaknesses(path).next()
 }
 
-/// All weaknesses of a path. It may end before what does not exist: then they are
-/// those of the folder in which anyone could make it.
+/// All weaknesses of a path. If the end of the path does not exist, these include a weakness of the
+/// last folder that does: anyone who can write there could make the rest.
 pub fn weaknesses(path: &Path) -> impl Iterator<Item = Weakness> + use<> {
     let (steps, is_whole) = steps(path);
     let last = steps.len() - 1;
@@ -57,7 +58,7 @@ pub fn weaknesses(path: &Path) -> impl Iterator<Item = Weakness> + use<> {
         let data = place.symlink_metadata().ok()?;
         // In a sticky folder (`/tmp`) only owners rename and remove; but everyone makes new names.
         let is_sticky = data.is_dir() && data.mode() & 0o1000 != 0 && (is_whole || at < last);
-        // The mode of a link says nothing.
+        // The mode of a symbolic link has no meaning.
         let mode = if data.is_symlink() || is_sticky {
             0
         } else {
@@ -68,8 +69,8 @@ pub fn weaknesses(path: &Path) -> impl Iterator<Item = Weakness> + use<> {
     })
 }
 
-/// Many systems give each user a group of the same number. `has_list` is whether the group's bits
-/// are those of a list of users and groups.
+/// Who can change a file, if anyone else can. Many systems give each user a group with the user's
+/// own number. `has_list` tells whether the group's bits are those of an access control list.
 fn who(owner: u32, group: u32, mode: u32, has_list: impl Fn() -> bool) -> Option<By> {
     let is_others = |group| ![0, owner].contains(&group);
     if ![0, geteuid().as_raw()].contains(&owner) && !is_outside(owner) {
@@ -87,8 +88,8 @@ fn has_list(place: &Path) -> bool {
     lgetxattr(place, "system.posix_acl_access", &mut [0_u8; 0]).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Whether an owner is the one that files of all users outside a user namespace seem to have.
-/// Which of them are root's cannot be known inside.
+/// Whether an owner is the user to whom all files from outside a user namespace seem to belong.
+/// Inside the namespace, nobody can know which of these files are root's.
 fn is_outside(owner: u32) -> bool {
     /// The Unix user `nobody`.
     const OVERFLOW: u32 = 65_534;
@@ -98,7 +99,7 @@ fn is_outside(owner: u32) -> bool {
             || map.lines().any(|line| {
                 let numbers: Vec<u32> = line
                     .split_whitespace()
-                    .filter_map(|it| it.parse().ok())
+                    .filter_map(|number| number.parse().ok())
                     .collect();
                 matches!(numbers[..], [first, _, count] if OVERFLOW.wrapping_sub(first) < count)
             })
@@ -107,9 +108,9 @@ fn is_outside(owner: u32) -> bool {
 }
 
 /// Every folder, link and file that the kernel passes on the way to a path; and whether all of them
-/// are there.
+/// exist.
 fn steps(path: &Path) -> (Vec<PathBuf>, bool) {
-    /// The kernel's limit.
+    /// The kernel's limit on symbolic links in a path.
     const MOST_LINKS: usize = 40;
     let parts = |path: &Path| -> Vec<OsString> {
         let parts = path.components();
@@ -163,12 +164,12 @@ mod tests {
             fs::create_dir_all(at(folder)).unwrap();
         }
         fs::write(at("open/below/file"), "").unwrap();
-        // One link leads over the open folder into a closed one.
+        // A link leads through the open folder into a closed one.
         symlink(at("open/link"), at("real/link")).unwrap();
         symlink("../closed", at("open/link")).unwrap();
         let is_weak = |mode: u32, path: &str| {
             fs::set_permissions(at("open"), Permissions::from_mode(mode)).unwrap();
-            weakness(&at(path)).map(|it| it.place == at("open"))
+            weakness(&at(path)).map(|weakness| weakness.place == at("open"))
         };
         for path in ["open/below/file", "real/link", "real/../open/below"] {
             assert_eq!(

@@ -1,10 +1,10 @@
-//! The checks of a workload, each fault with its key and its remedy.
+//! Checks the definition of a workload, and reports each fault with its key and its remedy.
 
 use super::{Better, Iterations, Preset, Rounds, Workload};
 use crate::faults::{Fault, suggestion};
 use heapmark_guest::kernels;
 
-/// Takes a fault: its key, the fault, its remedy.
+/// A function that takes a fault's key, its description and its remedy.
 type Add<'a> = &'a mut dyn FnMut(&str, &str, &str);
 
 impl Workload {
@@ -71,7 +71,7 @@ impl Workload {
         };
         let has = |name: &str| self.parameters.contains_key(name);
         for name in kernel.parameters {
-            // Computed from what the user chooses.
+            // Some parameters of a kernel are computed from another one, which the user chooses.
             let from = match *name {
                 "classes" => "distribution",
                 "lifetimes" => "model",
@@ -85,7 +85,7 @@ impl Workload {
                 );
             }
         }
-        // All others have threads beside the main thread, whatever the job says.
+        // All other kernels have threads beside the main thread, whatever the job says.
         if has("thread") && !kernel.parameters.contains(&"thread") {
             add(
                 "parameters.thread",
@@ -95,7 +95,8 @@ impl Workload {
         }
     }
 
-    /// Whether other metrics have these names is checked beside those (`metric::check`).
+    /// Checks the figures by themselves; `metric::check` compares their names with those of other
+    /// metrics.
     fn check_figures(&self, add: Add) {
         for figure in &self.figures {
             let key = format!("figures.{}", figure.key);
@@ -152,7 +153,7 @@ impl Workload {
         }
     }
 
-    /// Reused memory is another experiment, which needs a name of its own.
+    /// Measuring reused memory is a different experiment, which needs a name of its own.
     fn check_rounds(&self, name: &str, preset: &Preset, add: Add) {
         let (key, what, mend) = match self.rounds {
             Rounds::First if preset.cold > 0 => (

@@ -1,13 +1,13 @@
-//! A number that a kernel or a program reports of itself, as data: `[[figures]]` of its workload.
-//! Tables, legends, exports and comparisons follow from it.
+//! A number that a kernel or a program reports about itself, as data: `[[figures]]` of its
+//! workload. Tables, legends, exports and comparisons follow from it.
 
 use serde::{Deserialize, Serialize};
 
-/// A figure. A kernel that several workloads run has it in the file of one of them.
+/// A figure. If several workloads run one kernel, the file of one of them has the kernel's figures.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Figure {
-    /// The file that it stands in.
+    /// The file that defines the figure.
     #[serde(skip)]
     pub file: String,
     /// The workload of that file.
@@ -15,29 +15,29 @@ pub struct Figure {
     pub workload: String,
     /// The figure's name in reports, in files and on the command line.
     pub key: String,
-    /// What it is, in a sentence.
+    /// What the figure is, as a noun in a sentence.
     pub noun: String,
-    /// What it is measured in.
+    /// The unit of the figure.
     pub unit: Unit,
-    /// Which direction is good.
+    /// Whether a lower or a higher figure is better.
     #[serde(default)]
     pub better: Better,
-    /// The kind of run that shows it; without one, both.
+    /// The kind of run that shows the figure; without it, both kinds do.
     pub mode: Option<FigureMode>,
-    /// Whether rows are judged by it, by the ranges of its values.
+    /// Whether rows are judged by the figure, by the ranges of its values.
     #[serde(default)]
     pub judged: bool,
     /// One line of explanation.
     pub about: String,
-    /// The title of its column; without one it is only in exports.
+    /// The title of the figure's column; without it, the figure is only in exports.
     pub column: Option<String>,
     /// The figure's line below the tables, which may explain several columns.
     pub legend: Option<String>,
-    /// What else is done with it.
+    /// What else reports do with the figure.
     pub role: Option<FigureRole>,
 }
 
-/// What a number is measured in.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -51,11 +51,11 @@ pub enum Unit {
     /// Operations per microsecond.
     #[serde(rename = "Mops/s")]
     MopsPerS,
-    /// A ratio of two numbers of one unit.
+    /// A ratio of two numbers with the same unit.
     Times,
     /// A part of a whole, 0 to 1.
     Share,
-    /// Events.
+    /// A number of events.
     Count,
 }
 
@@ -74,7 +74,7 @@ impl Unit {
     }
 }
 
-/// Which direction of a number is good.
+/// Whether a lower or a higher number is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -83,7 +83,7 @@ pub enum Better {
     Lower,
     /// More is better.
     Higher,
-    /// Neither: it describes.
+    /// Neither: the number only describes.
     Neither,
 }
 
@@ -102,9 +102,9 @@ impl Better {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureMode {
-    /// A kernel that times.
+    /// A run that measures time.
     Time,
-    /// A kernel that measures memory.
+    /// A run that measures memory.
     Memory,
 }
 
@@ -112,54 +112,56 @@ pub enum FigureMode {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureRole {
-    /// Memory that is still growing if this is more than so much.
+    /// A growth of memory: above this limit, the memory is still growing.
     GrowingAbove(f64),
-    /// A ratio of times: a table of memory does not say that it differs from process to process.
+    /// A ratio of times: a table of memory does not note that the ratio varies between processes.
     RatioOfTimes,
-    /// The note names system calls; those that the baseline does not make stand below the table.
+    /// The figure's note names system calls; those that the baseline does not make are listed below
+    /// the table.
     SystemCalls,
-    /// The note names files that are opened.
+    /// The figure's note names files that are opened.
     KernelFiles,
     /// A line in the chart of memory over operations, named as its column.
     Line,
-    /// What the first answer says of the memory of an allocator.
+    /// A number for the answer about memory, for this aspect of it.
     Held(MemoryShape),
-    /// Requests that are due / those of a closed loop.
+    /// Requests that are due, as a ratio to the requests in a closed loop.
     Load,
     /// The share of the time in which requests are served.
     Busy,
-    /// The latency of so many of 100 requests that are due at times.
+    /// This percentile of the latencies of requests that are due at set times.
     OpenPercentile(f64),
-    /// A percentile of a closed loop.
+    /// This percentile of the latencies of requests in a closed loop.
     ClosedPercentile(f64),
-    /// The time of a pair of calls in batches of so many blocks.
+    /// The time of a pair of calls in batches of this many blocks.
     Batch(u32),
-    /// Where blocks lie: 0 if as in a packed copy, 1 if as in a scattered one, by time.
+    /// How blocks are placed, judged by access times: 0 as in a packed copy, 1 as in a scattered
+    /// one.
     Placement,
-    /// The pages of 1000 blocks in a row.
+    /// The number of pages with 1000 consecutive blocks.
     Pages,
-    /// Pages of the packed copy.
+    /// The number of pages in the packed copy.
     PagesIfPacked,
-    /// Pages of the scattered copy.
+    /// The number of pages in the scattered copy.
     PagesIfScattered,
 }
 
-/// What an allocator may be bad at.
+/// An aspect of memory in which an allocator may be bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryShape {
-    /// The highest resident heap over the most live bytes, of replays.
+    /// The highest resident heap in replays, as a ratio to the most live bytes.
     Peak,
-    /// What a pool of threads holds over one request's memory.
+    /// The memory that a pool of threads holds, as a ratio to the memory of one request.
     Pool,
-    /// The most that is held over what can be live, if one thread only frees.
+    /// The most memory that is held while one thread only frees, as a ratio to what can be live.
     FanIn,
-    /// The part of a burst that goes back while the process sleeps.
+    /// The part of a burst's memory that is returned while the process sleeps.
     Returned,
 }
 
 impl MemoryShape {
-    /// All kinds, in the order of tables.
+    /// All of these aspects, in the order of tables.
     pub const ALL: [MemoryShape; 4] = [
         MemoryShape::Peak,
         MemoryShape::Pool,

@@ -1,9 +1,9 @@
-//! The file of a workload and of its variants.
+//! Reads the file of a workload and its variants.
 
 use super::{Calibrated, Iterations, Rounds, Variant, Workload, plain};
 use crate::faults::{self, Fault};
 
-/// Reads one file into its workload and variants.
+/// Reads a file and returns its workload and variants.
 pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Workload> {
     let Some(mut main) = faults::read::<Workload>(file, text, faults) else {
         return Vec::new();

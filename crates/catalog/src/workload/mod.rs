@@ -28,53 +28,54 @@ pub static REPLAY: LazyLock<Workload> = LazyLock::new(|| {
 pub struct Workload {
     /// Name on the command line and in every table.
     pub name: String,
-    /// The workload that it is a variant of.
+    /// The workload of which this is a variant.
     #[serde(skip)]
     pub variant_of: Option<String>,
-    /// The kernel that every allocator runs.
+    /// The kernel that every allocator runs, if it is not a program.
     pub kernel: Option<String>,
-    /// Or the program that every allocator runs.
+    /// The program that every allocator runs, if it is not a kernel.
     pub program: Option<String>,
-    /// Further rows of its tables, which do not depend on the preloaded allocator.
+    /// Further rows of the workload's tables, which do not depend on the preloaded allocator.
     #[serde(default)]
     pub rows: Vec<ProgramRow>,
-    /// Reference document: BT, MM, RP, ZA or LL; HM if it is heapmark's own.
+    /// The reference document: BT, MM, RP, ZA or LL; HM if the workload is heapmark's own.
     pub document: String,
-    /// What it does, in a line.
+    /// What the workload does, in a line.
     pub about: String,
-    /// What its numbers show.
+    /// What the workload's numbers show.
     pub shows: String,
-    /// What they do not show.
+    /// What the workload's numbers do not show.
     pub hides: String,
     /// What one operation is.
     pub operation: String,
-    /// Worker threads, if they follow from the parameters: a sum of products. `-t` has no effect on
-    /// it then.
+    /// The number of worker threads, if the parameters imply it: a sum of products. `-t` then has
+    /// no effect on the workload.
     pub threads: Option<String>,
-    /// How many of these threads work at a time, if not all: a formula, too.
+    /// How many of these threads work at a time, if not all: also a formula.
     pub at_once: Option<String>,
     /// Which thread does the work of one thread in the document's program, and how that is known.
     pub one_thread: Option<String>,
-    /// The interval of its memory over time, if that is always recorded.
+    /// The interval at which memory over time is recorded, if it always is.
     pub series: Option<String>,
-    /// A caution that its table must not be read without.
+    /// A caution without which the workload's table must not be read.
     pub caution: Option<String>,
-    /// The rounds of a process that it measures.
+    /// The rounds of a process that the workload measures.
     #[serde(default)]
     pub rounds: Rounds,
     /// Parameters by name.
     pub parameters: BTreeMap<String, super::parameter::Parameter>,
     /// Presets by name.
     pub presets: BTreeMap<String, Preset>,
-    /// The numbers that its kernel or program reports of itself. Empty in a variant.
+    /// The numbers that the workload's kernel or program reports about itself. Empty in a variant.
     #[serde(default)]
     pub figures: Vec<Figure>,
-    /// The variants in its file. Empty once the file is read: each is a workload of its own then.
+    /// The variants in the workload's file. Empty once the file is read: then each is a workload of
+    /// its own.
     #[serde(default)]
     pub variants: Vec<Variant>,
 }
 
-/// Other values for some parameters, under a name of its own.
+/// A variant of a workload: other values for some parameters, with a name of its own.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
@@ -88,21 +89,21 @@ pub struct Variant {
     presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
-/// A row of a table that is no allocator: a program with its own memory management, run once per
-/// block.
+/// A row of a table that stands for no allocator: a program with its own memory management, run
+/// once per block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProgramRow {
     /// The row's name in tables and cells: `PMDK:zalloc`.
     pub name: String,
-    /// The program that runs it.
+    /// The program that the row shows.
     pub program: String,
     /// What the row is, in a line, if the name does not show it.
     #[serde(default)]
     pub about: String,
-    /// The allocator that it always runs under; otherwise nothing is preloaded.
+    /// The allocator under which the program always runs; without it, nothing is preloaded.
     pub allocator: Option<String>,
-    /// Parameters of the program besides those of the workload, or with other values.
+    /// The program's parameters that the workload does not have, or has with other values.
     #[serde(default, deserialize_with = "plain_values")]
     pub parameters: BTreeMap<String, String>,
     /// Environment variables of the measured process, besides the program's own.
@@ -119,13 +120,13 @@ pub struct ProgramRow {
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rounds {
-    /// The first and no other, in every preset: work that the program does once.
+    /// Only the first round, in every preset: work that the program does once.
     #[default]
     First,
-    /// Each continues where the one before it ended: many of them are a longer run of the program's
-    /// own loop.
+    /// Each round continues where the one before it ended: many rounds are a longer run of the
+    /// program's own loop.
     Continued,
-    /// Later ones, on memory that the first has freed; the first is not measured, in any preset.
+    /// Later rounds, on memory that the first round has freed; no preset measures the first round.
     Reuse,
 }
 
@@ -133,22 +134,22 @@ pub enum Rounds {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Preset {
-    /// Warm-up iterations before the measured ones.
+    /// The number of warm-up iterations before the measured ones.
     pub cold: u32,
-    /// Measured iterations of one process.
+    /// The number of measured iterations of one process.
     pub iterations: Iterations,
-    /// Value of every parameter.
+    /// The value of every parameter.
     #[serde(deserialize_with = "plain_values")]
     pub parameters: BTreeMap<String, String>,
 }
 
-/// Measured iterations of one process.
+/// The number of measured iterations of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Iterations {
-    /// As many as take the target time on the baseline.
+    /// As many iterations as take the target time on the baseline.
     Calibrated(Calibrated),
-    /// This many, as in the reference document.
+    /// This many iterations, as in the reference document.
     Fixed(u32),
 }
 
@@ -156,7 +157,7 @@ pub enum Iterations {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrated {
-    /// Found by a pilot process.
+    /// A pilot process finds the number.
     Calibrated,
 }
 
@@ -172,7 +173,7 @@ impl Workload {
             .map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
     }
 
-    /// The thread count that these parameters imply; `None` if it is free.
+    /// The thread count that these parameters imply; `None` if any count is possible.
     pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
         Some(count(self.threads.as_deref()?, values))
     }
@@ -182,7 +183,7 @@ impl Workload {
         Some(count(self.at_once.as_deref()?, values))
     }
 
-    /// Whether the workload is for memory alone: no time of it means anything.
+    /// Whether the workload is for memory alone, so that its times have no meaning.
     pub fn is_for_memory(&self) -> bool {
         let kernel = self.kernel.as_deref().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.only())
@@ -194,7 +195,7 @@ impl Workload {
     }
 }
 
-/// Threads, by a formula over parameters.
+/// A number of threads, computed by a formula over parameters.
 fn count(formula: &str, values: &BTreeMap<String, String>) -> Result<u32, String> {
     let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok())?;
     match u32::try_from(threads) {

@@ -103,7 +103,7 @@ fn a_preset_that_swaps_the_first_round_for_later_ones_is_refused() {
         quick("0", "\"calibrated\"")
             .contains("presets.quick.iterations: measures rounds that reuse memory")
     );
-    // A workload that declares continued rounds may discard; one that declares reuse must.
+    // A workload that declares continued rounds may discard rounds; one that declares reuse must.
     assert!(
         problems(&CHURN.replace("rounds = \"continued\"\n", ""))
             .contains("presets.quick.cold: discards")

@@ -1,17 +1,17 @@
-//! What differs between two results of `heapmark check`.
+//! The differences between two results of `heapmark check`.
 
 use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
 use heapmark_core::store::CheckVerdict;
 use heapmark_stats::wilson;
 
-/// A change less likely than this is no chance.
+/// A change less likely than this is not due to chance.
 const UNLIKELY: f64 = 0.05;
-/// Fewer processes of a cell of hardening do not show its worst impact.
+/// With fewer processes, a cell of hardening does not show its worst impact.
 const FEW: u32 = 4;
 
-/// What ended otherwise in a newer result: a check, or a cell of a wrong program.
+/// Something that ended differently in a newer result: a check, or a cell of a wrong program.
 pub struct Changed<'a, T> {
-    /// In the newer result.
+    /// The allocator's name in the newer result.
     pub allocator: &'a str,
     /// The check's name.
     pub check: &'a str,
@@ -21,7 +21,8 @@ pub struct Changed<'a, T> {
     pub new: &'a T,
 }
 
-/// Allocators that both results have; the only one of each, if they have different names.
+/// Pairs of allocators that both results have; if each has only one, these two, whatever their
+/// names.
 fn pairs<'a>(
     old: &'a CheckFile,
     new: &'a CheckFile,
@@ -33,8 +34,8 @@ fn pairs<'a>(
     })
 }
 
-/// The checks that ended otherwise, unless chance explains it, and the cells of hardening that did, or
-/// have another impact.
+/// The checks that ended differently, unless chance explains it, and the cells of hardening that
+/// ended differently or have another impact.
 pub fn changes<'a>(
     old: &'a CheckFile,
     new: &'a CheckFile,
@@ -44,7 +45,10 @@ pub fn changes<'a>(
     for (old, new) in pairs(old, new) {
         let allocator = new.info.name.as_str();
         for new in &new.results {
-            let before = old.results.iter().find(|it| it.check == new.check);
+            let before = old
+                .results
+                .iter()
+                .find(|earlier| earlier.check == new.check);
             checks.extend(before.filter(|old| differs(old, new)).map(|old| Changed {
                 allocator,
                 check: &new.check,
@@ -54,8 +58,8 @@ pub fn changes<'a>(
         }
         for result in &new.hardening {
             let check = &result.check;
-            let before = old.hardening.iter().find(|it| it.check == *check);
-            for old in before.iter().flat_map(|it| &it.cells) {
+            let before = old.hardening.iter().find(|earlier| earlier.check == *check);
+            for old in before.iter().flat_map(|earlier| &earlier.cells) {
                 let is_it = |new: &&MisuseCell| {
                     (new.size_bytes, new.form) == (old.size_bytes, old.form)
                         && (new.outcome, new.impact) != (old.outcome, old.impact)
@@ -72,8 +76,8 @@ pub fn changes<'a>(
     (checks, cells)
 }
 
-/// Whether a check ended otherwise, and the better of both would probably have shown what the worse
-/// one did, if it were the same.
+/// Whether a check ended differently, and the better of both results would probably have shown the
+/// worse verdict, if nothing had changed.
 fn differs(old: &CheckResult, new: &CheckResult) -> bool {
     let (better, worse) = match old.verdict < new.verdict {
         true => (old, new),
@@ -100,8 +104,8 @@ impl Changed<'_, MisuseCell> {
     }
 }
 
-/// Whether chance may have made all the difference: the intervals of how often either ends as the
-/// old one mostly did overlap. Two processes of each never tell.
+/// Whether chance alone may explain the difference: the intervals of how often the old and the new
+/// cell have the old one's outcome overlap. With two processes each, they always do.
 fn may_be_chance(old: &MisuseCell, new: &MisuseCell) -> bool {
     let share = |cell: &MisuseCell| {
         let times = cell.tally.get(&old.outcome).copied().unwrap_or(0);
@@ -167,7 +171,7 @@ mod tests {
             (result("fail", (4, 4), 4), result("crash", (1, 4), 4), false),
             (result("fail", (4, 4), 4), result("crash", (4, 4), 4), true),
             (pass(1), pass(1), false),
-            // Of before, when one process was enough.
+            // A result of an earlier version, for which one process was enough.
             (pass(1), result("fail", (1, 1), 0), true),
         ] {
             assert_eq!(differs(&old, &new), expected, "{old:?} {new:?}");

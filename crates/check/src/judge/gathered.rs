@@ -1,12 +1,12 @@
-//! What the values of many processes, or of many trials within one, say together.
+//! Summaries of the values of many processes, or of many trials within one process.
 
 use crate::definition::Gather;
 use std::collections::BTreeMap;
 
-/// Of resamples: the same samples have the same interval.
+/// The seed of resampling: the same samples have the same interval.
 const SEED: u64 = 1;
 
-/// A line `TIMES TRIALS NAME` of a process that made many trials.
+/// The rate in a line `TIMES TRIALS NAME` of a process that made many trials.
 pub fn rate(line: &str) -> Option<String> {
     let mut words = line.splitn(3, ' ');
     let mut number = || words.next()?.parse::<u32>().ok();
@@ -14,7 +14,7 @@ pub fn rate(line: &str) -> Option<String> {
     let name = words.next()?;
     let (low, high) = heapmark_stats::wilson(times, trials)?;
     let share = f64::from(times) / f64::from(trials);
-    // Rare ones are told by their first two digits.
+    // A rare share is given by its first two digits.
     let percent = |share: f64| match share * 100.0 {
         rare if (1e-9..1.0).contains(&rare) => {
             let digits = format!("{rare:.1e}").parse::<f64>();
@@ -26,7 +26,7 @@ pub fn rate(line: &str) -> Option<String> {
     Some(format!("{name}={share} % [{low} to {high}] of {trials}"))
 }
 
-/// What the samples of many processes say together.
+/// Summarizes the samples of many processes.
 pub fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
     if samples.is_empty() {
         return Vec::new();
@@ -34,9 +34,14 @@ pub fn gathered(gather: Gather, samples: &[&str]) -> Vec<String> {
     match gather {
         Gather::Distinct => vec![different(&times(samples), samples.len())],
         Gather::Bits => {
-            let numbers: Vec<u64> = samples.iter().filter_map(|it| it.parse().ok()).collect();
+            let numbers: Vec<u64> = samples
+                .iter()
+                .filter_map(|sample| sample.parse().ok())
+                .collect();
             let first = numbers.first().copied().unwrap_or(0);
-            let varying = numbers.iter().fold(0, |bits, it| bits | (it ^ first));
+            let varying = numbers
+                .iter()
+                .fold(0, |bits, number| bits | (number ^ first));
             let lowest = match varying {
                 0 => "none".into(),
                 bits => bits.trailing_zeros().to_string(),
@@ -63,53 +68,53 @@ fn different(times: &BTreeMap<&str, u32>, processes: usize) -> String {
     format!("different={} values of {processes} processes", times.len())
 }
 
-/// How well the best guess does, and how many bits the samples hold. A sample in words is of a process in
-/// which nothing could be guessed: these are counted, and if they are most, the others are too few for
-/// a number.
+/// How often the best guess is right, and how many bits the samples hold. A sample in words comes
+/// from a process in which nothing could be guessed: such samples are counted, and if they are more
+/// than half, the others are too few for a number.
 fn entropy(samples: &[&str]) -> Vec<String> {
     let is_number = |sample: &&&str| sample.parse::<i64>().is_ok();
     let numbers: Vec<&str> = samples.iter().filter(is_number).copied().collect();
     let words: Vec<&str> = samples
         .iter()
-        .filter(|it| !is_number(it))
+        .filter(|sample| !is_number(sample))
         .copied()
         .collect();
     let all = samples.len();
-    let mut said: Vec<String> = times(&words)
+    let mut lines: Vec<String> = times(&words)
         .iter()
         .map(|(words, processes)| format!("{words} in {processes} of {all} processes"))
         .collect();
     if numbers.len() * 2 < all {
-        return said;
+        return lines;
     }
     let times = times(&numbers);
     let counts: Vec<u32> = times.values().copied().collect();
     let Some(shannon) = heapmark_stats::shannon(&counts, SEED) else {
-        return said;
+        return lines;
     };
-    // So many processes cannot show more.
+    // This number of processes cannot show more bits.
     let is_bound = shannon.bits > 0.95 * (numbers.len() as f64).log2();
-    said.push(different(&times, numbers.len()));
-    said.push(match is_bound {
+    lines.push(different(&times, numbers.len()));
+    lines.push(match is_bound {
         true => format!("Shannon bits=>= {:.1}", shannon.bits),
         false => format!(
             "Shannon bits={:.1} [{:.1} to {:.1}]",
             shannon.bits, shannon.interval.low, shannon.interval.high
         ),
     });
-    said.extend(best_guess(&numbers, is_bound));
-    said
+    lines.extend(best_guess(&numbers, is_bound));
+    lines
 }
 
-/// How often a guess is right: the most frequent value of the first half of the samples, in the
-/// second half. In the half that it is chosen from, its share would be too large.
+/// How often a guess is right: the most frequent value of the first half of the samples is tried on
+/// the second half. In the half from which it is chosen, its share would be too large.
 fn best_guess(numbers: &[&str], is_bound: bool) -> Vec<String> {
     let (first, second) = numbers.split_at(numbers.len() / 2);
     let times = times(first);
     let Some((guess, _)) = times.iter().max_by_key(|(_, times)| **times) else {
         return Vec::new();
     };
-    let hits = second.iter().filter(|it| *it == guess).count() as u32;
+    let hits = second.iter().filter(|sample| *sample == guess).count() as u32;
     let all = second.len() as u32;
     let (low, high) = heapmark_stats::wilson(hits, all).unwrap_or((0.0, 1.0));
     let share = f64::from(hits) / f64::from(all);
@@ -134,10 +139,10 @@ mod tests {
 
     #[test]
     fn rates_of_trials_have_their_interval() {
-        let said = |line: &str| rate(line).unwrap();
-        assert_eq!(said("0 200 ended"), "ended=0.0 % [0.0 to 1.9] of 200");
-        assert_eq!(said("100 200 ended"), "ended=50.0 % [43.1 to 56.9] of 200");
-        let rare = said("12 90000 reads that end it");
+        let shown = |line: &str| rate(line).unwrap();
+        assert_eq!(shown("0 200 ended"), "ended=0.0 % [0.0 to 1.9] of 200");
+        assert_eq!(shown("100 200 ended"), "ended=50.0 % [43.1 to 56.9] of 200");
+        let rare = shown("12 90000 reads that end it");
         assert_eq!(rare, "reads that end it=0.013 % [0.0076 to 0.023] of 90000");
         assert_eq!(rate("0 0 of none"), None);
     }
@@ -152,7 +157,7 @@ mod tests {
         assert!(gathered(Gather::Entropy, &same).contains(&"min-entropy bits=0.0".into()));
         let bits = gathered(Gather::Bits, &["16", "48", "16"]);
         assert_eq!(bits, ["varying bits=1", "lowest varying bit=5"]);
-        let all: Vec<String> = (0..64).map(|it| it.to_string()).collect();
+        let all: Vec<String> = (0..64).map(|number| number.to_string()).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         assert!(gathered(Gather::Entropy, &all).contains(&"Shannon bits=>= 6.0".into()));
         let two = gathered(Gather::Entropy, &["1", "1", "1", "2"]);
@@ -162,24 +167,24 @@ mod tests {
 
     #[test]
     fn the_best_guess_of_one_half_is_tried_on_the_other() {
-        // What occurs most often among many values does so by chance.
-        let values = (0_u32..200).map(|it| it.saturating_sub(2).to_string());
+        // Among many values, the most frequent one is so by chance.
+        let values = (0_u32..200).map(|number| number.saturating_sub(2).to_string());
         let values: Vec<String> = values.collect();
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        let said = gathered(Gather::Entropy, &values);
-        assert_eq!(said[2], "best guess=0.0 % [0.0 to 3.7]");
-        assert_eq!(said[3], "min-entropy bits=>= 4.8");
-        let said = gathered(Gather::Entropy, &["1", "1", "2", "1", "2", "1", "2", "3"]);
-        assert!(said[2].starts_with("best guess=25.0 % ["), "{said:?}");
-        assert_eq!(said[3], "min-entropy bits=2.0");
+        let lines = gathered(Gather::Entropy, &values);
+        assert_eq!(lines[2], "best guess=0.0 % [0.0 to 3.7]");
+        assert_eq!(lines[3], "min-entropy bits=>= 4.8");
+        let lines = gathered(Gather::Entropy, &["1", "1", "2", "1", "2", "1", "2", "3"]);
+        assert!(lines[2].starts_with("best guess=25.0 % ["), "{lines:?}");
+        assert_eq!(lines[3], "min-entropy bits=2.0");
     }
 
     #[test]
     fn processes_in_which_nothing_could_be_guessed_are_counted_apart() {
         let never = "not reused within 9 allocations";
         let all = [never; 4];
-        let said = format!("{never} in 4 of 4 processes");
-        assert_eq!(gathered(Gather::Entropy, &all), [said]);
+        let line = format!("{never} in 4 of 4 processes");
+        assert_eq!(gathered(Gather::Entropy, &all), [line]);
         let most = gathered(Gather::Entropy, &[never, never, never, "0"]);
         assert_eq!(most, [format!("{never} in 3 of 4 processes")]);
         let few = gathered(Gather::Entropy, &[never, "0", "0", "0"]);

@@ -1,18 +1,19 @@
-//! What runs of an allocator need of the results of its checks.
+//! The results of an allocator's checks that later runs of it need.
 
 use super::detected;
 use crate::file::{CheckFile, CheckResult, CheckedAllocator};
 use heapmark_core::store::{CheckVerdict, Standing};
 use heapmark_core::store::{Checked, Detection, KnownFault};
 
-/// Of results that `file` is to hold: neither what standards leave open, nor errors, which must not
-/// take the place of what is known, nor what a check that had less time than usual may have missed.
+/// What later runs know from the results in `file`: neither what standards leave open, nor errors,
+/// which must not replace what is known, nor what a check with less time than usual may have
+/// missed.
 pub fn known(one: &CheckedAllocator, file: &CheckFile, is_hasty: impl Fn(&str) -> bool) -> Checked {
-    let is_known = |it: &&CheckResult| match it.verdict {
+    let is_known = |result: &&CheckResult| match result.verdict {
         CheckVerdict::Error => false,
-        // What hangs may only be slow.
-        CheckVerdict::Hang if is_hasty(&it.check) => false,
-        _ => it.standing != Standing::Observe,
+        // A process that hangs may only be slow.
+        CheckVerdict::Hang if is_hasty(&result.check) => false,
+        _ => result.standing != Standing::Observe,
     };
     let finding = |result: &CheckResult| {
         let reasons = &result.reasons;
@@ -30,7 +31,10 @@ pub fn known(one: &CheckedAllocator, file: &CheckFile, is_hasty: impl Fn(&str) -
             at: file.started.clone(),
         }
     };
-    let hardening = one.hardening.iter().filter(|it| !is_hasty(&it.check));
+    let hardening = one
+        .hardening
+        .iter()
+        .filter(|result| !is_hasty(&result.check));
     let hardening = hardening.filter_map(|result| {
         let (detected, of) = detected(result)?;
         Some(Detection {

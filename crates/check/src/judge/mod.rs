@@ -1,5 +1,5 @@
-//! From the processes of a check of `heapmark check` to its result, to what later runs need of it, and
-//! to what differs between two results.
+//! From the processes of a check of `heapmark check` to the check's result, to what later runs need
+//! from it, and to the differences between two results.
 
 mod changes;
 mod gathered;
@@ -18,19 +18,19 @@ use crate::processes::Trial;
 
 /// The processes of a cell of a check.
 pub struct Tried {
-    /// Size and form.
+    /// The cell's size and form.
     pub cell: (u64, Form),
-    /// The process without what is wrong, if there is one.
+    /// The process without the misuse, if there is one.
     pub twin: Option<Trial>,
     /// All other trials.
     pub trials: Vec<Trial>,
 }
 
-/// The result of a check, and the command that makes it again.
+/// Returns the result of a check; `again` is the command that repeats it.
 pub fn found(check: &Check, tried: &[Tried], again: &str) -> Found {
     match check.standing {
         Some(standing) => {
-            let trials = tried.iter().flat_map(|it| &it.trials).collect();
+            let trials = tried.iter().flat_map(|cell| &cell.trials).collect();
             Found::Verdict(verdict::result(check, standing, trials, again))
         }
         None => Found::Outcomes(MisuseResult {
@@ -39,7 +39,7 @@ pub fn found(check: &Check, tried: &[Tried], again: &str) -> Found {
             ends: check.ends,
             cells: tried
                 .iter()
-                .map(|it| outcome::cell(check, it, again))
+                .map(|cell| outcome::cell(check, cell, again))
                 .collect(),
         }),
     }

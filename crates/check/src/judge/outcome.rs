@@ -1,4 +1,4 @@
-//! How the wrong programs ended: their cells.
+//! How the wrong programs ended, cell by cell.
 
 use super::Tried;
 use super::gathered::{gathered, rate};
@@ -9,13 +9,13 @@ use crate::processes::{ProcessEnd, Trial};
 use heapmark_core::execute::signal_name;
 use std::collections::BTreeMap;
 
-/// How its processes ended, and what is said of them. The twin is the same process without the
-/// misuse: if it does not end well, nothing is known of the allocator.
+/// How a cell's processes ended, and what they said. The twin is the same process without the
+/// misuse: if it does not end well, nothing is known about the allocator.
 pub fn cell(check: &Check, tried: &Tried, again: &str) -> MisuseCell {
     let trials = &tried.trials;
     let with = |wanted| {
         let mut trials = trials.iter();
-        trials.find(move |it| outcome(it, check.ends) == wanted)
+        trials.find(move |trial| outcome(trial, check.ends) == wanted)
     };
     let mut tally: BTreeMap<MisuseOutcome, u32> = BTreeMap::new();
     let mut distances = Vec::new();
@@ -36,11 +36,14 @@ pub fn cell(check: &Check, tried: &Tried, again: &str) -> MisuseCell {
         _ => MisuseOutcome::Error,
     };
     let example = with(outcome);
-    let mut notes = example.map_or(Vec::new(), |it| it.said("note"));
-    let rates = example.map_or(Vec::new(), |it| it.said("rate"));
-    notes.extend(rates.iter().filter_map(|it| rate(it)));
+    let mut notes = example.map_or(Vec::new(), |trial| trial.said("note"));
+    let rates = example.map_or(Vec::new(), |trial| trial.said("rate"));
+    notes.extend(rates.iter().filter_map(|line| rate(line)));
     if let Some(gather) = check.gather {
-        let samples: Vec<String> = trials.iter().flat_map(|it| it.said("sample")).collect();
+        let samples: Vec<String> = trials
+            .iter()
+            .flat_map(|trial| trial.said("sample"))
+            .collect();
         let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
         notes.extend(gathered(gather, &samples));
     }
@@ -51,7 +54,7 @@ pub fn cell(check: &Check, tried: &Tried, again: &str) -> MisuseCell {
         form: tried.cell.1,
         outcome,
         tally,
-        by_next_call: distances.iter().filter(|it| **it == 0).count() as u32,
+        by_next_call: distances.iter().filter(|distance| **distance == 0).count() as u32,
         share: None,
         impact: trials.iter().map(impact).max().unwrap_or(Impact::None),
         distance: match outcome {
@@ -69,7 +72,7 @@ pub fn cell(check: &Check, tried: &Tried, again: &str) -> MisuseCell {
     cell
 }
 
-/// Why the process without the misuse says nothing good of the check.
+/// Why the twin, the process without the misuse, did not end well; `None` if it did.
 pub fn why_not_well(twin: &Trial) -> Option<String> {
     match outcome(twin, Ends::Outcome) {
         MisuseOutcome::Absorbed | MisuseOutcome::Unsupported => None,
@@ -77,9 +80,9 @@ pub fn why_not_well(twin: &Trial) -> Option<String> {
     }
 }
 
-/// In how many processes a misuse was detected, of those that could detect it: stopped or trapped in
-/// the bad call or access, or ended on purpose by the first call after it. `None` if it is no misuse,
-/// or applies to no size and form.
+/// In how many processes a misuse was detected, of those that could detect it: stopped or trapped
+/// in the bad call or access, or ended on purpose by the first call after it. `None` if the check
+/// is no misuse, or applies to no size and form.
 pub fn detected(result: &MisuseResult) -> Option<(u32, u32)> {
     use MisuseOutcome::*;
     let mut detected = 0;
@@ -114,16 +117,17 @@ fn outcome(trial: &Trial, ends: Ends) -> MisuseOutcome {
     }
 }
 
-/// Of a process that did not come to its end. What it has written says more than its exit status:
-/// allocators have handlers of their own.
+/// The outcome of a process that did not come to its regular end. What the process has written says
+/// more than its exit status: allocators have signal handlers of their own.
 fn broken(trial: &Trial) -> MisuseOutcome {
     use MisuseOutcome::*;
     let fault = trial.page.fault.as_ref();
     let is_trapped =
         |fault: &CaughtSignal| fault.is_access() && trial.page.target.contains(&fault.address);
-    let signal = fault.map(|it| it.signal).or(trial.signal);
-    let is_of_purpose = |it| [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL].contains(&it);
-    let on_purpose = fault.is_some_and(|it| it.is_own_end) || signal.is_none_or(is_of_purpose);
+    let signal = fault.map(|fault| fault.signal).or(trial.signal);
+    let is_of_purpose = |signal| [libc::SIGABRT, libc::SIGTRAP, libc::SIGILL].contains(&signal);
+    let on_purpose =
+        fault.is_some_and(|fault| fault.is_own_end) || signal.is_none_or(is_of_purpose);
     match trial.page.phase {
         Phase::Setup => Error,
         _ if fault.is_some_and(is_trapped) => Trapped,
@@ -185,16 +189,21 @@ fn why(trial: &Trial) -> Option<String> {
                     "bytes of another block were changed by the misuse",
                 ),
             ];
-            let said: Vec<&str> = all.iter().filter(|it| it.0 > 0).map(|it| it.1).collect();
-            (!said.is_empty()).then(|| said.join("; "))
+            let texts: Vec<&str> = all
+                .iter()
+                .filter(|entry| entry.0 > 0)
+                .map(|entry| entry.1)
+                .collect();
+            (!texts.is_empty()).then(|| texts.join("; "))
         }
         _ => words,
     }
 }
 
-/// If chance decides: the check says so, or its processes did not all end alike.
+/// The share of the cell's outcome, if chance decides: the check says so, or the processes ended in
+/// different ways.
 fn share(check: &Check, cell: &MisuseCell) -> Option<Share> {
-    let outcome = Some(cell.outcome).filter(|it| it.is_answer())?;
+    let outcome = Some(cell.outcome).filter(|outcome| outcome.is_answer())?;
     let times = *cell.tally.get(&outcome)?;
     let all = cell.answers();
     let (low, high) = heapmark_stats::wilson(times, all)?;
@@ -251,7 +260,7 @@ mod tests {
 
     fn cell(check: &str, trials: Vec<Trial>) -> MisuseCell {
         let checks = crate::definition::all().unwrap();
-        let check = checks.iter().find(|it| it.name == check).unwrap();
+        let check = checks.iter().find(|entry| entry.name == check).unwrap();
         let tried = Tried {
             cell: (24, Form::Naive),
             twin: None,

@@ -5,23 +5,23 @@ use crate::file::CheckResult;
 use crate::processes::{ProcessEnd, Trial};
 use heapmark_core::store::{CheckVerdict, Standing};
 
-/// Reasons that are kept: a check of thousands of blocks may find each of them wrong.
+/// The most reasons that are kept: a check of thousands of blocks may find each of them wrong.
 const MOST_REASONS: usize = 5;
 
-/// Whether a process shows that the allocator does not do what is asked.
+/// Whether a process shows that the allocator does not do what the check demands.
 pub fn has_failed(trial: &Trial) -> bool {
     verdict(trial).is_finding()
 }
 
-/// The worst of its processes, and how many ended so.
+/// The worst verdict of a check's processes, and how many processes had it.
 pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &str) -> CheckResult {
     let verdicts = trials.iter().map(|trial| verdict(trial));
     let worst = verdicts.max().unwrap_or(CheckVerdict::Error);
     let worse = trials.iter().filter(|trial| verdict(trial) == worst);
     let example = worse.clone().next();
-    let mut reasons = example.map_or(Vec::new(), |it| it.said("reason"));
+    let mut reasons = example.map_or(Vec::new(), |trial| trial.said("reason"));
     reasons.truncate(MOST_REASONS);
-    reasons.extend(example.and_then(|it| it.ended.words()));
+    reasons.extend(example.and_then(|trial| trial.ended.words()));
     CheckResult {
         check: check.name.clone(),
         group: check.group.clone(),
@@ -30,7 +30,7 @@ pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &st
         times: (worse.count() as u32, trials.len() as u32),
         failed: trials.iter().filter(|trial| has_failed(trial)).count() as u32,
         reasons,
-        notes: example.map_or(Vec::new(), |it| it.said("note")),
+        notes: example.map_or(Vec::new(), |trial| trial.said("note")),
         again: again.into(),
     }
 }

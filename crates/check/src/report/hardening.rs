@@ -1,4 +1,4 @@
-//! What `heapmark check` found of hardening: how each allocator answers wrong programs, and what
+//! What `heapmark check` found about hardening: how each allocator answers wrong programs, and what
 //! such programs can see.
 
 use super::named;
@@ -26,7 +26,7 @@ const WORDS: &str = "Words: what the allocator made of the program (docs/CHECK.m
      them from genuine blocks. 7/8: of so many processes; +overlap, +block, +write: two live blocks overlap, a block lies at \
      an address that the attacker chose, memory that the attacker chose was written. Facts about these programs, never a score.";
 
-/// A size as it was asked for.
+/// A requested size, in bytes unless it is a multiple of 1 KiB.
 pub fn size(bytes: u64) -> String {
     match bytes % 1024 {
         0 => units::bytes(bytes as f64),
@@ -45,7 +45,7 @@ fn table(file: &CheckFile, checks: &[&Check]) -> Sheet {
     sheet
 }
 
-/// The rows of a check: sizes at which all allocators do the same are one row.
+/// The rows of a check: sizes at which all allocators do the same share a row.
 fn rows(file: &CheckFile, check: &Check) -> Vec<Vec<String>> {
     let of = |one: &CheckedAllocator, bytes: u64| {
         let words = check.forms.iter().map(|form| {
@@ -82,12 +82,15 @@ fn cell<'a>(
     bytes: u64,
     form: Form,
 ) -> Option<&'a MisuseCell> {
-    let result = one.hardening.iter().find(|it| it.check == check.name)?;
+    let result = one
+        .hardening
+        .iter()
+        .find(|result| result.check == check.name)?;
     let mut cells = result.cells.iter();
-    cells.find(|it| it.size_bytes == bytes && it.form == form)
+    cells.find(|cell| cell.size_bytes == bytes && cell.form == form)
 }
 
-/// An outcome with what stands beside it.
+/// A cell's outcome, with its rate and its impact.
 pub fn words(cell: &MisuseCell) -> String {
     let mut words = cell.outcome.to_string();
     let times = cell.tally.get(&cell.outcome).copied().unwrap_or(0);
@@ -114,7 +117,7 @@ fn errors(file: &CheckFile) -> Vec<Note> {
     for one in &file.allocators {
         for result in &one.hardening {
             let mut cells = result.cells.iter();
-            if let Some(cell) = cells.find(|it| it.has_error()) {
+            if let Some(cell) = cells.find(|cell| cell.has_error()) {
                 let text = format!(
                     "{} {}, {}: {}",
                     one.info.name,
@@ -129,7 +132,7 @@ fn errors(file: &CheckFile) -> Vec<Note> {
     lines
 }
 
-/// What went wrong in a cell: in all of it, or in some processes.
+/// What went wrong in a cell: in all of its processes, or in some.
 fn error(cell: &MisuseCell) -> String {
     if cell.outcome == MisuseOutcome::Error {
         return format!("error: {}", list(&cell.reasons));
@@ -137,25 +140,30 @@ fn error(cell: &MisuseCell) -> String {
     let times = cell.tally.get(&MisuseOutcome::Error).unwrap_or(&0);
     let all: u32 = cell.tally.values().sum();
     let mut reasons = cell.reasons.iter();
-    let why = reasons.find_map(|it| it.strip_prefix("error: "));
+    let why = reasons.find_map(|reason| reason.strip_prefix("error: "));
     let why = why.map_or(String::new(), |why| format!(": {why}"));
     format!("error in {times} of {all} processes{why}")
 }
 
-/// The values of a check, allocators with the same ones together.
+/// The values of a check; allocators with the same values share a line.
 fn values(file: &CheckFile, check: &Check) -> Block {
-    let said = |cell: &MisuseCell| {
-        let mut said = cell.notes.clone();
+    let text_of = |cell: &MisuseCell| {
+        let mut notes = cell.notes.clone();
         if cell.outcome != MisuseOutcome::Observed {
-            said.insert(0, words(cell));
-            said.extend(cell.reasons.clone());
+            notes.insert(0, words(cell));
+            notes.extend(cell.reasons.clone());
         }
-        join(said, ", ")
+        join(notes, ", ")
     };
     let of = |one: &CheckedAllocator| {
-        let result = one.hardening.iter().find(|it| it.check == check.name)?;
+        let result = one
+            .hardening
+            .iter()
+            .find(|result| result.check == check.name)?;
         let cells = result.cells.iter();
-        let all: Vec<(String, String)> = cells.map(|it| (size(it.size_bytes), said(it))).collect();
+        let all: Vec<(String, String)> = cells
+            .map(|cell| (size(cell.size_bytes), text_of(cell)))
+            .collect();
         let texts = together(&all)
             .into_iter()
             .map(|(text, sizes)| match all.len() {
@@ -241,13 +249,13 @@ mod tests {
     #[test]
     fn a_table_that_does_not_fit_loses_nothing() {
         let text = text(40);
-        for told in [
+        for part in [
             "one  stopped 7/8",
             "corrupted 7/8",
             "+block",
             "two  stopped 7/8",
         ] {
-            assert!(text.contains(told), "{told}: {text}");
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 }

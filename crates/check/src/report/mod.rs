@@ -1,5 +1,6 @@
-//! What `heapmark check` found: allocators against groups of checks, each check that some do not pass,
-//! how each answers wrong programs, and what differs between two results.
+//! What `heapmark check` found: allocators against groups of checks, each check that some
+//! allocators do not pass, how each allocator answers wrong programs, and what differs between two
+//! results.
 
 mod hardening;
 pub mod page;
@@ -16,7 +17,7 @@ use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, enclosed, list, together};
 use heapmark_core::store::{CheckVerdict, Standing};
 
-/// All of a result.
+/// The whole report about a result.
 pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
     let head = format!(
         "heapmark {}: {} of {}, preset {}, on {}{}",
@@ -58,19 +59,19 @@ pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
     blocks
 }
 
-/// Checks that a sentence names of an allocator.
+/// The most checks that a sentence about an allocator names.
 const MOST_NAMED: usize = 3;
 
-/// A sentence for each allocator that does not pass all, and one for all others.
+/// A sentence for each allocator that does not pass all checks, and one for all others.
 fn sentences(file: &CheckFile) -> Vec<Note> {
     let judged = worst_first(file)
         .into_iter()
         .filter(|one| applying(one).next().is_some());
     let (worst, passing): (Vec<_>, Vec<_>) = judged.partition(|one| failing(one).next().is_some());
     let of_one = |one: &CheckedAllocator| {
-        let named = |it: &CheckResult| match it.verdict {
-            CheckVerdict::Fail => it.check.clone(),
-            other => format!("{} ({other})", it.check),
+        let named = |result: &CheckResult| match result.verdict {
+            CheckVerdict::Fail => result.check.clone(),
+            other => format!("{} ({other})", result.check),
         };
         let all: Vec<String> = failing(one).map(named).collect();
         let more = all.len().saturating_sub(MOST_NAMED);
@@ -96,13 +97,14 @@ fn sentences(file: &CheckFile) -> Vec<Note> {
     notes
 }
 
-/// A check with what is said of it.
-fn named(check: &Check, kind: &str, said: impl IntoIterator<Item: Into<Note>>) -> Block {
+/// A block about a check: its heading, and the lines that are given.
+fn named(check: &Check, kind: &str, lines: impl IntoIterator<Item: Into<Note>>) -> Block {
     let heading = format!("{} ({kind}): {}", check.name, check.about);
-    Block::lines(heading, Mark::Strong, said)
+    Block::lines(heading, Mark::Strong, lines)
 }
 
-/// Passed checks of each group, of those that apply. A page leads from a number to what failed.
+/// How many checks of each group passed, of those that apply. On a page, a number links to what
+/// failed.
 pub fn matrix(file: &CheckFile, allocators: &[&CheckedAllocator]) -> Sheet {
     let mut table = SheetOf::new("", allocators.iter().copied());
     table.add("allocator", |one| Cell {
@@ -138,7 +140,7 @@ fn cell(one: &CheckedAllocator, group: &str) -> Cell {
     }
 }
 
-/// Where a page has the section of an allocator, or its findings of a group.
+/// The anchor of a page's section about an allocator, or of the allocator's findings in a group.
 pub fn place_of(one: &CheckedAllocator, group: Option<&str>) -> String {
     let place = format!("under-{}-{}", one.info.name, group.unwrap_or_default());
     place.trim_end_matches('-').replace(' ', "-")
@@ -150,8 +152,8 @@ pub const LEFT_OPEN: &str = "What standards leave open";
 /// Each value of a check that judges nothing, with the allocators that have it.
 pub fn left_open(file: &CheckFile, checks: &[Check]) -> Sheet {
     let results = file.allocators.iter().flat_map(|one| &one.results);
-    let open = results.filter(|it| it.standing == Standing::Observe);
-    let open = distinct(open.map(|it| it.check.as_str()));
+    let open = results.filter(|result| result.standing == Standing::Observe);
+    let open = distinct(open.map(|result| result.check.as_str()));
     let rows = open.into_iter().flat_map(|name| {
         let about = about_of(checks, name);
         let values = values_of(file, name).into_iter();
@@ -161,7 +163,7 @@ pub fn left_open(file: &CheckFile, checks: &[Check]) -> Sheet {
     Sheet::of_text("", &columns, rows)
 }
 
-/// What it is about, why and who says so; nothing of a check of the result that is no longer there.
+/// What a check is about, why it matters and who demands it; empty if the check no longer exists.
 pub fn told_of(checks: &[Check], name: &str) -> [String; 3] {
     let known = checks.iter().find(|check| check.name == name);
     known.map_or_else(Default::default, |check| {
@@ -177,12 +179,14 @@ pub fn about_of(checks: &[Check], name: &str) -> String {
 
 /// How many checks of a group apply to an allocator, and the names of those that it does not pass.
 pub fn of_group<'a>(one: &'a CheckedAllocator, group: &str) -> (usize, Vec<&'a str>) {
-    let own = |it: &&CheckResult| it.group == group;
-    let failing = failing(one).filter(own).map(|it| it.check.as_str());
-    (applying(one).filter(own).count(), failing.collect())
+    let is_of_group = |result: &&CheckResult| result.group == group;
+    let failing = failing(one)
+        .filter(is_of_group)
+        .map(|result| result.check.as_str());
+    (applying(one).filter(is_of_group).count(), failing.collect())
 }
 
-/// Allocators, those with the most findings first.
+/// The allocators, those with the most findings first.
 pub fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
     let mut allocators: Vec<&CheckedAllocator> = file.allocators.iter().collect();
     allocators.sort_by_key(|one| std::cmp::Reverse(failing(one).count()));
@@ -191,28 +195,28 @@ pub fn worst_first(file: &CheckFile) -> Vec<&CheckedAllocator> {
 
 /// The results of an allocator that a program cannot rely on.
 pub fn failing(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> {
-    applying(one).filter(|it| it.verdict.is_finding())
+    applying(one).filter(|result| result.verdict.is_finding())
 }
 
 /// Groups with checks that end in verdicts.
 pub fn groups(file: &CheckFile) -> Vec<&str> {
     let results = file.allocators.iter().flat_map(|one| &one.results);
-    let judged = results.filter(|it| it.standing != Standing::Observe);
-    distinct(judged.map(|it| it.group.as_str()))
+    let judged = results.filter(|result| result.standing != Standing::Observe);
+    distinct(judged.map(|result| result.group.as_str()))
 }
 
 /// The results that pass, or that a program cannot rely on.
 pub fn applying(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + Clone {
-    let judged = |it: &&CheckResult| it.standing != Standing::Observe;
+    let judged = |result: &&CheckResult| result.standing != Standing::Observe;
     let results = one.results.iter().filter(judged);
-    results.filter(|it| it.verdict == CheckVerdict::Pass || it.verdict.is_finding())
+    results.filter(|result| result.verdict == CheckVerdict::Pass || result.verdict.is_finding())
 }
 
 /// A check that some allocators do not pass, with what each of them did.
 fn findings(file: &CheckFile, check: &Check) -> Block {
     let found = results(file, &check.name)
-        .filter(|(_, it)| it.verdict.is_finding() || it.verdict == CheckVerdict::Error);
-    let said = found.map(|(allocator, result)| {
+        .filter(|(_, result)| result.verdict.is_finding() || result.verdict == CheckVerdict::Error);
+    let lines = found.map(|(allocator, result)| {
         let mut reasons = result.reasons.iter();
         let why = reasons.next().map_or("no reason was given", String::as_str);
         let more = reasons.next().map_or("", |_| " ...");
@@ -220,7 +224,7 @@ fn findings(file: &CheckFile, check: &Check) -> Block {
         Note::marked(text, Mark::Failed)
     });
     let kind = check.standing.map_or("", standing);
-    named(check, kind, said)
+    named(check, kind, lines)
 }
 
 /// How a check ended, and how often.
@@ -252,7 +256,7 @@ fn results<'a>(
     file.allocators.iter().filter_map(of)
 }
 
-/// What differs between two results.
+/// The differences between two results.
 pub fn check_changes(
     (checks, cells): &(Vec<Changed<CheckResult>>, Vec<Changed<MisuseCell>>),
 ) -> Vec<Block> {
@@ -261,13 +265,13 @@ pub fn check_changes(
     if checks.is_empty() && certain.is_empty() {
         lines.push(Note::from("no check ended otherwise".to_owned()));
     }
-    for it in checks {
-        let (old, new) = (it.old.verdict, it.new.verdict);
-        let why = it.new.reasons.first().map_or("", String::as_str);
+    for change in checks {
+        let (old, new) = (change.old.verdict, change.new.verdict);
+        let why = change.new.reasons.first().map_or("", String::as_str);
         let text = format!(
             "{} {}: {old} -> {new}{}",
-            it.allocator,
-            it.check,
+            change.allocator,
+            change.check,
             enclosed(": ", why, "")
         );
         let mark = if new < old {
@@ -277,18 +281,18 @@ pub fn check_changes(
         };
         lines.push(Note::marked(text, mark));
     }
-    let cell = |it: &Changed<MisuseCell>| {
+    let cell = |change: &Changed<MisuseCell>| {
         format!(
             "{} {} {} {}: {} -> {}",
-            it.allocator,
-            it.check,
-            size(it.new.size_bytes),
-            it.new.form,
-            hardening::words(it.old),
-            hardening::words(it.new)
+            change.allocator,
+            change.check,
+            size(change.new.size_bytes),
+            change.new.form,
+            hardening::words(change.old),
+            hardening::words(change.new)
         )
     };
-    lines.extend(certain.into_iter().map(|it| cell(it).into()));
+    lines.extend(certain.into_iter().map(|change| cell(change).into()));
     let chance = "perhaps by chance, since so few processes ended so (--preset full tells):";
     vec![
         Block::notes(lines),

@@ -1,5 +1,6 @@
-//! The page of a result of `heapmark check`: allocators against groups of checks, what some do not
-//! pass, what a program may rely on under each of them, and what standards leave open.
+//! The page of a result of `heapmark check`: allocators against groups of checks, the checks that
+//! some do not pass, what a program may rely on under each allocator, and what standards leave
+//! open.
 
 use crate::definition::Check;
 use crate::file::{CheckFile, CheckResult, CheckedAllocator};
@@ -17,10 +18,11 @@ use heapmark_core::report::page::text_sections::{allocators_table, machine_table
 use heapmark_core::report::text::{count, join, list};
 use heapmark_core::store::{CheckVerdict, Standing};
 
-/// The page, with more sections of others. What a check is about comes from its own file: the result may be of another version.
+/// The page, with `more` sections from other crates. What a check is about comes from the check's
+/// own file: the result may be from another version.
 pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String {
     let mut ranked = worst_first(file);
-    // Checks of hardening alone say nothing of what a program may rely on.
+    // Checks of hardening alone do not tell what a program may rely on.
     ranked.retain(|one| !one.results.is_empty());
     let mut sections = vec![groups(file, &ranked), not_passed(&ranked, checks)];
     if ranked.is_empty() {
@@ -49,7 +51,7 @@ pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String
     lay_out(&title(file), &[head], &[], Vec::new(), sections)
 }
 
-/// `heapmark check: 13 allocators on AMD EPYC, 2026-01-01`.
+/// The page's title, as in `heapmark check: 13 allocators on AMD EPYC, 2026-01-01`.
 fn title(file: &CheckFile) -> String {
     let what = match file.allocators.as_slice() {
         [one] => one.info.name.clone(),
@@ -69,17 +71,20 @@ fn title(file: &CheckFile) -> String {
 fn names_of_checks(file: &CheckFile) -> Vec<&str> {
     let results = file.allocators.iter().flat_map(|one| &one.results);
     let hardening = file.allocators.iter().flat_map(|one| &one.hardening);
-    let hardening = hardening.map(|it| it.check.as_str());
-    distinct(results.map(|it| it.check.as_str()).chain(hardening))
+    let hardening = hardening.map(|result| result.check.as_str());
+    distinct(results.map(|result| result.check.as_str()).chain(hardening))
 }
 
-/// Allocators that pass all that a standard demands, then the one with the most findings.
+/// A sentence on the allocators that pass all that a standard demands, then one on the allocator
+/// with the most findings.
 fn verdict(ranked: &[&CheckedAllocator]) -> String {
     if ranked.is_empty() {
         return "Only hardening was checked: check.json has the outcome of each program.".into();
     }
-    let breaks = |one: &CheckedAllocator| failing(one).any(|it| it.standing == Standing::Std);
-    let has_std = |one: &CheckedAllocator| applying(one).any(|it| it.standing == Standing::Std);
+    let breaks =
+        |one: &CheckedAllocator| failing(one).any(|result| result.standing == Standing::Std);
+    let has_std =
+        |one: &CheckedAllocator| applying(one).any(|result| result.standing == Standing::Std);
     let keeping = ranked.iter().filter(|one| !breaks(one) && has_std(one));
     let keeping: Vec<&str> = keeping.map(|one| one.info.name.as_str()).collect();
     let what = "what was checked of ISO C, C++ and POSIX";
@@ -117,12 +122,12 @@ fn groups(file: &CheckFile, ranked: &[&CheckedAllocator]) -> Section {
     }
 }
 
-/// Each check that some do not pass.
+/// Each check that some allocators do not pass.
 fn not_passed(ranked: &[&CheckedAllocator], checks: &[Check]) -> Section {
     let results = ranked.iter().flat_map(|one| &one.results);
-    let all = distinct(results.map(|it| it.check.as_str()));
+    let all = distinct(results.map(|result| result.check.as_str()));
     let rows = all.into_iter().filter_map(|name| {
-        let is_under = |one: &&&CheckedAllocator| failing(one).any(|it| it.check == name);
+        let is_under = |one: &&&CheckedAllocator| failing(one).any(|result| result.check == name);
         let under = ranked.iter().filter(is_under);
         let names = list(under.map(|one| &one.info.name));
         let [about, why, source] = told_of(checks, name);
@@ -139,7 +144,7 @@ fn under(one: &CheckedAllocator, checks: &[Check]) -> Section {
     let mut last = "";
     let mut rows = Vec::new();
     for result in failing(one) {
-        // Results stand in the order of their groups.
+        // Results are sorted by group.
         let is_first = last != result.group;
         last = &result.group;
         let name = Cell {
@@ -156,15 +161,19 @@ fn under(one: &CheckedAllocator, checks: &[Check]) -> Section {
     }
     let columns = ["check", "must hold", "who says so", "found", "again"];
     let broken = Sheet::new("A program may not rely on", &columns, rows);
-    let passed = applying(one).filter(|it| !it.verdict.is_finding());
+    let passed = applying(one).filter(|result| !result.verdict.is_finding());
     let kept = passed.clone();
-    let kept = kept.map(|it| vec![it.group.clone(), it.check.clone(), about(it)]);
+    let kept = kept.map(|result| vec![result.group.clone(), result.check.clone(), about(result)]);
     let columns = ["group", "check", "what holds"];
     let kept = folded("A program may rely on", Sheet::of_text("", &columns, kept));
-    let is_unknown =
-        |it: &&CheckResult| matches!(it.verdict, CheckVerdict::Unsupported | CheckVerdict::Error);
+    let is_unknown = |result: &&CheckResult| {
+        matches!(
+            result.verdict,
+            CheckVerdict::Unsupported | CheckVerdict::Error
+        )
+    };
     let unknown = one.results.iter().filter(is_unknown);
-    let unknown = unknown.map(|it| vec![it.check.clone(), about(it), found(it)]);
+    let unknown = unknown.map(|result| vec![result.check.clone(), about(result), found(result)]);
     let columns = ["check", "must hold", "why not"];
     let unknown = folded("Not known", Sheet::of_text("", &columns, unknown));
     let info = &one.info;
@@ -193,7 +202,7 @@ fn folded(heading: &str, sheet: Sheet) -> Sheet {
     }
 }
 
-/// Reasons that a table has; check.json has all.
+/// The most reasons that a table shows; check.json has all of them.
 const MOST_REASONS: usize = 2;
 
 /// How a check ended, how often, and why.

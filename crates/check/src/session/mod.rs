@@ -1,5 +1,5 @@
-//! Runs the checks of `heapmark check` under each allocator, side by side while there are idle CPUs:
-//! nothing is timed. What is found is on the disk soon after.
+//! Runs the checks of `heapmark check` under each allocator, side by side while there are idle
+//! CPUs: nothing is timed. Findings are on the disk soon after they are made.
 
 #[cfg(test)]
 mod tests;
@@ -21,20 +21,20 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Processes of a check of which one has failed.
+/// The number of processes of a check once one of them has failed.
 const TRIALS_OF_A_FAILURE: u32 = 3;
-/// After so many processes of a check that hang no more are started: each takes its whole time.
+/// After this many hung processes of a check, no more are started: each takes its whole time.
 const MOST_HANGS: u32 = 4;
 /// The free memory that a process needs to run beside others.
 const ROOM_BYTES: u64 = 1 << 30;
-/// What has been found for so long is on the disk.
+/// How often findings are written to the disk.
 const KEPT_EVERY: Duration = Duration::from_secs(1);
 
-/// What the loop needs of the world.
+/// What the loop needs from outside, which tests replace.
 pub trait CheckRunner: Sync {
     /// How many processes may run at a time.
     fn lanes(&self) -> usize;
-    /// One process of a check. Fails with [`Interrupted`] if a signal has stopped the checks.
+    /// Runs one process of a check. Fails with [`Interrupted`] if a signal has stopped the checks.
     fn trial(&self, subject: &Subject, job: &CheckJob) -> Result<Trial>;
     /// Ends what the processes of an allocator have left behind.
     fn end_orphans(&self);
@@ -56,27 +56,27 @@ impl CheckRunner for CheckProcesses<'_> {
 
 /// Checks to be made, and where their results go.
 pub struct CheckSession<'a> {
-    /// Starts the processes.
+    /// The runner that starts the processes.
     pub runner: &'a dyn CheckRunner,
-    /// The checks.
+    /// The checks to make.
     pub checks: &'a [Check],
     /// Whether the preset is full.
     pub is_full: bool,
     /// Whether the user has named the checks.
     pub is_named: bool,
-    /// How long a process may take, if not as long as its check itself says.
+    /// How long a process may take, if the check's own limit does not apply.
     pub timeout: Option<Duration>,
     /// The directory of `check.json`.
     pub folder: &'a Path,
-    /// What later runs will know of the allocators.
+    /// Where later runs find what is known about the allocators.
     pub shelf: Option<CheckedShelf>,
-    /// Tells the user something.
+    /// Prints a message to the user.
     pub say: fn(String),
 }
 
 impl CheckSession<'_> {
-    /// Makes all checks under each of these allocators. A file that is still unfinished was stopped
-    /// by a signal.
+    /// Makes all checks under each of these allocators. If the returned file is still unfinished, a
+    /// signal stopped the checks.
     pub fn run(
         &self,
         subjects: &[(Subject, AllocatorInfo)],
@@ -107,7 +107,7 @@ impl CheckSession<'_> {
         store::keep(self.folder, CHECK_FILE, serde_json::to_vec_pretty(file)?)
     }
 
-    /// All checks of the last allocator of the file.
+    /// Makes all checks under the last allocator of the file.
     fn check_all(&self, subject: &Subject, file: &mut CheckFile) -> Result<()> {
         let mut work: Vec<&Check> = self.checks.iter().collect();
         // Checks that may take longest come first: at the end no CPU waits for one of them.
@@ -129,8 +129,8 @@ impl CheckSession<'_> {
         done
     }
 
-    /// All processes of a check. If the benign twin of a wrong program does not end well, that is not
-    /// tried.
+    /// Runs all processes of a check. If the benign twin of a wrong program does not end well, the
+    /// wrong program is not tried.
     fn check(&self, subject: &Subject, check: &Check) -> Result<Found> {
         let mut tried = Vec::new();
         for cell in check.cells(self.is_full) {
@@ -163,7 +163,7 @@ impl CheckSession<'_> {
         check.processes(self.is_full, self.is_named)
     }
 
-    /// As many processes as are wanted, or until as many as one may wait for have hung.
+    /// Runs as many processes as are wanted, or until the limit of hung ones is reached.
     fn trials(&self, check: &Check, trial: impl Fn(u32) -> Result<Trial>) -> Result<Vec<Trial>> {
         let mut trials = Vec::new();
         let mut wanted = self.processes(check);
@@ -171,7 +171,7 @@ impl CheckSession<'_> {
         while (trials.len() as u32) < wanted && hangs < MOST_HANGS {
             let trial = trial(trials.len() as u32)?;
             hangs += u32::from(matches!(trial.ended, ProcessEnd::Hung(_)));
-            // What fails is asked whether it does so each time.
+            // A failed process is repeated, to see whether the check fails each time.
             if !check.is_wrong() && has_failed(&trial) {
                 wanted = wanted.max(TRIALS_OF_A_FAILURE);
             }
@@ -180,8 +180,8 @@ impl CheckSession<'_> {
         Ok(trials)
     }
 
-    /// Keeps what was found of the last allocator for the reports of later runs. A result is worth
-    /// having without that.
+    /// Keeps what was found about the last allocator for the reports of later runs. If that fails,
+    /// the result is still worth having.
     fn keep_for_runs(&self, subject: &Subject, file: &CheckFile) {
         let (Some(shelf), Some(checked)) = (&self.shelf, file.allocators.last()) else {
             return;
@@ -198,7 +198,10 @@ impl CheckSession<'_> {
     /// Whether a check of this name has less time than usual.
     fn is_hasty(&self, name: &str) -> bool {
         let mut checks = self.checks.iter().filter(|check| check.name == name);
-        let is_less = |check: &Check| self.timeout.is_some_and(|it| it < check.usual_time());
+        let is_less = |check: &Check| {
+            self.timeout
+                .is_some_and(|timeout| timeout < check.usual_time())
+        };
         checks.any(is_less)
     }
 }

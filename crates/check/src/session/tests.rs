@@ -10,10 +10,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 
-/// What a process of the script comes to, after so many of its check; `None` interrupts the checks.
+/// How a process of the script ends, by the number of its check's earlier processes; `None`
+/// interrupts the checks.
 type Answer = Box<dyn Fn(&CheckJob, usize) -> Option<ProcessEnd> + Sync>;
 
-/// Answers each process as the test says, and notes it.
+/// A runner that answers each process as the test says, and logs it.
 struct Script {
     lanes: usize,
     answer: Answer,
@@ -31,7 +32,7 @@ impl Script {
         }
     }
 
-    /// The processes of these checks, under these allocators.
+    /// Makes these checks under these allocators.
     fn make(&self, names: &[&str], is_full: bool, allocators: &[&str]) -> (CheckFile, TempDir) {
         let mut checks = definition::all().unwrap();
         checks.retain(|check| names.contains(&check.name.as_str()));
@@ -59,7 +60,7 @@ impl Script {
         (session.run(&subjects, file).unwrap(), folder)
     }
 
-    /// Checks one allocator.
+    /// Makes these checks under one allocator.
     fn make_of_one(&self, names: &[&str], is_full: bool) -> CheckedAllocator {
         let (mut file, _) = self.make(names, is_full, &["one"]);
         assert!(!file.unfinished);
@@ -88,7 +89,7 @@ impl CheckRunner for Script {
             false => name.clone(),
         };
         let mut log = self.log.lock().unwrap();
-        let before = log.iter().filter(|it| it.starts_with(name)).count();
+        let before = log.iter().filter(|entry| entry.starts_with(name)).count();
         log.push(line);
         drop(log);
         let ended = (self.answer)(job, before).ok_or(Interrupted)?;
@@ -149,7 +150,7 @@ fn what_fails_is_asked_whether_it_does_so_each_time() {
         never.make_of_one(&["free-errno"], false).results[0].times,
         (1, 1)
     );
-    // The processes of a wrong program are counted before.
+    // The number of a wrong program's processes does not depend on their outcomes.
     let wrong = Script::new(|job, _| match job.is_wrong {
         true => crashed(),
         false => Some(ProcessEnd::Done),
@@ -190,14 +191,14 @@ fn a_wrong_program_runs_after_its_twin_and_only_if_that_ends_well() {
 #[test]
 fn those_that_may_take_longest_come_first_and_results_have_the_order_of_groups() {
     let script = Script::new(|_, _| Some(ProcessEnd::Done));
-    // 6, 10, 80 and 30 seconds.
+    // The processes of these checks may take 6, 10, 80 and 30 seconds in all.
     let names = ["double-free", "free-errno", "fork-ways", "give-back-large"];
     let one = script.make_of_one(&names, false);
     let mut began = script.log();
     began.dedup();
     assert_eq!(began[..3], ["fork-ways", "give-back-large", "free-errno"]);
     assert!(began[3].starts_with("double-free"), "{began:?}");
-    let results = one.results.iter().map(|it| it.check.as_str());
+    let results = one.results.iter().map(|result| result.check.as_str());
     assert_eq!(
         Vec::from_iter(results),
         ["free-errno", "fork-ways", "give-back-large"]
@@ -211,7 +212,7 @@ fn as_many_processes_run_side_by_side_as_there_are_lanes() {
     let seen = most.clone();
     let script = Script::new(move |_, _| {
         seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        // Until the others are there, or are known not to come.
+        // Waits until the other processes are there, or are known not to come.
         let began = Instant::now();
         while seen.load(Ordering::SeqCst) < 3 && began.elapsed() < Duration::from_secs(5) {
             std::thread::yield_now();
@@ -247,9 +248,13 @@ fn what_was_found_before_an_interruption_is_kept_and_nothing_more_is_begun() {
     assert!(kept.unfinished);
     assert_eq!(kept.allocators.len(), 1);
     let results = &kept.allocators[0].results;
-    let before = script.log().iter().position(|it| it == "free-null");
+    let before = script.log().iter().position(|entry| entry == "free-null");
     assert_eq!(Some(results.len()), before);
-    assert!(results.iter().all(|it| it.verdict == CheckVerdict::Pass));
+    assert!(
+        results
+            .iter()
+            .all(|result| result.verdict == CheckVerdict::Pass)
+    );
     assert_eq!(script.swept.load(Ordering::Relaxed), 1);
 }
 
@@ -261,7 +266,7 @@ fn each_allocator_is_checked_and_what_its_processes_leave_is_ended() {
     let again = kept
         .allocators
         .iter()
-        .map(|it| it.results[0].again.as_str());
+        .map(|allocator| allocator.results[0].again.as_str());
     assert_eq!(
         Vec::from_iter(again),
         [

@@ -1,5 +1,5 @@
 //! The kinds of checks that claims consist of. Each is a statement about rows at places (workloads
-//! at thread counts); `analyse::claims` defines when it is true.
+//! at thread counts); `judge::checks` defines when it is true.
 
 use super::place::{Needs, Over, Place, Shape, Take};
 use serde::{Deserialize, Serialize};
@@ -22,81 +22,81 @@ pub enum ClaimCheck {
     Worst {
         /// The row.
         who: String,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// Each of `who` is within `factor` of the best row.
     Near {
-        /// Rows.
+        /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
         /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
-        /// 2 is "does well".
+        /// The largest factor over the best row; 2 is "does well".
         factor: f64,
-        /// Only on machines of this architecture.
+        /// The architecture of the machines on which the check applies; without it, all machines.
         architecture: Option<String>,
         /// How many of the places have to agree.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// Each of `who` is beyond `factor` of the best row.
     Far {
-        /// Rows.
+        /// The rows that the check is about.
         who: Vec<String>,
-        /// 2 is "does badly".
+        /// The factor over the best row; 2 is "does badly".
         factor: f64,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// A value, or its quotient over another place or row, lies between two bounds.
     Between {
-        /// Rows.
+        /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
         /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
-        /// Lowest and highest.
+        /// The lowest and the highest allowed value.
         bounds: [f64; 2],
         /// The divisor of the value.
         over: Option<Over>,
-        /// Which of the values must lie between them.
+        /// Which of the values must lie between the bounds.
         #[serde(default)]
         take: Take,
-        /// How many of them, if each is tested.
+        /// How many of the values must, if each is tested.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// With more threads, the value of each of `who` has this shape.
     OverThreads {
-        /// Rows.
+        /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
         /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
-        /// The shape.
+        /// The shape of the values over thread counts.
         shape: Shape,
         /// Thread counts below this are ignored.
         #[serde(default)]
         from: u32,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// No workload takes a row more than `factor` times as much as its median workload.
     Flat {
-        /// Rows.
+        /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
         /// Excluded rows.
@@ -104,18 +104,18 @@ pub enum ClaimCheck {
         except: Vec<String>,
         /// The largest factor over the median.
         factor: f64,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// The slowest row is closer to the fastest than in another workload, pair by pair.
     Levels {
-        /// The other workloads, in the order of the claim's.
+        /// The other workloads, in the order of the claim's workloads.
         than: Vec<String>,
         /// How many of the pairs have to agree.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
@@ -123,40 +123,40 @@ pub enum ClaimCheck {
     Correlates {
         /// The other workload.
         with: String,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// The longest release of a tree is longer than the longest pause of a collector.
     LongestRelease {
-        /// Rows that release.
+        /// The rows that release trees.
         releases: Vec<String>,
-        /// Rows that collect.
+        /// The rows with a collector.
         collects: Vec<String>,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
     /// Memory over time has the same shape on machines of another architecture.
     AlikeElsewhere {
-        /// Rows.
+        /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
         /// A column of the series.
         column: String,
-        /// Where, if not at the claim's places.
+        /// The check's places, if they are not the claim's.
         #[serde(default)]
         at: Place,
     },
 }
 
-/// Rows against other rows.
+/// A comparison of rows with other rows.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Against {
     /// The rows that the check is about.
     pub who: Vec<String>,
-    /// The rows that they are compared with; without any, every other row.
+    /// The rows that `who` is compared with; if empty, every other row.
     #[serde(default)]
     pub than: Vec<String>,
     /// Rows that "every other" excludes.
@@ -165,13 +165,13 @@ pub struct Against {
     /// How many of the comparisons have to agree.
     #[serde(default)]
     pub needs: Needs,
-    /// Where, if not at the claim's places.
+    /// The check's places, if they are not the claim's.
     #[serde(default)]
     pub at: Place,
 }
 
 impl ClaimCheck {
-    /// The places of this check, if it names any.
+    /// The places that this check names, if it names any.
     pub fn at(&self) -> &Place {
         match self {
             ClaimCheck::Below(Against { at, .. })
@@ -189,12 +189,15 @@ impl ClaimCheck {
         }
     }
 
-    /// The rows that it names.
+    /// The rows that the check names.
     pub fn rows(&self) -> Vec<&String> {
         match self {
-            ClaimCheck::Below(it) | ClaimCheck::Above(it) => {
-                it.who.iter().chain(&it.than).chain(&it.except).collect()
-            }
+            ClaimCheck::Below(against) | ClaimCheck::Above(against) => against
+                .who
+                .iter()
+                .chain(&against.than)
+                .chain(&against.except)
+                .collect(),
             ClaimCheck::Worst { who, .. } => vec![who],
             ClaimCheck::Far { who, .. } | ClaimCheck::AlikeElsewhere { who, .. } => {
                 who.iter().collect()
@@ -215,7 +218,7 @@ impl ClaimCheck {
         }
     }
 
-    /// The workloads that it names: its own, and those that it compares with.
+    /// The workloads that the check names: its own, and those that it compares with.
     pub fn workloads(&self) -> Vec<&String> {
         let with = match self {
             ClaimCheck::Correlates { with, .. } => Some(with),
@@ -230,7 +233,7 @@ impl ClaimCheck {
             .collect()
     }
 
-    /// The workloads that are paired with its own, one for each.
+    /// The workloads that are paired with the check's own, one for each.
     pub fn paired(&self) -> Option<&Vec<String>> {
         match self {
             ClaimCheck::Between {

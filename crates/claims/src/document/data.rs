@@ -8,7 +8,7 @@ use heapmark_core::catalog::malloc_api::matches;
 use heapmark_core::catalog::real_program::{self, RealProgram};
 use std::sync::LazyLock;
 
-/// What a document is checked against, and the faults so far.
+/// A document, what it is checked against, and the faults so far.
 pub struct DocumentChecker<'a> {
     pub document: &'a Document,
     pub file: &'a str,
@@ -17,7 +17,7 @@ pub struct DocumentChecker<'a> {
     pub faults: &'a mut Vec<Fault>,
 }
 
-/// A fault with its line: that of the text `at`, not before the entry named by `after`.
+/// A fault with the line of the text `at`, which is not before the entry named by `after`.
 pub fn fault_at(
     file: &str,
     text: &str,
@@ -32,7 +32,7 @@ pub fn fault_at(
     Fault::new(file, key, format!("{what} (line {line})"), mend)
 }
 
-/// Read once, and only if a document names what is no workload.
+/// The real programs, read once, and only if a document names something that is no workload.
 static REAL_PROGRAMS: LazyLock<Vec<RealProgram>> =
     LazyLock::new(|| real_program::load().unwrap_or_default());
 
@@ -41,7 +41,7 @@ fn is_real_program(name: &str) -> bool {
 }
 
 impl DocumentChecker<'_> {
-    /// Adds each fault with its line.
+    /// Adds each fault of the document, with its line.
     pub fn check(&mut self) {
         let document = self.document;
         self.rows();
@@ -130,15 +130,15 @@ impl DocumentChecker<'_> {
                 self.row("checks", id, row);
             }
             self.workloads("checks", id, check.workloads());
-            let own = check
+            let count = check
                 .at()
                 .workloads
                 .as_ref()
                 .unwrap_or(&claim.workloads)
                 .len();
             let paired = check.paired().map(Vec::len);
-            if let Some(paired) = paired.filter(|paired| *paired != own) {
-                let what = format!("{paired} workloads beside {own}");
+            if let Some(paired) = paired.filter(|paired| *paired != count) {
+                let what = format!("{paired} workloads beside {count}");
                 self.add("checks", id, "checks", &what, "name one for each");
             }
         }

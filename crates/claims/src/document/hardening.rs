@@ -1,5 +1,5 @@
-//! What documents claim of the hardening of allocators: the keys of `claims/hardening/*.toml`, and
-//! their consistency. Defines which checks show a feature; only a result shows whether they do.
+//! What documents claim about the hardening of allocators: the keys of `claims/hardening/*.toml`,
+//! and their consistency. Defines which checks show a feature; only a result shows whether they do.
 
 use super::data::fault_at;
 use heapmark_check::definition::{Check, Form, MisuseOutcome};
@@ -21,64 +21,66 @@ pub struct HardeningDocument {
     /// The file's name: `isoalloc`.
     #[serde(skip)]
     pub name: String,
-    /// The document's short name, with which the numbers of its claims begin: `IA`.
+    /// The document's short name, a prefix of the numbers of its claims: `IA`.
     pub short: String,
     /// The document's title.
     pub title: String,
-    /// Where it lies.
+    /// The address of the document.
     pub source: String,
     /// The document's version or commit.
     pub version: String,
-    /// When it was written, as far as that is known, or read.
+    /// When the document was written, or read if that is not known.
     pub date: String,
-    /// A remark for readers of its claims.
+    /// A remark for readers of the document's claims.
     pub remark: Option<String>,
-    /// The allocators that it names.
+    /// The allocators that the document names.
     pub allocators: BTreeMap<String, NamedAllocator>,
     /// The features that the document claims.
     pub features: Vec<Feature>,
 }
 
-/// An allocator of a document, and its entries in the catalogue.
+/// An allocator that a document names, and its entries in the catalogue.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedAllocator {
-    /// Names or patterns of its entries as it comes; none if we have none.
+    /// Names or patterns of the allocator's entries in its default configuration; empty if we have
+    /// none.
     #[serde(default)]
     pub ours: Vec<String>,
-    /// Allocators with the document's hardening switched on.
+    /// Entries with the document's hardening switched on.
     #[serde(default)]
     pub configured: Vec<String>,
-    /// The catalogue has none: users supply it under one of these names.
+    /// Set if the catalogue has no such allocator: users supply it under one of the names in
+    /// `ours`.
     #[serde(default)]
     pub brought: bool,
 }
 
-/// Something that a document claims of allocators, in our words, and what shows it.
+/// Something that a document claims about allocators, in our words, and what shows it.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Feature {
     /// The feature's name, mostly the document's.
     pub name: String,
-    /// What an allocator does that has it.
+    /// What an allocator with the feature does.
     pub says: String,
-    /// The claim for each allocator; nothing if the document leaves it open.
+    /// The claim about each allocator; no entry if the document leaves it open.
     pub claimed: BTreeMap<String, Claimed>,
-    /// The entries that have this one switched on, if they are others than those that the allocator
-    /// names.
+    /// The entries that have this feature switched on, if they are not those in the allocator's
+    /// `configured`.
     #[serde(default)]
     pub with: BTreeMap<String, Vec<String>>,
-    /// What shows it.
+    /// The signs that show the feature.
     #[serde(default)]
     pub shown_by: Vec<Sign>,
-    /// How many of these have to.
+    /// How many of the signs must be there.
     #[serde(default)]
     pub needs: Signs,
-    /// Why nothing shows it, if nothing does.
+    /// Why no check shows the feature, if none does.
     pub no_check: Option<String>,
-    /// Why an allocator without it may look the same,
+    /// Why an allocator without the feature may look as if it had the feature.
     pub also_without: Option<String>,
-    /// and why one that has it may not look so.
+    /// Why an allocator with the feature may not look as if it had the feature.
     pub also_with: Option<String>,
 }
 
@@ -86,13 +88,13 @@ pub struct Feature {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claimed {
-    /// Has the feature.
+    /// The allocator has the feature.
     Yes,
-    /// Has it if so configured.
+    /// The allocator has the feature if it is configured so.
     Option,
-    /// Has it through functions of its own.
+    /// The allocator has the feature in functions of its own.
     Interface,
-    /// Does not have it.
+    /// The allocator does not have the feature.
     No,
 }
 
@@ -108,14 +110,14 @@ impl Claimed {
     }
 }
 
-/// How many signs make a feature.
+/// How many signs show a feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signs {
-    /// Each cell of each of them.
+    /// Each cell of each sign.
     #[default]
     All,
-    /// One cell of any of the checks.
+    /// One cell of any of the signs.
     Any,
 }
 
@@ -123,25 +125,25 @@ pub enum Signs {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sign {
-    /// The check.
+    /// The check's name.
     pub check: String,
-    /// Only the cells of these sizes; empty: all.
+    /// The block sizes of the cells that count; empty for all.
     #[serde(default)]
     pub sizes: Vec<u64>,
-    /// Only the cells of these forms; empty: all.
+    /// The forms of the cells that count; empty for all.
     #[serde(default)]
     pub forms: Vec<Form>,
-    /// One of these outcomes,
+    /// The outcomes that show the feature.
     #[serde(default)]
     pub outcomes: Vec<MisuseOutcome>,
-    /// or a value of this name,
+    /// Or the name of a value that shows the feature.
     pub value: Option<String>,
-    /// which is one of these words,
+    /// The words that the named value may be.
     #[serde(default)]
     pub is: Vec<String>,
-    /// or whose largest number is at least this,
+    /// Or the least that the named value's largest number may be.
     pub at_least: Option<f64>,
-    /// or at most that.
+    /// Or the most that the named value's largest number may be.
     pub at_most: Option<f64>,
     /// Whether one process in many is enough, since chance decides.
     #[serde(default)]
@@ -149,7 +151,8 @@ pub struct Sign {
 }
 
 impl HardeningDocument {
-    /// The documents that the binary carries, with the user's on top, in the order of their names.
+    /// Reads the documents that the binary carries, with the user's on top, in the order of their
+    /// names.
     pub fn load(catalog: &Catalog, checks: &[Check]) -> Result<Vec<HardeningDocument>, Faults> {
         let mut faults = Vec::new();
         let texts = folder::texts(&HARDENING, "claims/hardening", &mut faults);
@@ -166,7 +169,8 @@ impl HardeningDocument {
         format!("{}-{}", self.short, place + 1)
     }
 
-    /// The entries that a claim is about. One that has an option on has all the rest, too.
+    /// The entries that a claim is about. An entry with an option switched on has all other
+    /// features, too.
     pub fn entries<'a>(&'a self, feature: &'a Feature, allocator: &str) -> Vec<&'a str> {
         let Some(named) = self.allocators.get(allocator) else {
             return Vec::new();
@@ -179,7 +183,7 @@ impl HardeningDocument {
         ours.iter().chain(configured).map(String::as_str).collect()
     }
 
-    /// Why an entry that does not show a feature contradicts nothing.
+    /// Why an entry that does not show a feature does not contradict the claim.
     pub fn also_with<'a>(&self, feature: &'a Feature, allocator: &str) -> Option<&'a str> {
         let is_option = feature.claimed.get(allocator) == Some(&Claimed::Option);
         match is_option && !feature.with.contains_key(allocator) {
@@ -197,7 +201,7 @@ impl Sign {
     }
 }
 
-/// Reads one file.
+/// Reads the file of a document.
 fn parse(
     file: &str,
     text: &str,
@@ -220,8 +224,8 @@ fn parse(
     Some(document)
 }
 
-/// What a document is checked against, and the faults so far. An unknown name would make a claim
-/// untestable for ever.
+/// A document, what it is checked against, and the faults so far. An unknown name would make a
+/// claim untestable for ever.
 struct HardeningChecker<'a> {
     document: &'a HardeningDocument,
     file: &'a str,
@@ -242,7 +246,10 @@ impl HardeningChecker<'_> {
         }
         for (place, feature) in document.features.iter().enumerate() {
             let name = &feature.name;
-            if document.features[..place].iter().any(|it| it.name == *name) {
+            if document.features[..place]
+                .iter()
+                .any(|other| other.name == *name)
+            {
                 let what = format!("`{name}` occurs twice");
                 self.add("name", name, "", &what, "name each feature once");
             }
@@ -254,7 +261,7 @@ impl HardeningChecker<'_> {
         let name = &feature.name;
         let known = self.document.allocators.keys().map(String::as_str);
         for allocator in feature.claimed.keys().chain(feature.with.keys()) {
-            if !known.clone().any(|it| it == allocator) {
+            if !known.clone().any(|key| key == allocator) {
                 let what = format!("the document has no allocator `{allocator}`");
                 let mend = suggestion(allocator, known.clone(), "add it to [allocators]");
                 self.add("claimed", name, allocator, &what, &mend);
@@ -262,7 +269,7 @@ impl HardeningChecker<'_> {
         }
         for (allocator, entries) in &feature.with {
             let named = self.document.allocators.get(allocator);
-            if named.is_none_or(|it| !it.brought) {
+            if named.is_none_or(|named| !named.brought) {
                 self.entries("with", name, entries);
             }
         }
@@ -277,17 +284,17 @@ impl HardeningChecker<'_> {
     }
 
     fn sign(&mut self, feature: &str, sign: &Sign) {
-        let checks = self.checks.iter().filter(|it| it.is_wrong());
-        let Some(check) = checks.clone().find(|it| it.name == sign.check) else {
+        let checks = self.checks.iter().filter(|check| check.is_wrong());
+        let Some(check) = checks.clone().find(|check| check.name == sign.check) else {
             let what = format!("there is no check of hardening `{}`", sign.check);
-            let known = checks.map(|it| it.name.as_str());
+            let known = checks.map(|check| check.name.as_str());
             let mend = suggestion(&sign.check, known, "see docs/CHECK.md");
             return self.add("shown-by", feature, &sign.check, &what, &mend);
         };
         let cells = check.cells(true);
         let has = |size: Option<u64>, form: Option<Form>| {
             let is_it = |cell: &(u64, Form)| {
-                size.is_none_or(|it| it == cell.0) && form.is_none_or(|it| it == cell.1)
+                size.is_none_or(|size| size == cell.0) && form.is_none_or(|form| form == cell.1)
             };
             cells.iter().any(is_it)
         };
@@ -312,7 +319,11 @@ impl HardeningChecker<'_> {
     }
 
     fn entries(&mut self, key: &str, after: &str, patterns: &[String]) {
-        let known = self.catalog.allocators.iter().map(|it| it.name.as_str());
+        let known = self
+            .catalog
+            .allocators
+            .iter()
+            .map(|allocator| allocator.name.as_str());
         for pattern in patterns {
             if !known.clone().any(|name| matches(pattern, name)) {
                 let what = format!("there is no allocator `{pattern}`");
@@ -458,10 +469,15 @@ no-check = "no check looks at it"
     fn the_table_of_isoalloc_is_whole_and_most_of_it_has_a_check() {
         let checks = definition::all().unwrap();
         let documents = HardeningDocument::load(&Catalog::load().unwrap(), &checks).unwrap();
-        let table = documents.iter().find(|it| it.name == "isoalloc").unwrap();
+        let table = documents
+            .iter()
+            .find(|document| document.name == "isoalloc")
+            .unwrap();
         assert_eq!((table.features.len(), table.allocators.len()), (24, 10));
         let features = table.features.iter();
-        let with_check = features.filter(|it| !it.shown_by.is_empty()).count();
+        let with_check = features
+            .filter(|feature| !feature.shown_by.is_empty())
+            .count();
         assert!(with_check >= 15, "{with_check}");
         for document in &documents {
             for feature in &document.features {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One number per process.
+/// What is measured for a claim or a figure: one number per process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Measure {
@@ -31,7 +31,7 @@ pub enum Measure {
     HeapGrowth,
     /// Joint growth of heap, mappings and libraries from the first point to the highest, in bytes.
     TotalGrowth,
-    /// The share of that growth that was returned by the last point.
+    /// The share of that growth that was given back by the last point.
     TotalFall,
     /// A further figure of the workload: `figure:mops_cpu_ref`.
     Figure(String),
@@ -53,7 +53,7 @@ const WORDS: [(&str, Measure); 12] = [
 ];
 
 impl Measure {
-    /// Whether more is better.
+    /// Whether a higher value is better.
     pub fn more_is_better(&self) -> bool {
         match self {
             Measure::Mops => true,

@@ -34,22 +34,22 @@ pub struct Document {
     pub short: String,
     /// The document's title.
     pub title: String,
-    /// The date of its numbers.
+    /// The date of the document's numbers.
     pub date: String,
-    /// The machine of its numbers.
+    /// The machine on which the document's numbers were measured.
     pub machine: String,
-    /// Why there are no figures, if it published none in readable form.
+    /// Why there are no figures, if the document published none in readable form.
     pub no_figures: Option<String>,
-    /// A remark for readers of its figures.
+    /// A remark for readers of the document's figures.
     pub remark: Option<String>,
-    /// The most threads of its claims; 0 if it is not known.
+    /// The most threads in the document's claims; 0 if that is not known.
     #[serde(default = "one")]
     pub threads: u32,
-    /// These are single comparisons that others published, and not a document with workloads of its
-    /// own.
+    /// Whether these are single comparisons that others published, and not a document with
+    /// workloads of its own.
     #[serde(default)]
     pub comparisons: bool,
-    /// The document's rows by the names that it uses.
+    /// The document's rows by the names that the document uses.
     pub rows: Rows,
     /// The document's tables.
     #[serde(default)]
@@ -62,29 +62,29 @@ fn one() -> u32 {
     1
 }
 
-/// The rows of a document by the names that it uses.
+/// The rows of a document by the names that the document uses.
 pub type Rows = BTreeMap<String, DocumentRow>;
 
 /// A row of a document, and its counterpart in a run.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DocumentRow {
-    /// Names or patterns of allocators, or names of programs' rows; the first that a run has is
+    /// Names or patterns of allocators, or names of programs' rows; the first one that a run has is
     /// used.
     pub ours: Vec<String>,
-    /// An allocator of ours with settings like those of the document's version, if they decide
-    /// much: a claim that does not hold is checked with it, too.
+    /// An allocator of ours with settings like those of the document's version, if they matter
+    /// much: a claim that does not hold is checked with this allocator, too.
     pub as_then: Option<String>,
-    /// The workload that has the row, if it is not the one that a claim names.
+    /// The workload that has the row, if it is not the workload that a claim names.
     pub workload: Option<String>,
-    /// The version that the document used.
+    /// The version of the allocator or program that the document used.
     #[serde(default)]
     pub version: String,
-    /// No registry has it: users supply it under one of these names.
+    /// Set if no registry has the allocator: users supply it under one of the names in `ours`.
     #[serde(default)]
     pub brought: bool,
-    /// Cores that it keeps busy whatever the workload's thread count (`GOMAXPROCS`, a collector's
-    /// markers); where fewer are usable it has no value.
+    /// The number of cores that the row keeps busy whatever the workload's thread count
+    /// (`GOMAXPROCS`, a collector's markers); where fewer are usable, the row has no value.
     #[serde(default)]
     pub cores: u32,
 }
@@ -93,17 +93,17 @@ pub struct DocumentRow {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PublishedFigure {
-    /// What the figure shows.
+    /// What the figure shows, as its title.
     pub title: String,
-    /// The workload that measures ours.
+    /// The workload that measures our values.
     pub workload: String,
     /// Thread counts, in the order of the columns.
     pub threads: Vec<u32>,
     /// The columns of each thread count.
     pub measures: Vec<Measure>,
-    /// The row that the others are divided by, since ratios carry over to other machines.
+    /// The row by which the others are divided, since ratios carry over to other machines.
     pub reference: String,
-    /// Rows in the document's order.
+    /// The figure's rows, in the document's order.
     pub rows: Vec<FigureRow>,
 }
 
@@ -111,9 +111,9 @@ pub struct PublishedFigure {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureRow {
-    /// A name of `rows`.
+    /// The row's name in `rows`.
     pub row: String,
-    /// One per thread count and measure.
+    /// The values, one per thread count and measure.
     pub values: Vec<f64>,
 }
 
@@ -121,53 +121,56 @@ pub struct FigureRow {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
-    /// `BT-1`.
+    /// The claim's number: `BT-1`.
     pub id: String,
-    /// The claim.
+    /// The claim, in our words.
     pub says: String,
-    /// The document's evidence for it.
+    /// The document's evidence for the claim.
     #[serde(default)]
     pub evidence: String,
-    /// Why it may not hold; shown if it does not.
+    /// Why the claim may not hold; shown if it does not.
     #[serde(default)]
     pub explain: String,
-    /// Why no measurement here shows whether it is true: then it is not testable, whatever was measured.
+    /// Why no measurement here shows whether the claim is true: then it is not testable, whatever
+    /// was measured.
     #[serde(default)]
     pub not_comparable: String,
-    /// In no sentence of the document: read off one of its tables.
+    /// Whether the claim is in no sentence of the document, but read off one of its tables.
     #[serde(default)]
     pub read_off: bool,
-    /// Why its checks cannot be held against the document's own figures, or do not hold there.
+    /// Why the claim's checks cannot be held against the document's own figures, or do not hold
+    /// there.
     #[serde(default)]
     pub not_on_its_figures: String,
-    /// The most threads of the document for this claim, if other than its own.
+    /// The most threads in the document for this claim, if not the document's `threads`.
     #[serde(default)]
     pub document_threads: Option<u32>,
-    /// About a curve: with fewer threads on cores of their own it is not testable.
+    /// For a claim about a curve: with fewer threads on cores of their own, the claim is not
+    /// testable.
     #[serde(default)]
     pub least_threads: u32,
-    /// Measures of its rows that show why it does not hold; said if it does not.
+    /// Measures of the claim's rows that show why it does not hold; reported if it does not.
     #[serde(default)]
     pub measured: Vec<Measure>,
-    /// The workloads that it is checked in.
+    /// The workloads in which the claim is checked.
     pub workloads: Vec<String>,
-    /// The thread counts.
+    /// The thread counts with which the claim is checked.
     #[serde(default)]
     pub threads: Threads,
-    /// The measure.
+    /// The measure that the claim is about.
     #[serde(default)]
     pub measure: Measure,
-    /// Values of the parameter `distribution` under which it is checked, each separately; empty:
-    /// all that were run.
+    /// Values of the parameter `distribution` under which the claim is checked, each separately;
+    /// empty: all that were run.
     #[serde(default)]
     pub distributions: Vec<String>,
-    /// The claim holds if all of them do.
+    /// The checks; the claim holds if all of them do.
     pub checks: Vec<ClaimCheck>,
 }
 
 impl Document {
-    /// Its rows with the settings of its time, where we have an allocator with them; `None` if there
-    /// is none.
+    /// The document's rows with the settings of the document's time, where we have an allocator
+    /// with them; `None` if we have none.
     pub fn rows_as_then(&self) -> Option<Rows> {
         let mut rows = self.rows.clone();
         let mut changed = false;
@@ -180,15 +183,15 @@ impl Document {
         changed.then_some(rows)
     }
 
-    /// The workloads of its tables and claims.
+    /// The workloads of the document's tables and claims.
     pub fn workloads(&self) -> impl Iterator<Item = &String> + Clone {
         let of_figures = self.figures.iter().map(|figure| &figure.workload);
         let of_claims = self.claims.iter().flat_map(|claim| &claim.workloads);
         of_figures.chain(of_claims)
     }
 
-    /// The documents that the binary carries, with the user's on top, in the order of their short
-    /// names.
+    /// Reads the documents that the binary carries, with the user's on top, in the order of their
+    /// short names.
     pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {
         let mut faults = Vec::new();
         let texts = folder::texts(&CLAIMS, "claims", &mut faults);
@@ -202,7 +205,7 @@ impl Document {
     }
 }
 
-/// Reads one file.
+/// Reads the file of a document.
 pub fn parse(
     file: &str,
     text: &str,

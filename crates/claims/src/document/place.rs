@@ -1,10 +1,10 @@
-//! The places of a check, and the words that define them: thread counts, divisors, shapes, how many
-//! have to agree.
+//! The places of a check, and the words that define them: thread counts, divisors, shapes, and how
+//! many comparisons have to agree.
 
 use super::Measure;
 use serde::{Deserialize, Serialize};
 
-/// The places of a check, as far as they differ from its claim's.
+/// The places of a check, where they differ from the claim's places.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Place {
@@ -20,16 +20,16 @@ pub struct Place {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Over {
-    /// Another row.
+    /// Another row's name.
     pub who: Option<String>,
-    /// Other workloads, in the order of the check's.
+    /// Other workloads, in the order of the check's workloads.
     pub workloads: Option<Vec<String>>,
-    /// Other thread count.
+    /// Another thread count.
     pub threads: Option<u32>,
-    /// The quotient is also divided by that of the thread counts: 1 is linear growth.
+    /// Whether the quotient is also divided by that of the thread counts: 1 is linear growth.
     #[serde(default)]
     pub per_thread: bool,
-    /// A figure that must be larger by one than at the other place.
+    /// A parameter that must be larger by one at the value's place than at the divisor's.
     pub one_more: Option<String>,
 }
 
@@ -40,11 +40,11 @@ pub enum Threads {
     /// The largest count that does not exceed the usable cores.
     #[default]
     Most,
-    /// Each count that does not exceed them.
+    /// Each count that does not exceed the usable cores.
     Each,
     /// Each count that was run, even beyond the cores: for measures other than time.
     Any,
-    /// This one.
+    /// This count alone.
     Count(u32),
 }
 
@@ -68,10 +68,10 @@ impl TryFrom<toml::Value> for Threads {
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
-    /// Every one.
+    /// Every comparison.
     #[default]
     All,
-    /// More than half of the values.
+    /// More than half of the comparisons.
     Most,
 }
 
@@ -79,16 +79,16 @@ pub enum Needs {
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
-    /// Each of them.
+    /// Each of the values.
     #[default]
     Each,
-    /// The one with the largest median.
+    /// The value with the largest median.
     Largest,
-    /// The one with the middle median.
+    /// The value with the middle median.
     Middle,
 }
 
-/// Shapes over thread counts.
+/// Shapes of a value over thread counts.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {

@@ -1,4 +1,5 @@
-//! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
+//! The values in the given runs: the value of a row at a place, or what is missing. Makes no
+//! judgement.
 
 use super::judged::{Number, ValueBlocks};
 use super::scene::{Machine, Measured, Scene};
@@ -18,50 +19,50 @@ use std::rc::Rc;
 /// claim names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Workload.
+    /// The workload's name.
     pub workload: String,
-    /// Threads.
+    /// The thread count.
     pub threads: u32,
-    /// Value of the parameter `distribution`.
+    /// The value of the parameter `distribution`.
     pub distribution: Option<String>,
 }
 
-/// The runs, seen from one machine: claims are about rows that were measured on the same one.
+/// The runs, seen from one machine: a claim compares only rows that were measured on one machine.
 pub struct Evidence<'a> {
     /// The catalogue's workloads, for the documents' sizes.
     pub workloads: &'a [Workload],
     scenes: Rc<[Scene<'a>]>,
     machine: Machine<'a>,
-    /// Usable physical cores.
+    /// The number of usable physical cores.
     pub cores: u32,
 }
 
 /// Why there is no value.
 #[derive(Clone, Debug)]
 pub enum Lack {
-    /// Nothing measured it.
+    /// No run has measured the value.
     Missing(String),
-    /// A process of the row did not end `ok`, or had too few cores.
+    /// A process of the row did not end `ok`, or the row had too few cores.
     Failed {
         words: String,
-        /// The row and how it failed.
+        /// The row and how its process failed.
         row: String,
     },
-    /// There are values, but not such that they can be compared.
+    /// There are values, but they cannot be compared.
     Other(String),
 }
 
 impl<'a> Evidence<'a> {
-    /// Seen from the first run's machine. Ignores runs that timed single calls, counted or sampled
-    /// memory.
+    /// The runs as seen from the first run's machine. Ignores runs that timed single calls, counted
+    /// or sampled memory.
     pub fn new(workloads: &'a [Workload], runs: &'a [Measured]) -> Evidence<'a> {
         let runs = runs.iter().filter(|run| run.head.plan.mode.spec().plain);
         let scenes: Rc<[Scene]> = runs.map(Scene::new).collect();
         Evidence::seen_from(scenes.first(), workloads, &scenes)
     }
 
-    /// Seen from each machine that ran one of these workloads, those with most cores first;
-    /// unchanged if none has.
+    /// The evidence as seen from each machine that ran one of these workloads, those with most
+    /// cores first; unchanged if no machine has.
     pub fn of_machines<'n>(
         &self,
         workloads: impl Iterator<Item = &'n String> + Clone,
@@ -83,7 +84,7 @@ impl<'a> Evidence<'a> {
         all
     }
 
-    /// `AMD EPYC, 2 usable CPUs`.
+    /// The machine in words, as in `AMD EPYC, 2 usable CPUs`.
     pub fn machine_words(&self) -> String {
         let Machine {
             cpu_model,
@@ -93,14 +94,17 @@ impl<'a> Evidence<'a> {
         format!("{cpu_model}, {usable_cpus} usable CPUs")
     }
 
-    /// Of the runs that have one of these places: the parts of blocks, and those among them that
-    /// were disturbed.
+    /// Counts the parts of blocks in the runs that have one of these places, and those among them
+    /// that were disturbed.
     pub fn disturbed(&self, spots: &[Spot]) -> (usize, usize) {
         let is_of_them = |case: &Case| spots.iter().any(|spot| spot.is(case));
         let has_any = |scene: &&Scene| scene.tables.iter().any(|table| is_of_them(table.case));
         let seen = self.here().filter(has_any).map(|scene| &scene.interference);
-        seen.fold((0, 0), |(parts, disturbed), it| {
-            (parts + it.parts, disturbed + it.disturbed)
+        seen.fold((0, 0), |(parts, disturbed), interference| {
+            (
+                parts + interference.parts,
+                disturbed + interference.disturbed,
+            )
         })
     }
 
@@ -130,22 +134,22 @@ impl<'a> Evidence<'a> {
         scene.machine() == self.machine
     }
 
-    /// The runs of this machine.
+    /// The runs on this machine.
     pub fn here<'e>(&'e self) -> impl Iterator<Item = &'e Scene<'a>> {
         self.scenes.iter().filter(|scene| self.is_here(scene))
     }
 
-    /// The runs that the values are from.
+    /// The runs that the values come from.
     pub fn runs(&self) -> impl Iterator<Item = &'a Measured> {
         self.here().map(|scene| scene.measured)
     }
 
-    /// The runs of other machines.
+    /// The runs on other machines.
     pub fn elsewhere<'e>(&'e self) -> impl Iterator<Item = &'e Scene<'a>> {
         self.scenes.iter().filter(|scene| !self.is_here(scene))
     }
 
-    /// The runs of all machines, each with the interference that was seen in it.
+    /// The runs on all machines, each with the interference that was seen in it.
     pub fn runs_of_all_machines(
         &self,
     ) -> impl Iterator<Item = (&'a Measured, &InterferenceSummary)> {
@@ -154,7 +158,7 @@ impl<'a> Evidence<'a> {
             .map(|scene| (scene.measured, &scene.interference))
     }
 
-    /// Thread counts that a workload was run with here, ascending.
+    /// The thread counts with which a workload was run here, ascending.
     pub fn counts(&self, workload: &str, distribution: Option<&str>) -> Vec<u32> {
         let counts: BTreeSet<u32> = self
             .tables()
@@ -230,8 +234,8 @@ impl<'a> Evidence<'a> {
             });
         }
         let workload = entry.workload.as_ref().unwrap_or(&spot.workload);
-        // A sentence gives the place of its claim; the row's workload is added if it is another
-        // one.
+        // A sentence gives the place of its claim; the row's workload is added if it differs from
+        // the place's.
         let aside = if *workload == spot.workload {
             String::new()
         } else {
@@ -241,7 +245,8 @@ impl<'a> Evidence<'a> {
         if self.case(spot).is_none() {
             return Err(Lack::Missing(format!("{spot} is in no run")));
         }
-        // One run's plan may name the row without having samples of it yet, while another has them.
+        // One run's plan may name the row without having samples of it yet, while another run has
+        // them.
         let mut lack = None;
         for (scene, groups) in self.at(spot) {
             let Some(group) = find(entry, groups) else {
@@ -258,7 +263,7 @@ impl<'a> Evidence<'a> {
                 Some(match &group.failed {
                     Some(failed) => {
                         let summary = failed.summary();
-                        // The words after the colon describe the row alone.
+                        // The words after the colon are about the row's process alone.
                         let outcome = summary.split(':').next().unwrap_or_default();
                         Lack::Failed {
                             row: format!("{name} ({outcome})"),
@@ -302,21 +307,21 @@ impl<'a> Evidence<'a> {
         all
     }
 
-    /// All cases here and their rows, run by run.
+    /// All cases on this machine and their rows, run by run.
     fn tables<'e>(&'e self) -> impl Iterator<Item = (&'e Scene<'a>, &'e CaseGroups<'a>)> {
         self.here()
             .flat_map(|scene| scene.tables.iter().map(move |table| (scene, table)))
     }
 
-    /// The case at a place, as the first run that has it ran it.
+    /// The case at a place, from the first run that has one.
     pub fn case(&self, spot: &Spot) -> Option<&'a Case> {
         self.tables()
             .map(|(_, table)| table.case)
             .find(|case| spot.is(case))
     }
 
-    /// Whether a case is the one at a place. With other parameters than the first run's it is another
-    /// experiment.
+    /// Whether a case is the one at a place. A case with other parameters than the first run's is
+    /// another experiment.
     pub fn is_at<'e>(&'e self, spot: &'e Spot) -> impl Fn(&Case) -> bool + 'e {
         let first = self.case(spot);
         move |case| spot.is(case) && first.is_some_and(|first| first.parameters == case.parameters)
@@ -331,7 +336,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The row of an entry: the first of its names that the run has.
+/// The row for a document's entry: the first of the entry's names that the run has.
 pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
     entry.ours.iter().find_map(|pattern| {
         groups
@@ -341,7 +346,7 @@ pub fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g 
     })
 }
 
-/// Whether any of its processes failed. A row that cannot run here has not failed.
+/// Whether any process of a row failed. A row that cannot run here has not failed.
 fn has_failed(group: &Group) -> bool {
     let failed = group.failed.as_ref();
     failed.is_some_and(|failed| !failed.first.is_absent())
@@ -354,7 +359,7 @@ fn is_compared(group: &&Group) -> bool {
 fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
     let row = group.allocator.name.clone();
     let values = values(scene, group, measure);
-    // A value that only some processes have belongs to no block.
+    // A value that only some processes have does not belong to any block.
     let blocks = (values.len() == group.processes.len()).then(|| ValueBlocks {
         run: scene.measured.head.plan.seed,
         of: group.processes.keys().map(|(block, _)| *block).collect(),
@@ -371,7 +376,7 @@ impl Spot {
             && is_of(case, self.distribution.as_deref())
     }
 
-    /// This spot in another workload.
+    /// The same spot in another workload.
     pub fn on(&self, workload: &str) -> Spot {
         Spot {
             workload: workload.into(),
@@ -381,8 +386,8 @@ impl Spot {
 }
 
 fn is_of(case: &Case, distribution: Option<&str>) -> bool {
-    let own = case.parameters.get("distribution").map(String::as_str);
-    distribution.is_none() || own == distribution
+    let of_case = case.parameters.get("distribution").map(String::as_str);
+    distribution.is_none() || of_case == distribution
 }
 
 impl fmt::Display for Spot {

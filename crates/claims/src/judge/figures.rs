@@ -1,4 +1,4 @@
-//! The published figures beside ours. Compares nothing: `report` computes the ratios within a
+//! The published figures beside ours. Makes no comparison: `report` computes the ratios within a
 //! column.
 
 use super::evidence::{Evidence, Spot};
@@ -8,31 +8,31 @@ use crate::document::{Document, Measure, PublishedFigure};
 use heapmark_core::catalog::joined;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A published table with ours in the same columns.
+/// A published table, with our values in the same columns.
 pub struct Reproduced<'a> {
-    /// The table.
+    /// The published table.
     pub figure: &'a PublishedFigure,
     /// Thread counts of the document and of our runs, ascending, each with every measure.
     pub columns: Vec<(u32, &'a Measure)>,
-    /// Thread counts that our runs had more of than usable CPUs.
+    /// Thread counts that exceeded the usable CPUs in our runs.
     pub oversubscribed: BTreeSet<u32>,
-    /// In the document's order.
+    /// The rows, in the document's order.
     pub rows: Vec<PublishedRow<'a>>,
-    /// Parameters that differ from the document's.
+    /// Parameters whose values differ from the document's.
     pub sizes: Vec<String>,
 }
 
-/// A row as published, and as measured here.
+/// A row with the published values and those measured here.
 pub struct PublishedRow<'a> {
-    /// The document's name for it.
+    /// The document's name for the row.
     pub name: &'a str,
-    /// Per column.
+    /// The published value in each column.
     pub published: Vec<Option<f64>>,
-    /// Per column.
+    /// Our value in each column.
     pub ours: Vec<Option<Number>>,
 }
 
-/// Sizes, with the thread counts that have them if some have others.
+/// Sizes as text; if they differ between thread counts, with the thread counts.
 fn by_threads(all: impl Iterator<Item = (u32, Vec<String>)>) -> Vec<String> {
     let mut counts: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
     for (threads, sizes) in all {
@@ -44,13 +44,13 @@ fn by_threads(all: impl Iterator<Item = (u32, Vec<String>)>) -> Vec<String> {
     let with = |(sizes, counts): (Vec<String>, Vec<u32>)| {
         let noun = if counts == [1] { "thread" } else { "threads" };
         let counts = joined(counts, ", ");
-        let said = move |size| format!("{size} with {counts} {noun}");
-        sizes.into_iter().map(said)
+        let label = move |size| format!("{size} with {counts} {noun}");
+        sizes.into_iter().map(label)
     };
     counts.into_iter().flat_map(with).collect()
 }
 
-/// A table of a document.
+/// Reproduces a table of a document.
 pub fn reproduced<'a>(
     document: &Document,
     figure: &'a PublishedFigure,

@@ -1,4 +1,4 @@
-//! Holds what documents claim of hardening against a result of `heapmark check`.
+//! Holds what documents claim about hardening against a result of `heapmark check`.
 
 use crate::document::{Claimed, Feature, HardeningDocument, Sign, Signs};
 use heapmark_check::definition::{Check, Form, MisuseOutcome, TRIALS_OF_A_RATE};
@@ -8,8 +8,8 @@ use heapmark_core::catalog::joined;
 use heapmark_core::catalog::malloc_api::matches;
 use serde::Serialize;
 
-/// What a check says in place of a value if the call that was to tell it ended its process, or did
-/// not return.
+/// What a check says in place of a value if the call that was to tell the value ended its process,
+/// or did not return.
 const NO_ANSWER: [&str; 3] = ["hang", "fault", "stopped"];
 
 /// The verdict on a claim about hardening.
@@ -20,12 +20,12 @@ pub enum HardeningVerdict {
     Confirmed,
     /// The check shows the opposite.
     Contradicted,
-    /// The check cannot tell.
+    /// The result cannot tell.
     NotTestable,
 }
 
 impl HardeningVerdict {
-    /// The words for tables.
+    /// The verdict's words for tables.
     pub fn words(self) -> &'static str {
         match self {
             HardeningVerdict::Confirmed => "confirmed",
@@ -35,53 +35,53 @@ impl HardeningVerdict {
     }
 }
 
-/// A claim about one allocator, held against one entry.
+/// A claim about one allocator, held against one entry of the result.
 #[derive(Clone, Debug, Serialize)]
 pub struct JudgedHardening {
-    /// `IA-7`.
+    /// The claim's number: `IA-7`.
     pub id: String,
-    /// The file's name of its document.
+    /// The file name of the claim's document.
     pub document: String,
-    /// The feature that it is about.
+    /// The feature that the claim is about.
     pub feature: String,
-    /// What an allocator does that has it.
+    /// What an allocator with the feature does.
     pub says: String,
     /// The allocator as the document names it.
     pub allocator: String,
     /// The entry of the result.
     pub entry: Option<String>,
-    /// The claim.
+    /// What the document claims about the allocator.
     pub claimed: Claimed,
-    /// The verdict.
+    /// The verdict on the claim.
     pub verdict: HardeningVerdict,
-    /// The cells that it rests on.
+    /// The cells that the verdict rests on.
     pub cells: Vec<SeenCell>,
-    /// Why it is not testable, if no cell says so.
+    /// Why the claim is not testable, if no cell says so.
     pub why_not: Option<String>,
-    /// If it is contradicted: the command that shows it.
+    /// The command that shows the contradiction, if the claim is contradicted.
     pub again: Option<String>,
 }
 
 /// A cell of a check, and whether it shows the feature.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeenCell {
-    /// The check.
+    /// The check's name.
     pub check: String,
-    /// The blocks.
+    /// The size of the blocks.
     pub size_bytes: u64,
     /// What the attacker knows.
     pub form: Form,
-    /// What was seen, or why nothing was.
+    /// What was seen, or why nothing was seen.
     pub said: String,
-    /// `None`: it cannot tell.
+    /// Whether the cell shows the feature; `None` if it cannot tell.
     pub shows: Option<bool>,
-    /// The command that makes it again.
+    /// The command that repeats the check.
     #[serde(skip)]
     again: String,
 }
 
-/// All claims of these documents: one for each entry of the result that they are about, or one that
-/// says that there is none.
+/// Judges all claims of these documents: one verdict for each entry of the result that a claim is
+/// about, or one that says that there is no such entry.
 pub fn judge(
     documents: &[HardeningDocument],
     checks: &[Check],
@@ -111,7 +111,7 @@ pub fn judge(
     all
 }
 
-/// A claim about one allocator.
+/// Judges a claim about one allocator.
 fn of_claim(
     document: &HardeningDocument,
     feature: &Feature,
@@ -155,7 +155,7 @@ fn of_claim(
     judged.collect()
 }
 
-/// A claim held against one entry of the result.
+/// Holds a claim against one entry of the result.
 fn of_entry(
     feature: &Feature,
     also_with: Option<&str>,
@@ -203,12 +203,12 @@ fn of_entry(
     }
 }
 
-/// Which cells of a sign a result does not have; `None` if it has all.
+/// Which cells of a sign the result does not have; `None` if it has all.
 fn why_missing(sign: &Sign, checks: &[Check], seen: &[SeenCell]) -> Option<String> {
-    let check = checks.iter().find(|it| it.name == sign.check)?;
+    let check = checks.iter().find(|check| check.name == sign.check)?;
     let is_seen = |size_bytes: u64, form: Form| {
         let mut seen = seen.iter();
-        seen.any(|it| it.size_bytes == size_bytes && it.form == form)
+        seen.any(|cell| cell.size_bytes == size_bytes && cell.form == form)
     };
     let mut missing = check.cells(true);
     missing.retain(|(size, form)| sign.covers(*size, *form) && !is_seen(*size, *form));
@@ -231,19 +231,23 @@ fn why_missing(sign: &Sign, checks: &[Check], seen: &[SeenCell]) -> Option<Strin
 
 /// The cells that a sign is about.
 fn seen(sign: &Sign, one: &CheckedAllocator) -> Vec<SeenCell> {
-    let Some(result) = one.hardening.iter().find(|it| it.check == sign.check) else {
+    let Some(result) = one
+        .hardening
+        .iter()
+        .find(|result| result.check == sign.check)
+    else {
         return Vec::new();
     };
     let cells = result.cells.iter();
     cells
         .filter(|cell| sign.covers(cell.size_bytes, cell.form))
         .map(|cell| {
-            let (shows, said) = shows(sign, cell);
+            let (shows, text) = shows(sign, cell);
             SeenCell {
                 check: sign.check.clone(),
                 size_bytes: cell.size_bytes,
                 form: cell.form,
-                said,
+                said: text,
                 shows,
                 again: cell.again.clone(),
             }
@@ -251,8 +255,8 @@ fn seen(sign: &Sign, one: &CheckedAllocator) -> Vec<SeenCell> {
         .collect()
 }
 
-/// Whether a cell shows a feature, and what it says. If processes ended differently, chance has
-/// decided, and only a claim about chances can be held against that.
+/// Whether a cell shows a feature, and what the cell says. If processes ended differently, chance
+/// has decided, and only a claim about chances can be held against that.
 fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
     let word = cell.outcome;
     let reasons = || format!("{word}: {}", cell.reasons.join("; "));
@@ -267,12 +271,12 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
         false => 0,
     };
     let times: u32 = cell.tally.iter().map(with).sum();
-    let said = match cell.tally.get(&cell.outcome) {
+    let text = match cell.tally.get(&cell.outcome) {
         Some(most) if *most < all => format!("{word} in {most} of {all} processes"),
         _ => word.to_string(),
     };
     let shows = match times {
-        // The check ended before it could say the value.
+        // The check ended before it could tell the value.
         0 if sign.value.is_some() => None,
         0 if sign.by_chance && all < TRIALS_OF_A_RATE => None,
         0 => Some(false),
@@ -283,7 +287,7 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
         None if sign.value.is_none() => ", which is chance",
         _ => "",
     };
-    (shows, said + hint)
+    (shows, text + hint)
 }
 
 fn value(sign: &Sign, name: &str, cell: &MisuseCell) -> (Option<bool>, String) {
@@ -302,16 +306,16 @@ fn value(sign: &Sign, name: &str, cell: &MisuseCell) -> (Option<bool>, String) {
     });
     let has_bounds = sign.at_least.is_some() || sign.at_most.is_some();
     let is_it = sign.is.contains(&value) || (has_bounds && is_within);
-    let said = format!("{name}={value}");
+    let text = format!("{name}={value}");
     let is_no_answer = NO_ANSWER.contains(&value.as_str()) || (has_bounds && largest.is_none());
     match is_no_answer && !is_it {
-        true => (None, said),
-        false => (Some(is_it), said),
+        true => (None, text),
+        false => (Some(is_it), text),
     }
 }
 
-/// The largest of the numbers that a value begins with: `0 0 8 8`, `64 values of 64 processes`,
-/// `>= 65536`.
+/// The largest of the numbers at the start of a value: `0 0 8 8`, `64 values of 64 processes`, `>=
+/// 65536`.
 fn largest(value: &str) -> Option<f64> {
     let words = value.trim_start_matches(">=").split_whitespace();
     let numbers = words.map_while(|word| word.parse::<f64>().ok());
@@ -375,8 +379,8 @@ mod tests {
             (stopped, "error", json!({}), None),
             (stopped, "unsupported", json!({"unsupported": 2}), None),
         ] {
-            let (found, said) = shows(&sign(keys), &cell(outcome, tally.clone(), ""));
-            assert_eq!(found, shown, "{keys} {outcome} {tally}: {said}");
+            let (found, text) = shows(&sign(keys), &cell(outcome, tally.clone(), ""));
+            assert_eq!(found, shown, "{keys} {outcome} {tally}: {text}");
         }
     }
 
@@ -432,7 +436,7 @@ mod tests {
             let cell = cell("observed", json!({"observed": 1}), note);
             assert_eq!(shows(&sign(keys), &cell).0, shown, "{keys} {note}");
         }
-        // A check of values that a guard ends has said nothing, but that may be enough.
+        // A check of values that a guard page stops tells no value, but the stop may be enough.
         let trapped = cell("trapped", json!({"trapped": 1}), "");
         let keys = "value = \"old\"\nat-most = 10";
         assert_eq!(shows(&sign(keys), &trapped).0, None);

@@ -24,8 +24,8 @@ use crate::document::{Claim, Document, Rows};
 use checks::Findings;
 use std::collections::BTreeSet;
 
-/// A verdict on every claim of the documents, in their order, each claim by the runs of one machine:
-/// of those on which it can be judged, the one with most cores.
+/// Judges every claim of the documents, in their order, each claim by the runs on one machine: of
+/// the machines on which it can be judged, the one with most cores.
 pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
         let then = document.rows_as_then();
@@ -35,31 +35,34 @@ pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
                 .iter()
                 .map(|seen| (judged(document, &document.rows, claim, seen), seen));
             let first = tried.next();
-            let is_judged = |(it, _): &(JudgedClaim, &Evidence)| it.verdict != Verdict::NotTestable;
+            let is_judged = |(judgement, _): &(JudgedClaim, &Evidence)| {
+                judgement.verdict != Verdict::NotTestable
+            };
             let decides = match first {
                 Some(first) if !is_judged(&first) => tried.find(is_judged).or(Some(first)),
                 first => first,
             };
-            let (mut it, seen) = decides.expect("there is always a machine");
-            it.machine = (machines.len() > 1 && it.verdict != Verdict::NotTestable)
+            let (mut judgement, seen) = decides.expect("there is always a machine");
+            judgement.machine = (machines.len() > 1 && judgement.verdict != Verdict::NotTestable)
                 .then(|| seen.machine_words());
-            if matches!(it.verdict, Verdict::DoesNotHold | Verdict::Unclear) {
+            if matches!(judgement.verdict, Verdict::DoesNotHold | Verdict::Unclear) {
                 let then = then.as_ref();
-                it.as_then = then.and_then(|rows| as_then(document, rows, claim, seen));
+                judgement.as_then = then.and_then(|rows| as_then(document, rows, claim, seen));
             }
-            it
+            judgement
         };
         document.claims.iter().map(of_claim).collect()
     };
     documents.iter().flat_map(of_document).collect()
 }
 
-/// The verdict with the rows of the document's time, if the claim is about any that was measured.
+/// The verdict with the rows configured as in the document's time, if any of them was measured and
+/// is compared by the claim.
 fn as_then(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) -> Option<AsThen> {
     let judged = judged(document, rows, claim, evidence);
-    let said = judged.parts.iter().flat_map(|part| &part.said);
-    let compared: BTreeSet<&str> = said
-        .filter_map(|said| match said {
+    let pieces = judged.parts.iter().flat_map(|part| &part.said);
+    let compared: BTreeSet<&str> = pieces
+        .filter_map(|piece| match piece {
             Said::Number(number) => number.row.split(' ').next(),
             Said::Words(_) => None,
         })
@@ -127,7 +130,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
             if let Some(word) = word.filter(|_| is_place) {
                 part.place += &format!(" ({word})");
             }
-            // What is missing under both distributions is listed once.
+            // Something that is missing under both distributions is listed once.
             if is_place || !judged.parts.contains(&part) {
                 judged.parts.push(part);
             }
@@ -140,7 +143,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
     }
     let counts: BTreeSet<u32> = spots.iter().map(|spot| spot.threads).collect();
     judged.threads = Vec::from_iter(counts);
-    // What was not even measured has its own reason.
+    // A claim that was not even measured has its own reason.
     let measured = judged.verdict != Verdict::NotTestable;
     if let Some(why) = not_comparable(claim, &judged).filter(|_| measured) {
         judged.verdict = Verdict::NotTestable;
@@ -156,7 +159,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
     judged
 }
 
-/// The measures that show why a claim does not hold, of the rows that it names.
+/// The values, for the rows that a claim names, of the measures that show why it does not hold.
 fn measured_of(
     rows: &Rows,
     claim: &Claim,
@@ -172,7 +175,7 @@ fn measured_of(
     all
 }
 
-/// Why what was measured here says nothing of the claim, if so.
+/// Why the measurements here say nothing about the claim, if so.
 fn not_comparable(claim: &Claim, judged: &JudgedClaim) -> Option<String> {
     let most = judged.threads.iter().max().copied().unwrap_or(0);
     if !claim.not_comparable.is_empty() {
@@ -187,8 +190,8 @@ fn not_comparable(claim: &Claim, judged: &JudgedClaim) -> Option<String> {
     }
 }
 
-/// The distributions that a claim is checked under, as far as they were run; all that were run if
-/// it names none.
+/// The distributions under which a claim is checked, as far as they were run; all that were run if
+/// the claim names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
     let named = claim.distributions.iter().map(String::as_str);
     let first = named.clone().next();
@@ -205,7 +208,8 @@ fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec
     (run.into_iter().map(Some).collect(), notes.collect())
 }
 
-/// A claim that depends on a distribution that we had to guess stays undecided.
+/// Combines the verdicts under several distributions: a claim that depends on a distribution that
+/// we had to guess stays undecided.
 fn together(verdicts: Vec<Verdict>) -> Verdict {
     let has = |verdict| verdicts.contains(&verdict);
     if has(Verdict::Holds) && has(Verdict::DoesNotHold) {

@@ -1,7 +1,7 @@
-//! When two values differ, and when one lies between bounds. The rule of the whole module: values
-//! that were measured in the same blocks differ if Student's test of their log ratios, block by
-//! block, says so; others if the ranges of their processes do not touch, or if the Mann-Whitney test
-//! says so. With fewer than 5 there is no verdict.
+//! When two values differ, and when a value lies between bounds. The rule of the whole module:
+//! values that were measured in the same blocks differ if Student's test of their log ratios, block
+//! by block, says so; other values differ if the ranges of their processes do not touch, or if the
+//! Mann-Whitney test says so. With fewer than 5 processes there is no verdict.
 
 use super::judged::{Number, ValueBlocks, Verdict};
 use heapmark_core::analyse::Spread;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// The fewest processes for a verdict.
 pub const LEAST_SAMPLES: usize = 5;
-/// Chance alone sets values that differ so far apart this often at most; ranges of five processes
-/// each that do not touch, it does in 0.8 %.
+/// Two values differ if chance alone would set them as far apart in at most this share of cases.
+/// The ranges of five processes each do not touch by chance in 0.8 %.
 const ALPHA: f64 = 0.01;
 
 /// The order of one value relative to another.
@@ -31,8 +31,8 @@ pub fn order(a: &Number, b: &Number) -> Order {
     }
 }
 
-/// The ratio of each block that both have; `None` if they share too few, and if a value is not
-/// positive.
+/// The ratio in each block that both numbers have; `None` if they share too few blocks, or if a
+/// value is not positive.
 fn ratios(a: &Number, b: &Number) -> Option<BTreeMap<u32, f64>> {
     let run = |number: &Number| number.blocks.as_ref().map(|blocks| blocks.run);
     if run(a)? != run(b)? {
@@ -43,7 +43,9 @@ fn ratios(a: &Number, b: &Number) -> Option<BTreeMap<u32, f64>> {
     let ratio = |(block, ours): (u32, f64)| Some((block, ours / theirs.get(&block)?));
     let ratios: BTreeMap<u32, f64> = ours.into_iter().filter_map(ratio).collect();
     let is_enough = ratios.len() >= LEAST_SAMPLES;
-    let is_sound = ratios.values().all(|it| it.is_finite() && *it > 0.0);
+    let is_sound = ratios
+        .values()
+        .all(|ratio| ratio.is_finite() && *ratio > 0.0);
     (is_enough && is_sound).then_some(ratios)
 }
 
@@ -68,12 +70,12 @@ fn beside_ratio(ratios: &BTreeMap<u32, f64>, bound: f64) -> Order {
     if bound.is_infinite() {
         return Order::Below;
     }
-    let logs: Vec<f64> = ratios.values().map(|it| (it / bound).ln()).collect();
+    let logs: Vec<f64> = ratios.values().map(|ratio| (ratio / bound).ln()).collect();
     let Some((mean, middle)) = mean(&logs).zip(median(&logs)) else {
         return Order::Level;
     };
     let differ = student(&logs).is_some_and(|p| p <= ALPHA);
-    // One block with an extreme ratio decides no direction.
+    // A single block with an extreme ratio does not decide the direction.
     match differ && mean * middle > 0.0 {
         true if mean < 0.0 => Order::Below,
         true => Order::Above,
@@ -85,7 +87,7 @@ fn order_of(a: &[f64], b: &[f64]) -> Order {
     let Some((a_seen, b_seen)) = Spread::of(a).zip(Spread::of(b)) else {
         return Order::Level;
     };
-    // The test is approximate if values are equal, as counts of pages often are.
+    // The rank-sum test is approximate if values are equal, as counts of pages often are.
     let is_apart = a_seen.max < b_seen.min || b_seen.max < a_seen.min;
     let differ = is_apart || rank_sum(a, b).is_some_and(|p| p <= ALPHA);
     match a_seen.median.total_cmp(&b_seen.median) {
@@ -95,8 +97,9 @@ fn order_of(a: &[f64], b: &[f64]) -> Order {
     }
 }
 
-/// The order of a value relative to a bound: all its processes lie beyond it, or, of a quotient, its
-/// ratios by block differ from it, or the dividend differs from the divisor times the bound.
+/// The order of a value relative to a bound: all of its processes lie beyond the bound; or, for a
+/// quotient, the ratios by block differ from the bound, or the dividend differs from the divisor
+/// times the bound.
 fn beside(value: &Number, bound: f64) -> Order {
     if value.measure.is_none()
         && let Some(ratios) = by_block(value)
@@ -123,20 +126,22 @@ pub fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
     verdict(samples, found == wanted, found != Order::Level)
 }
 
-/// Whether the median lies between two bounds; outside, it must differ from the nearer one.
+/// Whether the median lies between two bounds; outside, the value must differ from the nearer
+/// bound.
 pub fn between(value: &Number, low: f64, high: f64) -> Verdict {
     let is_inside = (low..=high).contains(&value.median);
     let is_outside = beside(value, low) == Order::Below || beside(value, high) == Order::Above;
     verdict(value.samples, is_inside, is_outside)
 }
 
-/// Whether a value lies above a bound, and differs from it.
+/// Whether a value lies above a bound, and differs from that bound.
 pub fn beyond(value: &Number, bound: f64) -> Verdict {
     let found = beside(value, bound);
     verdict(value.samples, found == Order::Above, found == Order::Below)
 }
 
-/// Unclear with too few processes, and if it neither holds nor fails; what holds does not fail.
+/// The verdict is unclear with too few processes, or if the claim neither holds nor fails; a claim
+/// that holds does not fail.
 pub fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
     if samples < LEAST_SAMPLES || !(holds || fails) {
         Verdict::Unclear
@@ -147,8 +152,8 @@ pub fn verdict(samples: usize, holds: bool, fails: bool) -> Verdict {
     }
 }
 
-/// `a` over `b`, block by block if they share blocks; otherwise the range is the widest that both
-/// ranges allow.
+/// The quotient of `a` over `b`, block by block if they share blocks; otherwise the range is the
+/// widest that both ranges allow.
 pub fn quotient(a: &Number, b: &Number) -> Number {
     let row = if a.row == b.row {
         a.row.clone()
@@ -186,7 +191,7 @@ mod tests {
         Number::of("a".into(), None, values.into()).unwrap()
     }
 
-    /// Twenty processes, of which one has another value.
+    /// A number from twenty processes, one of which has another value.
     fn twenty(most: f64, one: f64) -> Number {
         let mut values: [f64; 20] = std::array::from_fn(|place| most + place as f64 / 1000.0);
         values[0] = one;
@@ -200,15 +205,16 @@ mod tests {
         assert_eq!(order_to_ten([11.6, 11.7, 11.8, 11.9, 12.0]), Order::Above);
         assert_eq!(order_to_ten([5.0, 6.0, 7.0, 8.0, 8.9]), Order::Below);
         assert_eq!(order_to_ten([12.0, 12.0, 13.0, 14.0, 15.0]), Order::Above);
-        // Medians far apart mean nothing if the processes of one row are as far apart themselves.
+        // Medians that are far apart mean nothing if the processes of one row are as far apart
+        // themselves.
         assert_eq!(order_to_ten([8.0, 11.2, 14.0, 15.0, 16.0]), Order::Level);
         assert_eq!(order(&number([0.0; 5]), &number([0.0; 5])), Order::Level);
         assert_eq!(order(&number([0.0; 5]), &number([1.0; 5])), Order::Below);
-        // One process among many hides no difference.
+        // A single process among many hides no difference.
         assert_eq!(order(&twenty(10.0, 30.0), &twenty(11.0, 5.0)), Order::Below);
     }
 
-    /// Of a run with this seed, a value for each block.
+    /// A number from a run with this seed, with a value for each block.
     fn in_blocks<const N: usize>(run: u64, values: [f64; N]) -> Number {
         let blocks = ValueBlocks {
             run,
@@ -234,7 +240,7 @@ mod tests {
         // ValueBlocks of two runs have nothing in common.
         let elsewhere = in_blocks(8, [9.0, 12.7, 9.8, 18.1, 10.9]);
         assert_eq!(order(&elsewhere, &slow), Order::Level);
-        // One block decides nothing.
+        // A single block decides nothing.
         let once = in_blocks(7, [10.0, 14.0, 11.0, 90.0, 12.0]);
         assert_eq!(order(&once, &slow), Order::Level);
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// A run as read from its directory.
 pub struct Measured {
-    /// The run's head.
+    /// The content of `run.json`.
     pub head: RunFile,
     /// The run's records.
     pub records: Vec<Record>,
@@ -18,7 +18,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Blocks that the run has begun.
+    /// The number of blocks that the run has begun.
     pub fn blocks(&self) -> u32 {
         blocks_begun(&self.records)
     }
@@ -32,7 +32,7 @@ pub struct Scene<'a> {
     pub tables: Vec<CaseGroups<'a>>,
 }
 
-/// What makes a machine the same one.
+/// The facts by which two runs are known to be from one machine.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Machine<'a> {
     pub architecture: &'a str,
@@ -52,13 +52,13 @@ impl<'a> Scene<'a> {
             interference,
         }
     }
-    /// A fact of the run's machine; empty if the run does not have it.
+    /// A fact about the run's machine; empty if the run does not have it.
     pub fn fact(&self, key: &str) -> &'a str {
         let fact = self.measured.head.machine.get(key);
         fact.map_or("", String::as_str)
     }
 
-    /// The machine of the run.
+    /// The machine on which the run was made.
     pub fn machine(&self) -> Machine<'a> {
         Machine {
             architecture: self.fact("architecture"),

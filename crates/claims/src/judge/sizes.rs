@@ -1,4 +1,4 @@
-//! The parameters of the runs that differ from the document's.
+//! The parameters whose values in the runs differ from the document's.
 
 use super::{Evidence, Spot};
 
@@ -17,7 +17,7 @@ pub fn other_than_paper(
             .find(|workload| workload.name == case.workload)
             .and_then(|workload| workload.values("paper"));
         for (name, theirs) in parameters.into_iter().flatten() {
-            // The claim itself sets it.
+            // The claim itself sets this parameter.
             let is_set = distribution.is_some() && name == "distribution";
             let ours = case.parameters.get(&name).filter(|ours| **ours != theirs);
             if let Some(ours) = ours.filter(|_| !is_set) {

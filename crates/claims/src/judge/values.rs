@@ -8,7 +8,7 @@ use heapmark_core::metric::overhead_of;
 use heapmark_core::store::{Columns, Purpose};
 use heapmark_stats::mean;
 
-/// The values of the processes of a row; those without one are left out.
+/// The values of the processes of a row; processes without a value are left out.
 pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
     let mean_of = |time: fn(&Iteration) -> u64| {
         group.values(move |measurement, _| mean_time(measurement, time))
@@ -50,14 +50,14 @@ fn cpu_ns(one: &Iteration) -> u64 {
     one.user_ns + one.sys_ns
 }
 
-/// Over the measured iterations.
+/// The mean time of the measured iterations.
 fn mean_time(measurement: &Measurement, time: fn(&Iteration) -> u64) -> Option<f64> {
     let times: Vec<f64> = measurement.measured().map(|one| time(one) as f64).collect();
     mean(&times)
 }
 
-/// The document's overhead, for a workload that reports the size of its tables in the allocator's
-/// memory.
+/// The overhead as the document defines it, for a workload that reports the size of the tables that
+/// it keeps in the allocator's memory.
 fn without_tables(measurement: &Measurement) -> Option<f64> {
     let figure = |name| measurement.figures.get(name).copied();
     let arrays = figure("arrays_bytes")?;
@@ -66,7 +66,8 @@ fn without_tables(measurement: &Measurement) -> Option<f64> {
     Some((heap - arrays) / requested).filter(|overhead| overhead.is_finite())
 }
 
-/// Of the timed processes; a figure that only the check reported is one number.
+/// A figure of the timed processes; if only the check of the row reported it, it is a single
+/// number.
 fn figure(group: &Group, name: &str) -> Vec<f64> {
     let timed = group.values(|measurement, _| measurement.figures.get(name).copied());
     if timed.is_empty() {

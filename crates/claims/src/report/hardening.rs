@@ -1,4 +1,4 @@
-//! Verdicts on what documents claim of hardening: a table, and JSON.
+//! Verdicts on what documents claim about hardening: a table, and JSON.
 
 use crate::document::HardeningDocument;
 use crate::judge::{HardeningVerdict, JudgedHardening, SeenCell};
@@ -11,11 +11,11 @@ use heapmark_core::report::document::{Block, Cell, Sheet};
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, join, json};
 
-/// Cells that a reason lists; the others are in the JSON.
+/// The most cells that a reason lists; the others are in the JSON.
 const MOST_CELLS: usize = 3;
 
 /// One row per claim that can be judged, or per claim if `whole` documents are shown; then the
-/// documents of these rows, and a line that counts the verdicts.
+/// documents of these claims, and a line that counts the verdicts.
 pub fn claims(all: &[JudgedHardening], documents: &[HardeningDocument], whole: bool) -> Vec<Block> {
     let mut shown: Vec<&JudgedHardening> = all.iter().collect();
     shown.retain(|one| whole || is_tested(one));
@@ -27,7 +27,8 @@ pub fn claims(all: &[JudgedHardening], documents: &[HardeningDocument], whole: b
     ]
 }
 
-/// A row for each of these. An allocator that was checked is called as in the result.
+/// A row for each of these claims. An allocator that was checked has the name that it has in the
+/// result.
 fn table(shown: &[&JudgedHardening]) -> Sheet {
     let mut table = SheetOf::new("", shown.iter().copied());
     table.add("id", |one| &one.id);
@@ -43,7 +44,7 @@ fn table(shown: &[&JudgedHardening]) -> Sheet {
     table.sheet
 }
 
-/// All claims, each with its reason as a sentence.
+/// All claims as JSON, each with its reason as a sentence.
 pub fn claims_json(all: &[JudgedHardening]) -> String {
     let entries = all.iter().map(|one| {
         let mut entry = serde_json::json!(one);
@@ -53,32 +54,34 @@ pub fn claims_json(all: &[JudgedHardening]) -> String {
     json(&entries.collect::<Vec<_>>())
 }
 
-/// Whether the result could tell.
+/// Whether the result could decide the claim.
 fn is_tested(one: &JudgedHardening) -> bool {
     one.verdict != HardeningVerdict::NotTestable
 }
 
-/// The documents of some claims: where they lie, and of which state.
+/// The documents of some claims: their addresses, versions and dates.
 fn sources(documents: &[HardeningDocument], shown: &[&JudgedHardening]) -> Vec<String> {
-    let has_rows = |it: &&HardeningDocument| shown.iter().any(|one| one.document == it.name);
+    let has_rows =
+        |document: &&HardeningDocument| shown.iter().any(|one| one.document == document.name);
     let documents = documents.iter().filter(has_rows);
     documents
-        .map(|it| {
-            let remark = it.remark.iter().map(|remark| format!(" {remark}"));
+        .map(|document| {
+            let remark = document.remark.iter().map(|remark| format!(" {remark}"));
             format!(
                 "{}: {}; {}, {}, {}.{}",
-                it.short,
-                it.title,
-                it.source,
-                it.version,
-                it.date,
+                document.short,
+                document.title,
+                document.source,
+                document.version,
+                document.date,
                 join(remark, "")
             )
         })
         .collect()
 }
 
-/// `Of 250 claims: 60 confirmed, 7 contradicted, 183 not testable here.`
+/// How many claims have each verdict: `Of 250 claims: 60 confirmed, 7 contradicted, 183 not
+/// testable here.`
 fn summary(all: &[JudgedHardening]) -> String {
     let of = |wanted| all.iter().filter(|one| one.verdict == wanted).count();
     format!(
@@ -90,16 +93,16 @@ fn summary(all: &[JudgedHardening]) -> String {
     )
 }
 
-/// What the cells say that decided, or what is missing; for a contradicted claim the command that
+/// What the deciding cells say, or what is missing; for a contradicted claim, also the command that
 /// shows it.
 pub fn reason(one: &JudgedHardening) -> String {
     let mut words = Vec::new();
     match &one.why_not {
         Some(why) => words.push(why.clone()),
         None => {
-            let said = distinct(one.cells.iter().map(sentence));
-            let more = said.len().saturating_sub(MOST_CELLS);
-            words.extend(said.into_iter().take(MOST_CELLS));
+            let sentences = distinct(one.cells.iter().map(sentence));
+            let more = sentences.len().saturating_sub(MOST_CELLS);
+            words.extend(sentences.into_iter().take(MOST_CELLS));
             if more > 0 {
                 words.push(format!("and {more} more"));
             }
@@ -109,7 +112,7 @@ pub fn reason(one: &JudgedHardening) -> String {
     join(words, "; ")
 }
 
-/// `double-free 24 B: absorbed`.
+/// A cell in words, as in `double-free 24 B: absorbed`.
 fn sentence(cell: &SeenCell) -> String {
     let form = match cell.form {
         Form::Naive => "",
@@ -123,7 +126,7 @@ fn sentence(cell: &SeenCell) -> String {
     )
 }
 
-/// What documents say of hardening; nothing if the result can judge none of it.
+/// The section on hardening in a page; empty if the result can judge none of the claims.
 pub fn section(documents: &[HardeningDocument], claims: &[JudgedHardening]) -> Section {
     let tested = claims.iter().filter(|one| is_tested(one));
     let tested: Vec<&JudgedHardening> = tested.collect();

@@ -14,7 +14,7 @@ use heapmark_core::report::units::{self, PrintedUnit};
 
 pub use reproduction::reproduction;
 
-/// Comparisons that a reason lists; the others are in the JSON.
+/// The most comparisons that a reason lists; the others are in the JSON.
 const MOST_PARTS: usize = 3;
 
 /// One line per claim that can be judged, or all claims with their reasons if `whole` documents are
@@ -35,17 +35,17 @@ pub fn claims(all: &[JudgedClaim], whole: bool) -> Vec<Block> {
     vec![Block::Sheet(sheet), Block::notes(lines)]
 }
 
-/// The formats with the claims that a table does not show.
+/// Names the formats that have the claims that a table leaves out.
 pub const LEFT_OUT: &str = "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
-/// Where the numbers behind verdicts are.
+/// Names the formats that have the numbers behind the verdicts.
 const REASONS: &str =
     "Reasons and numbers: --document NAME (bt, mm, rp, za, ll, field) or --to md.";
 
-/// Letters of a claim in a line.
+/// The most characters of a claim in a line.
 const MOST_LETTERS: usize = 68;
 
-/// A line for each of these.
+/// A table with a line for each of these claims.
 fn in_lines(shown: Vec<&JudgedClaim>) -> Sheet {
     let mut table = with_ids(shown);
     table.add("verdict", |judged| judged.verdict.word());
@@ -61,7 +61,7 @@ fn with_ids(shown: Vec<&JudgedClaim>) -> SheetOf<'_, JudgedClaim> {
     table
 }
 
-/// A row for each of these, with its reason.
+/// A table with a row for each of these claims, with its reason.
 pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
     let mut table = with_ids(shown);
     table.add("verdict", JudgedClaim::verdict_words);
@@ -70,7 +70,7 @@ pub fn table(shown: Vec<&JudgedClaim>) -> Sheet {
     table.sheet
 }
 
-/// All claims, each with its reason as a sentence.
+/// All claims as JSON, each with its reason as a sentence.
 pub fn claims_json(all: &[JudgedClaim]) -> String {
     json(
         &all.iter()
@@ -83,10 +83,10 @@ pub fn claims_json(all: &[JudgedClaim]) -> String {
     )
 }
 
-/// `Of 48 claims: 20 hold, 9 do not hold, 8 unclear, 11 not testable here.`, and the same of single
-/// comparisons.
+/// How many claims have each verdict: `Of 48 claims: 20 hold, 9 do not hold, 8 unclear, 11 not
+/// testable here.`, then the same for single comparisons.
 pub fn summary(all: &[JudgedClaim]) -> String {
-    let (comparisons, claims): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.is_comparison);
+    let (comparisons, claims): (Vec<_>, Vec<_>) = all.iter().partition(|claim| claim.is_comparison);
     let of_each = [(claims, "claim"), (comparisons, "published comparison")];
     let of_each = of_each.into_iter().filter(|(them, _)| !them.is_empty());
     joined(of_each.map(|(them, noun)| counted(&them, noun)), " ")
@@ -105,13 +105,14 @@ fn counted(all: &[&JudgedClaim], noun: &str) -> String {
     )
 }
 
-/// The comparisons that decided, with their numbers; the missing rows; the size.
+/// The reason for a verdict: the comparisons that decided, with their numbers; the missing rows;
+/// the sizes.
 pub fn reason(judged: &JudgedClaim) -> String {
     let parts = &judged.parts;
     let mut shown: Vec<&JudgedPart> = parts.iter().collect();
     shown.retain(|part| part.verdict == judged.verdict);
-    // A verdict by the larger half, or one that two distributions disagree on, has no part of its
-    // own.
+    // A verdict by the larger half, or one on which two distributions disagree, has no part with
+    // that verdict.
     if shown.is_empty() {
         shown.extend(parts);
     }
@@ -171,7 +172,7 @@ fn further(judged: &JudgedClaim) -> Vec<String> {
     words.into_iter().flatten().collect()
 }
 
-/// What was measured with the settings of the document's time.
+/// The verdict with allocators configured as in the document's time.
 fn as_then(judged: &JudgedClaim) -> Option<String> {
     let then = judged.as_then.as_ref()?;
     let words = match then.verdict {
@@ -183,8 +184,8 @@ fn as_then(judged: &JudgedClaim) -> Option<String> {
 
 fn sentence(part: &JudgedPart) -> String {
     let mut out = enclosed("", &part.place, ": ");
-    for (place, said) in part.said.iter().enumerate() {
-        let words = match said {
+    for (place, piece) in part.said.iter().enumerate() {
+        let words = match piece {
             Said::Words(words) => words,
             Said::Number(number) => &text(number),
         };
@@ -196,7 +197,7 @@ fn sentence(part: &JudgedPart) -> String {
     out
 }
 
-/// `glibc 5.12 Mops/s (4.98-5.30)`.
+/// A number in words, as in `glibc 5.12 Mops/s (4.98-5.30)`.
 fn text(number: &Number) -> String {
     let (size, unit) = unit(number);
     let digits = |value: f64| units::digits(value / size);
@@ -208,7 +209,7 @@ fn text(number: &Number) -> String {
     format!("{row}{}{unit}{range}", digits(number.median))
 }
 
-/// The size of one unit, and its name with a leading space.
+/// The size of a number's unit, and the unit's name with a leading space.
 fn unit(number: &Number) -> (f64, String) {
     let PrintedUnit { name, size } = units::time(number.median);
     let of_time = name.trim_end_matches("/op");

@@ -1,14 +1,15 @@
-//! The claims of the reference documents, and whether they hold in the runs of a page.
+//! The section on a page about the claims of the reference documents, and whether they hold in the
+//! page's runs.
 
 use crate::judge::{JudgedClaim, Verdict};
 use crate::report;
 use heapmark_core::report::page::section::Section;
 
-/// Of the claims, those that can be judged are at least one in so many, or the page has none of
-/// them: a few say nothing about a document.
+/// The page shows claims only if at least one in this many can be judged: a few say nothing about a
+/// document.
 const LEAST_SHARE: usize = 10;
 
-/// Empty if no document covers the runs.
+/// The section with the claims; empty if no document covers the runs.
 pub fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged
         .iter()

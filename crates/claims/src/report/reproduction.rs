@@ -11,7 +11,7 @@ use heapmark_core::report::text::{count, enclosed, list};
 use heapmark_core::report::units::digits;
 use heapmark_core::store::AllocatorInfo;
 
-/// The page.
+/// Makes the whole page.
 pub fn reproduction(documents: &[Document], evidence: &Evidence, judged: &[JudgedClaim]) -> String {
     let mut out = head(evidence, judged);
     for document in documents {
@@ -122,7 +122,7 @@ fn what_ran(run: &Measured, seen: &InterferenceSummary) -> String {
     )
 }
 
-/// Each claim with its verdict and one reason.
+/// A table of all claims, each with its verdict and one reason.
 fn all_claims(judged: &[JudgedClaim]) -> String {
     let rows = judged.iter().map(|judged| {
         let (id, verdict) = (&judged.id, judged.verdict_words());
@@ -140,7 +140,7 @@ fn all_claims(judged: &[JudgedClaim]) -> String {
     )
 }
 
-/// The mapping of our rows to the document's, with both versions.
+/// A table that maps our rows to the document's rows, with both versions.
 fn versions(document: &Document, machines: &[Evidence]) -> String {
     let infos: Vec<&AllocatorInfo> = (machines.iter())
         .flat_map(|seen| seen.runs())
@@ -162,7 +162,7 @@ fn versions(document: &Document, machines: &[Evidence]) -> String {
     out
 }
 
-/// The release, or what runs of before say instead.
+/// The release, or what runs by earlier versions say instead.
 fn version(info: &AllocatorInfo) -> String {
     match (info.release.as_str(), info.sources.as_str()) {
         ("", "") => info.version.clone(),
@@ -171,7 +171,8 @@ fn version(info: &AllocatorInfo) -> String {
     }
 }
 
-/// Two lines per row: as published, and ours; `on` names our machine if there are several.
+/// A table with two lines per row: the published values and ours; `on` names our machine if there
+/// are several.
 fn figure(table: &Reproduced, on: &str) -> String {
     let figure = table.figure;
     let columns = &table.columns;
@@ -234,7 +235,7 @@ fn figure(table: &Reproduced, on: &str) -> String {
     out
 }
 
-/// Each number with its ratio to the reference in the same column.
+/// A line of a table: each number with its ratio to the reference in the same column.
 fn line(
     name: String,
     values: &[Option<f64>],
@@ -254,7 +255,7 @@ fn line(
     row(cells)
 }
 
-/// One of the document's units, in ours.
+/// The size of one of the document's units, in our unit.
 fn scale(measure: &Measure) -> f64 {
     match measure {
         Measure::Wall | Measure::User | Measure::Sys | Measure::Cpu => 1e9,

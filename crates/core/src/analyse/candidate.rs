@@ -16,7 +16,7 @@ pub struct Candidate {
     /// Per case: ln ns/op by block, relative to the baseline's process of the same slot; 0 for the
     /// baseline itself.
     pub logs: Vec<BTreeMap<u32, f64>>,
-    /// Per case.
+    /// The memory in each case.
     pub memory: Vec<Option<Memory>>,
 }
 
@@ -27,16 +27,16 @@ pub struct LeftOut {
     pub allocator: String,
     /// Cases in which some process did not end `ok`.
     pub failed: usize,
-    /// Cases in which it has no sample yet, or none in the same blocks as the others.
+    /// Cases in which the allocator has no sample yet, or none in the same blocks as the others.
     pub missing: usize,
     /// Cases that are judged.
     pub of: usize,
 }
 
 impl Candidate {
-    /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a
-    /// block are compared through the baseline that ran in both; if the baseline has no numbers
-    /// there, they are compared directly.
+    /// Compares the allocator's rows with the baseline's, case by case. Two candidates that ran in
+    /// different parts of a block are compared through the baseline that ran in both; if the
+    /// baseline has no numbers there, they are compared directly.
     pub fn new(name: &str, cases: &[JudgedCase], memory: Vec<Option<Memory>>) -> Candidate {
         Candidate {
             name: name.to_owned(),
@@ -64,8 +64,8 @@ fn logs(group: &Group, baseline: Option<&Group>, judged: &JudgedCase) -> BTreeMa
         .collect()
 }
 
-/// The fastest first, by geometric mean of the ratios to the baseline, or to the first candidate if
-/// there is no baseline.
+/// Sorts the candidates, the fastest first, by the geometric mean of their ratios to the baseline,
+/// or to the first candidate if there is no baseline.
 pub fn rank(
     baseline: &str,
     candidates: Vec<Candidate>,
@@ -96,7 +96,7 @@ pub fn rank(
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// One ratio per case in which some block has both.
+/// One ratio for each case in which some block has values of both candidates.
 fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
     let mut ratios = Vec::new();
     for (ours, theirs) in candidate.logs.iter().zip(&reference.logs) {

@@ -1,10 +1,10 @@
-//! What allocators are ranked by: a time of their processes, or a number that these report.
+//! What allocators are ranked by: the time of their processes, or a number that the processes report.
 
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::Process;
 use serde::Serialize;
 
-/// A clock.
+/// What rows are ranked by: a time, or a number in place of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
@@ -17,7 +17,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Nanoseconds per operation; `None` if this clock counted none.
+    /// The process's value: nanoseconds per operation, or the command's own number; `None` if there is none.
     pub fn of(self, process: &Process) -> Option<f64> {
         match self {
             Clock::Wall => Some(process.ns_per_op),
@@ -26,7 +26,7 @@ impl Clock {
         }
     }
 
-    /// The key of its metric.
+    /// The key of the metric that holds the clock's values.
     pub fn metric(self) -> &'static str {
         match self {
             Clock::Wall => "ns_per_op",
@@ -35,7 +35,7 @@ impl Clock {
         }
     }
 
-    /// What the clock measures, in a sentence.
+    /// The noun for what the clock measures, for use in a sentence.
     pub fn noun(self) -> &'static str {
         match self {
             Clock::Wall => "time",

@@ -50,14 +50,14 @@ pub enum Withheld {
         /// The clock that decides.
         by: Clock,
     },
-    /// In every case the times are the recorded ones.
+    /// No allocator can change the times of any case: they are recorded ones, or a fixed time.
     Paced,
 }
 
 /// The leader and its pairwise tests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
-    /// Smallest geometric mean of ratios.
+    /// The candidate with the smallest geometric mean of ratios.
     pub leader: String,
     /// The times that were compared.
     pub by: Clock,
@@ -65,7 +65,7 @@ pub struct Ranking {
     pub tests: Vec<PairwiseTest>,
     /// Cases that were compared.
     pub cases: usize,
-    /// Blocks of the pairwise test that has fewest.
+    /// The number of blocks in the pairwise test that has the fewest.
     pub blocks: usize,
     /// The leader's memory over the baseline's; `None` if the leader is the baseline, or there is
     /// nothing to compare.
@@ -119,7 +119,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
         }
         let count = |is: fn(&Group) -> bool| rows.iter().filter(|(_, group)| is(group)).count();
         let failed = count(|group| group.failed.is_some());
-        // A row that failed is among them.
+        // Rows that failed are among these: they have no processes.
         let empty = count(|group| group.processes.is_empty());
         if empty > 0 {
             left_out.push(LeftOut {
@@ -158,7 +158,7 @@ impl<'a> JudgedCase<'a> {
     }
 }
 
-/// The A/A copy over the baseline, over all cases.
+/// Compares the A/A copy with the baseline, over all cases.
 fn copy(aa_copy: &str, tables: &[JudgedCase], alpha: f64) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, tables, Vec::new());
     let blocks = copy.logs.first()?.keys();

@@ -9,30 +9,30 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a row's server held.
+/// What a row's server held before and after its load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Drained {
-    /// The row.
+    /// The row's name.
     pub row: String,
-    /// Just before the load.
+    /// What the server held just before the load.
     pub before: DrainMoment,
-    /// After it, in order; the last one is the end of the drain.
+    /// What the server held after the load, in order; the last moment is the end of the drain.
     pub after: Vec<DrainMoment>,
     /// What was resident beyond what was live, summed over the drain: bytes times seconds.
     pub above_live_byte_s: Option<f64>,
     /// What has grown most.
     pub growth: GrowthKind,
-    /// How freed memory came to stay, if glibc keeps it and its probes ran.
+    /// How freed memory came to stay, if glibc keeps it and the probes ran.
     pub shape: Option<GrowthShape>,
 }
 
-/// How glibc came to keep freed memory: by the setting under which it does not.
+/// How glibc came to keep freed memory, as found by the setting under which it does not keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct GrowthShape {
     /// The way of growing.
     pub way: GrowthWay,
-    /// By how much it grew without the setting and with it, in bytes; of survivors, with the one that left the least.
+    /// The growth in bytes without the setting and with it; for survivors, with the setting that left the least.
     pub grown_bytes: [f64; 2],
     /// The most threads at a time during the load.
     pub most_threads: f64,
@@ -42,36 +42,36 @@ pub struct GrowthShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrowthWay {
-    /// Threads that are still there have arenas of their own.
+    /// Threads that are still alive have arenas of their own.
     Arenas,
-    /// So had threads, of which most have ended.
+    /// Threads had arenas of their own, and most of these threads have ended.
     Turnover,
-    /// Large blocks went into the heap, since such ones had been freed before.
+    /// Large blocks went into the heap, because blocks that large had been freed before.
     Drift,
-    /// No probe ended it: blocks that live on among freed ones, or what the program maps itself.
+    /// No probe ended the growth: blocks live on among freed ones, or the program maps the memory itself.
     Survivors,
 }
 
 /// What one look at the server finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DrainMoment {
-    /// Seconds since the end of the load; 0 also before it.
+    /// Seconds since the end of the load; 0 for the moment before the load, too.
     pub after_s: f64,
-    /// Resident, summed over its processes.
+    /// The resident set, summed over the server's processes.
     pub rss_bytes: f64,
     /// Proportional set size: pages that several processes share are divided among them.
     pub pss_bytes: f64,
-    /// Heap and anonymous mappings.
+    /// Resident bytes of the heap and of anonymous mappings.
     pub heap_bytes: f64,
-    /// Heap bytes in glibc's arenas but the main one.
+    /// Heap bytes in glibc's arenas other than the main one.
     pub arena_bytes: f64,
-    /// Files and shared memory.
+    /// Resident bytes of files and of shared memory.
     pub file_bytes: f64,
-    /// Of all, in huge pages.
+    /// Resident bytes of any kind that are in huge pages.
     pub huge_bytes: f64,
-    /// Threads.
+    /// The number of threads.
     pub threads: f64,
-    /// In live blocks of malloc, as glibc counts them, in a process of its own; `None` if that is not known.
+    /// Bytes in live blocks of malloc, as glibc counts them in a separate process; `None` if that is not known.
     pub live_bytes: Option<f64>,
 }
 
@@ -79,9 +79,9 @@ pub struct DrainMoment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrowthKind {
-    /// Next to nothing.
+    /// Next to nothing has grown.
     None,
-    /// Live memory, which grew to the end of the load.
+    /// Live memory, which grew until the end of the load.
     Leak,
     /// Live memory, which did not grow in the second half of the load.
     Data,
@@ -93,24 +93,24 @@ pub enum GrowthKind {
     Threads,
     /// Files and shared memory.
     Files,
-    /// How much is live is not known.
+    /// The cause is not known: the live memory is unknown, or nothing explains most of the growth.
     Unknown,
 }
 
-/// A growth below this share of what was there before is not worth a word, as one below [`LITTLE_BYTES`].
+/// A growth below this share of what was resident before is too small to mention, as is one below [`LITTLE_BYTES`].
 const LITTLE: f64 = 0.1;
-/// What makes most of a growth.
+/// A part of at least this share counts as most of a growth.
 const MOST: f64 = 0.5;
-/// Live memory that grew by less than this share of its growth in the second half of the load has stopped growing.
+/// Live memory has stopped growing if less than this share of its growth came in the second half of the load.
 const STOPPED: f64 = 0.15;
 
-/// Of all rows whose servers were watched for this long.
+/// The drains of all rows whose servers were watched for this long.
 pub fn drained(groups: &CaseGroups, length: Duration) -> Vec<Drained> {
     let figures = |row: usize| groups.groups[row].check.map(|check| &check.figures);
     let baselines = groups
         .baseline()
-        .and_then(|it| it.check)
-        .map(|it| &it.figures);
+        .and_then(|group| group.check)
+        .map(|check| &check.figures);
     let all = (0..groups.groups.len()).filter_map(|row| {
         let name = groups.groups[row].allocator.name.clone();
         of_row(name, figures(row)?, baselines, length)
@@ -118,20 +118,20 @@ pub fn drained(groups: &CaseGroups, length: Duration) -> Vec<Drained> {
     all.collect()
 }
 
-/// The figures of a row's check; what is live is the baseline's if the row has none of its own.
+/// The drain of a row, from the figures of its check; the live bytes are the baseline's if the row has none of its own.
 fn of_row(
     row: String,
-    own: &BTreeMap<String, f64>,
+    figures: &BTreeMap<String, f64>,
     baselines: Option<&BTreeMap<String, f64>>,
     length: Duration,
 ) -> Option<Drained> {
     let live = |moment: &str| {
         let name = figure(moment, "live_bytes");
         let of = |figures: &BTreeMap<String, f64>| figures.get(&name).copied();
-        of(own).or_else(|| of(baselines?))
+        of(figures).or_else(|| of(baselines?))
     };
     let at = |moment: &str, after_s: f64| {
-        let value = |kind: &str| own.get(&figure(moment, kind)).copied();
+        let value = |kind: &str| figures.get(&figure(moment, kind)).copied();
         Some(DrainMoment {
             after_s,
             rss_bytes: value("rss_bytes")?,
@@ -151,10 +151,10 @@ fn of_row(
         .collect();
     let after = after.filter(|all| !all.is_empty())?;
     let growth = growth(&before, &after, live(HALF));
-    let above_live_byte_s = own.get(AREA).zip(live_area(&after));
+    let above_live_byte_s = figures.get(AREA).zip(live_area(&after));
     Some(Drained {
         growth,
-        shape: shape(own, growth, after.last()?.threads),
+        shape: shape(figures, growth, after.last()?.threads),
         above_live_byte_s: above_live_byte_s.map(|(all, live)| (all - live).max(0.0)),
         row,
         before,
@@ -162,17 +162,17 @@ fn of_row(
     })
 }
 
-/// By the figures of the row's own check; `threads` live on.
-fn shape(own: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> Option<GrowthShape> {
+/// How freed memory came to stay, by the figures of the row's own check; `threads` are those that live on.
+fn shape(figures: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> Option<GrowthShape> {
     if !matches!(growth, GrowthKind::Kept | GrowthKind::Threads) {
         return None;
     }
-    let at = |moment: &str| own.get(&figure(moment, "rss_bytes")).copied();
+    let at = |moment: &str| figures.get(&figure(moment, "rss_bytes")).copied();
     let plain = at(MOMENT)? - at(BEFORE)?;
-    let under = |(way, _): (&str, _)| own.get(&grown_under(way)).copied();
+    let under = |(way, _): (&str, _)| figures.get(&grown_under(way)).copied();
     let [arenas, drift] = PROBES.map(under);
     let (arenas, drift) = (arenas?, drift?);
-    let most_threads = own.get(MOST_THREADS).copied().unwrap_or(threads);
+    let most_threads = figures.get(MOST_THREADS).copied().unwrap_or(threads);
     let ends = |grown: f64| grown <= plain * MOST;
     let (way, grown) = match () {
         () if ends(arenas) && threads <= most_threads * MOST => (GrowthWay::Turnover, arenas),
@@ -187,7 +187,7 @@ fn shape(own: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> Optio
     })
 }
 
-/// Live bytes times seconds, straight between moments.
+/// Live bytes times seconds, with a straight line between two moments.
 fn live_area(after: &[DrainMoment]) -> Option<f64> {
     let pairs = after.windows(2).map(|pair| {
         let live = (pair[0].live_bytes? + pair[1].live_bytes?) / 2.0;
@@ -240,7 +240,7 @@ mod tests {
 
     const MIB: f64 = (1 << 20) as f64;
 
-    /// RSS, heap, arenas, files, huge, live, in MiB.
+    /// A moment by RSS, heap, arenas, files, huge pages and live bytes, in MiB.
     fn moment(of: [f64; 6]) -> DrainMoment {
         let [rss, heap, arena, file, huge, live] = of.map(|mib| mib * MIB);
         DrainMoment {
@@ -300,7 +300,7 @@ mod tests {
                 (grown_under("drift"), drift),
                 (MOST_THREADS.into(), 9.0),
             ];
-            shape(&figures.into(), growth, threads).map(|it| (it.way, it.grown_bytes[1]))
+            shape(&figures.into(), growth, threads).map(|shape| (shape.way, shape.grown_bytes[1]))
         };
         let kept = GrowthKind::Kept;
         assert_eq!(of(20.0, 99.0, 9.0, kept), Some((GrowthWay::Arenas, 20.0)));

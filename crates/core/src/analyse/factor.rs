@@ -1,5 +1,5 @@
-//! Each allocator under a factor (an aged heap, huge pages, other CPUs seen), compared with itself without, block by
-//! block.
+//! Each allocator under a factor (an aged heap, huge pages, other CPUs seen), compared block by
+//! block with itself without the factor.
 
 use super::group::{CaseGroups, Group};
 use super::ratio::Ratio;
@@ -9,14 +9,14 @@ use crate::metric::{Process, WALL};
 use heapmark_stats::judge_family;
 use serde::Serialize;
 
-/// An allocator under a factor over itself without.
+/// An allocator under a factor over the same allocator without it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FactorRatio {
-    /// Of their times; above 1: slower under the factor.
+    /// The ratio of the times; above 1: slower under the factor.
     pub ratio: Ratio,
     /// The ratios of single blocks.
     pub blocks: Spread,
-    /// Of their CPU times.
+    /// The ratio of the CPU times.
     pub cpu_ratio: Option<Ratio>,
     /// The verdict on `ratio`.
     pub verdict: Option<Verdict>,
@@ -24,8 +24,8 @@ pub struct FactorRatio {
 
 const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
-/// The rows of cases with a factor, compared with those of the same allocators without: the place of
-/// the case and of the row, both rows.
+/// The rows of cases with a factor, compared with those of the same allocators without it: the
+/// places of the case and of the row, and both rows.
 pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
@@ -40,12 +40,12 @@ pub fn pairs<'g, 'a>(
     })
 }
 
-/// Their ln of one over the other, a block each.
+/// ln of the time under the factor over the time without it, one value for each block.
 pub fn logs(under: &Group, plain: &Group) -> Vec<f64> {
     under.log_ratios(plain, TIME).into_values().collect()
 }
 
-/// All comparisons of a run, by the places of case and row. They are one family.
+/// Judges all comparisons of a run as one family; returns each with the places of its case and row.
 pub fn judge(
     tables: &[CaseGroups],
     calls: &[Verdicts],

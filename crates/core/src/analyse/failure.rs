@@ -1,4 +1,4 @@
-//! The processes that did not end `ok`. Must not lose one: a failure is a result.
+//! The processes that did not end `ok`. None of them may be lost: a failure is a result.
 
 use crate::execute::Outcome;
 use crate::plan::CellId;
@@ -13,12 +13,12 @@ pub struct Failed {
     pub counts: Vec<(&'static str, usize)>,
     /// Checks and samples that ran, including those that ended `ok`.
     pub of: usize,
-    /// How the first of them ended.
+    /// How the first process that failed ended.
     pub first: Outcome,
 }
 
 impl Failed {
-    /// `None` if all ended `ok`.
+    /// The failure among these records; `None` if all ended `ok`.
     pub(super) fn among(records: &[&Record]) -> Option<Failed> {
         let mut failures = records
             .iter()
@@ -39,9 +39,9 @@ impl Failed {
         })
     }
 
-    /// `crash 1 of 11: SIGSEGV in phase run`.
+    /// The failure in words: `crash 1 of 11: SIGSEGV in phase run`.
     pub fn summary(&self) -> String {
-        // There was nothing to count.
+        // If the allocator is absent, there was nothing to count.
         if self.first.is_absent() {
             return self.first.to_string();
         }
@@ -58,7 +58,7 @@ impl Failed {
         )
     }
 
-    /// The word for the first one's outcome.
+    /// The word for the outcome of the first process that failed.
     pub fn word(&self) -> &'static str {
         self.first.word()
     }
@@ -76,7 +76,7 @@ pub fn detail(outcome: &Outcome) -> String {
 /// Processes of the same workload, thread count and allocator that ended in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
-    /// The cells that ended so.
+    /// The cells of these processes.
     pub cells: Vec<CellId>,
     /// Workload name.
     pub workload: String,
@@ -86,7 +86,7 @@ pub struct Failure {
     pub allocator: String,
     /// How the processes ended.
     pub outcome: Outcome,
-    /// The last lines that the first of them wrote to stderr.
+    /// The last lines that the first of these processes wrote to stderr.
     pub stderr: String,
 }
 

@@ -86,7 +86,7 @@ impl FakeRun {
         self
     }
 
-    /// Makes the first case one of whole processes, with these programs as additional rows.
+    /// Turns the first case into one of whole processes, with these programs as additional rows.
     pub fn whole(mut self, programs: &[&str]) -> FakeRun {
         let case = &mut self.run.plan.cases[0];
         (case.target, case.whole_process) = (Target::Program("trees-c".into()), true);
@@ -106,8 +106,8 @@ impl FakeRun {
         self
     }
 
-    /// Makes it a run that times one call in `every`; `buckets` gives how many calls of malloc took
-    /// how many nanoseconds.
+    /// Turns the run into one that times one call in `every`; `buckets` gives how many calls of
+    /// malloc took how many nanoseconds.
     pub fn timing_calls(
         mut self,
         every: u32,
@@ -127,8 +127,8 @@ impl FakeRun {
         self
     }
 
-    /// Makes it a run that samples memory; `course` gives the live and the resident MiB that were
-    /// seen of a process.
+    /// Turns the run into one that samples memory; `course` gives the live and the resident MiB
+    /// that were seen in a process.
     pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
         self.run.plan.mode = Mode::Memory;
         for record in self
@@ -183,7 +183,7 @@ impl FakeRun {
         self
     }
 
-    /// Adds figures that a check reported.
+    /// Adds figures to a cell, as a check reports them.
     pub fn told(mut self, cell: &str, figures: &[(&str, f64)]) -> FakeRun {
         let figures = figures
             .iter()
@@ -213,7 +213,7 @@ impl FakeRun {
         self
     }
 
-    /// Removes records.
+    /// Removes the records for which `gone` is true.
     pub fn without(mut self, gone: impl Fn(&Record) -> bool) -> FakeRun {
         self.records.retain(|record| !gone(record));
         self

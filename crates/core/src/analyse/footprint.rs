@@ -12,22 +12,22 @@ use serde::Serialize;
 pub struct Sampling {
     /// Processes that ended `ok` before a sample saw live bytes.
     pub unseen: usize,
-    /// Most CPU time that sampling a process took, as a share of a core.
+    /// The most CPU time that sampling a process took, as a share of a core.
     pub share: Option<f64>,
 }
 
 impl Sampling {
     pub(super) fn of(records: &[&Record]) -> Sampling {
-        let own = || {
+        let measured = || {
             records.iter().filter(|record| {
                 let measurement = record.measurement.as_ref();
                 record.purpose == Purpose::Memory
-                    && measurement.is_some_and(|it| it.footprint.is_some())
+                    && measurement.is_some_and(|measurement| measurement.footprint.is_some())
             })
         };
-        let profiles = || own().filter_map(|record| record.memory.as_deref());
+        let profiles = || measured().filter_map(|record| record.memory.as_deref());
         Sampling {
-            unseen: own().count() - profiles().count(),
+            unseen: measured().count() - profiles().count(),
             share: profiles()
                 .map(|profile| profile.sampling_share)
                 .max_by(f64::total_cmp),
@@ -35,15 +35,15 @@ impl Sampling {
     }
 }
 
-/// The case in which one thread makes the calls of this one's threads.
+/// The case in which one thread makes all the calls that the threads of this case make.
 pub(super) fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
     run.plan.cases.iter().find(|other| {
         other.workload == case.workload && other.is_played_by_one() && !case.is_played_by_one()
     })
 }
 
-/// Per block, the highest resident heap of several threads over that of one thread; none if one of
-/// its processes failed.
+/// Per block, the highest resident heap of several threads over that of one thread; none if a
+/// process with one thread failed.
 pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Vec<f64> {
     if Failed::among(one).is_some() {
         return Vec::new();

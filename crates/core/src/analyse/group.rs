@@ -15,7 +15,7 @@ use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use heapmark_stats::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// One more than the last block that has a sample.
+/// The number of blocks that have begun: one more than the last block that has a sample.
 pub fn blocks_begun<'r>(records: impl IntoIterator<Item = &'r Record>) -> u32 {
     records
         .into_iter()
@@ -30,7 +30,7 @@ pub struct RecordsByRow<'a> {
     rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
     /// Faults found in functions that few workloads call, by allocator.
     findings: HashMap<&'a str, Vec<&'a String>>,
-    /// Cases that could take no turns, and why.
+    /// Cases whose processes could not take turns, and why.
     alone: HashMap<(&'a str, u32), &'a str>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> RecordsByRow<'a> {
             .collect()
     }
 
-    /// Why the processes of a case took no turns, if they were to.
+    /// Why the processes of a case took no turns although they were meant to.
     pub fn alone(&self, workload: &str, threads: u32) -> Option<&'a str> {
         self.alone.get(&(workload, threads)).copied()
     }
@@ -110,8 +110,8 @@ impl<'a> RecordsByRow<'a> {
     }
 }
 
-/// A block and its part: processes of the same slot are compared because they ran one after the
-/// other.
+/// A block and one of its parts: processes of the same slot are compared because they ran one after
+/// the other.
 pub type PairKey = (u32, u32);
 
 /// The processes of one row.
@@ -130,11 +130,11 @@ pub struct Group<'a> {
     pub disturbed: BTreeSet<PairKey>,
     /// Per slot, the stalls that the process may have caused itself.
     pub stalled: BTreeMap<PairKey, Vec<&'static str>>,
-    /// The measurement of its check, which timed nothing.
+    /// The measurement of the row's check, which timed nothing.
     pub check: Option<&'a Measurement>,
-    /// The mean heaps of those whose memory was sampled.
+    /// The mean heaps of the processes whose memory was sampled.
     pub mean_heaps: BTreeMap<PairKey, &'a MeanHeap>,
-    /// Samples that ended `ok` but allow no division.
+    /// Samples that ended `ok`, but without operations, time or iterations to divide.
     pub unusable: usize,
     /// Faults of the allocator in functions that few workloads call.
     pub findings: Vec<String>,
@@ -147,13 +147,13 @@ impl<'a> Group<'a> {
         allocator: &'a AllocatorInfo,
         records: &RecordsByRow<'a>,
     ) -> Group<'a> {
-        let own = records.of_row(case, allocator, Purpose::Sample);
+        let of_row = records.of_row(case, allocator, Purpose::Sample);
         let findings = records.findings.get(allocator.name.as_str());
         let mut group = Group {
             case,
             allocator,
             role: Role::of(allocator, case.baseline(&run.plan.baseline)),
-            failed: Failed::among(&own),
+            failed: Failed::among(&of_row),
             processes: BTreeMap::new(),
             disturbed: BTreeSet::new(),
             stalled: BTreeMap::new(),
@@ -165,7 +165,7 @@ impl<'a> Group<'a> {
         if group.failed.is_some() {
             return group;
         }
-        let (checks, samples): (Vec<&Record>, Vec<&Record>) = own
+        let (checks, samples): (Vec<&Record>, Vec<&Record>) = of_row
             .into_iter()
             .partition(|record| record.purpose == Purpose::Check);
         group.check = checks
@@ -176,7 +176,7 @@ impl<'a> Group<'a> {
             let slot = (record.block, record.part);
             group
                 .mean_heaps
-                .extend(record.mean_heap.as_deref().map(|it| (slot, it)));
+                .extend(record.mean_heap.as_deref().map(|heap| (slot, heap)));
             if !interference::causes(record).is_empty() {
                 group.disturbed.insert(slot);
             }
@@ -211,14 +211,14 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// The number of blocks in which it has a process.
+    /// The number of blocks in which the row has a process.
     pub fn blocks(&self) -> usize {
         let blocks: BTreeSet<u32> = self.processes.keys().map(|(block, _)| *block).collect();
         blocks.len()
     }
 
-    /// ln of its value over the other's, for each slot in which both have one; if it depends on how long turns were, what it
-    /// is without that.
+    /// ln of this row's value over the other row's, for each slot in which both have one; if the
+    /// ratio depends on how long turns were, as it would be with endless turns.
     pub fn log_ratios(
         &self,
         other: &Group,
@@ -229,17 +229,18 @@ impl<'a> Group<'a> {
         slots.into_iter().zip(of_endless_turns(&duets)).collect()
     }
 
-    /// The lengths of the turns that the scheduler gave its processes.
+    /// The lengths of the turns that the scheduler gave the row's processes.
     pub fn turns_of_scheduler(&self) -> impl Iterator<Item = Length> {
         let turns = self
             .processes
             .values()
-            .filter_map(|(it, _)| it.turns.as_ref());
+            .filter_map(|(process, _)| process.turns.as_ref());
         let given = turns.filter(|turns| turns.by == Turns::Slices && turns.turn_ns.is_some());
         given.map(Length::of)
     }
 
-    /// How its value over the other's depends on how long turns were; `None` if that is not seen.
+    /// How the ratio of this row's value to the other's depends on how long turns were; `None` if
+    /// it is not seen to depend on that.
     pub fn depends_on_turns(
         &self,
         other: &Group,
@@ -268,8 +269,8 @@ impl<'a> Group<'a> {
         both.collect()
     }
 
-    /// ln of its time over the other's, by block: a candidate runs once in a block, so its block
-    /// identifies the pair.
+    /// ln of this row's time over the other row's, by block: a candidate runs once in a block, so
+    /// the block identifies the pair.
     pub fn log_times(&self, other: &Group, clock: Clock) -> BTreeMap<u32, f64> {
         self.log_ratios(other, |process| clock.of(process))
             .into_iter()
@@ -300,12 +301,12 @@ impl<'a> Group<'a> {
 pub struct CaseGroups<'a> {
     /// The case.
     pub case: &'a PlannedCase,
-    /// In plan order.
+    /// The rows, in plan order.
     pub groups: Vec<Group<'a>>,
 }
 
 impl<'a> CaseGroups<'a> {
-    /// Whether its processes took turns.
+    /// Whether the processes of the case took turns.
     pub fn took_turns(&self) -> bool {
         let mut all = self
             .groups
@@ -328,7 +329,7 @@ impl<'a> CaseGroups<'a> {
             .find(|group| group.allocator.name == name)
     }
 
-    /// What its rows are ranked by: time, or a number that its command reports of itself.
+    /// What the rows are ranked by: time, or a number that the command reports about itself.
     pub fn clock(&self) -> Clock {
         match self.case.command().map(|command| &command.values[..]) {
             None | Some([]) => Clock::Wall,
@@ -336,13 +337,13 @@ impl<'a> CaseGroups<'a> {
         }
     }
 
-    /// The value of a process that its row is ranked by.
+    /// The value of a process by which its row is ranked.
     pub fn ranked_by(&self, process: &Process) -> Option<f64> {
         self.clock().of(process)
     }
 
-    /// Whether its times say nothing of an allocator: recorded ones, or those of a command that runs for
-    /// a fixed time.
+    /// Whether the case's times say nothing about an allocator: they are recorded ones, or those of
+    /// a command that runs for a fixed time.
     pub fn is_paced(&self) -> bool {
         let check = || self.baseline()?.check;
         self.case.is_paced() || check().is_some_and(fixed_time::is_fixed)
@@ -356,7 +357,7 @@ impl<'a> CaseGroups<'a> {
             .unwrap_or_default()
     }
 
-    /// The row of this role with the least median time, unless the times are the recorded ones.
+    /// The row of this role with the least median time; `None` if the times say nothing about allocators.
     pub fn fastest(&self, role: Role) -> Option<&Group<'a>> {
         self.of(role)
             .filter(|_| !self.is_paced())

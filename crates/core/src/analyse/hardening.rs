@@ -1,5 +1,5 @@
-//! What allocators pay in a run for what they detect of misuses in `heapmark check`. No score: the
-//! share counts small programs, each as much as any other.
+//! The price that allocators pay in a run for the misuses that they detect in `heapmark check`.
+//! This is no score: the share counts small programs, each as much as any other.
 
 use super::{Analysis, TableRow};
 use crate::store::Detection;
@@ -12,19 +12,20 @@ pub struct HardeningCost<'a> {
     pub allocator: &'a str,
     /// The share of processes in which a misuse was detected, mean over the misuses.
     pub detected: f64,
-    /// Misuses that this is a mean over, the same for all allocators of the run.
+    /// The number of misuses that `detected` is a mean over, the same for all allocators of the run.
     pub misuses: usize,
-    /// Time over the baseline's: over all cases, or in the only one.
+    /// The time over the baseline's, over all cases or in the only one.
     pub time: f64,
-    /// The allocator's 95 % interval.
+    /// The 95 % interval of `time`.
     pub interval: Option<(f64, f64)>,
-    /// Memory over the baseline's.
+    /// The memory over the baseline's.
     pub memory: Option<f64>,
 }
 
 impl Analysis {
-    /// Those of the run, in plan order; none if there are no two to compare, or none that may be hardened. Misuses that were not
-    /// tried equally often on all of them are left out: shares of other programs would be other shares.
+    /// The costs of the run's allocators, in plan order; none if there are no two to compare, or
+    /// none that may be hardened. Misuses that were not tried equally often on all allocators are
+    /// left out: shares of other programs would be other shares.
     pub fn hardening_costs(&self) -> Vec<HardeningCost<'_>> {
         let priced = self.checked.iter().filter_map(|(name, checked)| {
             let all = checked.hardening.as_slice();
@@ -44,14 +45,16 @@ impl Analysis {
         };
         let common: Vec<&Detection> = first.iter().filter(is_everywhere).collect();
         let is_hardened =
-            |it: &(&str, &[Detection], Price)| self.hardened.iter().any(|name| name == it.0);
+            |entry: &(&str, &[Detection], Price)| self.hardened.iter().any(|name| name == entry.0);
         if others.is_empty() || common.is_empty() || !priced.iter().any(is_hardened) {
             return Vec::new();
         }
-        let is_common = |one: &&Detection| common.iter().any(|it| it.check == one.check);
+        let is_common =
+            |one: &&Detection| common.iter().any(|detection| detection.check == one.check);
         let costs = priced.iter().filter_map(|(name, all, price)| {
             let shares = all.iter().filter(is_common);
-            let shares = shares.map(|it| f64::from(it.detected) / f64::from(it.of));
+            let shares =
+                shares.map(|detection| f64::from(detection.detected) / f64::from(detection.of));
             Some(HardeningCost {
                 allocator: name,
                 detected: mean(&shares.collect::<Vec<f64>>())?,
@@ -64,14 +67,18 @@ impl Analysis {
         costs.collect()
     }
 
-    /// Over all cases, or in the only one; `None` if the run does not compare it.
+    /// What the allocator costs over all cases, or in the only one; `None` if the run does not compare the allocator.
     fn price(&self, allocator: &str) -> Option<Price> {
         let base = &self.baseline;
-        if let Some(one) = self.overall.iter().find(|it| it.allocator == *allocator) {
+        if let Some(one) = self
+            .overall
+            .iter()
+            .find(|overall| overall.allocator == *allocator)
+        {
             let peak = |name: &str| self.held_by(name)?.peak;
             let held = peak(allocator)
                 .zip(peak(base))
-                .map(|(own, base)| own / base);
+                .map(|(bytes, base)| bytes / base);
             return Some(Price {
                 time: one.ratio,
                 interval: one.interval,
@@ -79,19 +86,19 @@ impl Analysis {
             });
         }
         let case = self.only_case()?;
-        let own = case.row(allocator)?;
+        let row = case.row(allocator)?;
         let peak = |row: &TableRow| row.median("peak_rss_bytes");
-        let grown = own.ratio("grown_bytes").map(|it| it.ratio);
-        let ratio = own.time().ratio?;
+        let grown = row.ratio("grown_bytes").map(|ratio| ratio.ratio);
+        let ratio = row.time().ratio?;
         Some(Price {
             time: ratio.ratio,
             interval: ratio.interval,
-            memory: grown.or_else(|| Some(peak(own)? / peak(case.baseline_row()?)?)),
+            memory: grown.or_else(|| Some(peak(row)? / peak(case.baseline_row()?)?)),
         })
     }
 }
 
-/// Of an allocator, over the baseline's.
+/// An allocator's time and memory over the baseline's.
 struct Price {
     time: f64,
     interval: Option<(f64, f64)>,

@@ -1,5 +1,5 @@
-//! What each allocator holds for what is live, in the cases whose memory a run measures beside its
-//! times: a few numbers for its first answer. Must not compare times.
+//! How much memory each allocator holds for what is live, in the cases whose memory a run measures
+//! besides its times: a few numbers for the run's first answer. Must not compare times.
 
 use super::{Table, TableRow};
 pub use crate::metric::MemoryShape;
@@ -11,30 +11,31 @@ use serde::Serialize;
 /// The metric of a replay.
 pub const PEAK: &str = "peak_over_peak";
 
-/// An allocator in them. Each number is `None` if some process that it needs did not end `ok`.
+/// What an allocator holds in these cases. Each number is `None` if some process that it needs did not end `ok`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Held {
     /// The allocator's name.
     pub allocator: String,
     /// Highest resident heap / most live bytes, geometric mean over the replays.
     pub peak: Option<f64>,
-    /// Replays behind that.
+    /// The number of replays behind `peak`.
     pub replays: usize,
     /// Resident heap after requests on any thread of a pool / memory of one request.
     pub pool: Option<f64>,
     /// Highest resident heap / the most bytes that can be live, if one thread only frees.
     pub fan_in: Option<f64>,
-    /// The part of a burst that goes back while the process sleeps.
+    /// The share of a burst that is returned while the process sleeps.
     pub returned: Option<f64>,
 }
 
-/// Below this many times the baseline's, nothing is called bad: a change makes it no worse.
+/// A number is called bad only from this many times the baseline's on: below that, a change of
+/// allocator makes little difference.
 pub const BAD: f64 = 1.5;
-/// Shares that are returned differ by more than this if they differ at all.
+/// Returned shares that differ by less than this count as equal.
 const LEAST_SHARE: f64 = 0.05;
 
 impl Held {
-    /// The number of a shape.
+    /// The allocator's number for a shape.
     pub fn of(&self, shape: MemoryShape) -> Option<f64> {
         match shape {
             MemoryShape::Peak => self.peak,
@@ -44,12 +45,12 @@ impl Held {
         }
     }
 
-    /// The worse of the two shapes of servers.
+    /// The worse of the numbers for the two shapes of servers.
     pub fn worst(&self) -> Option<f64> {
         Some(self.pool?.max(self.fan_in?))
     }
 
-    /// The number of a shape, larger for more memory.
+    /// The allocator's number for a shape, converted so that a larger number means more memory.
     pub fn burden(&self, shape: MemoryShape) -> Option<f64> {
         let number = self.of(shape)?;
         Some(match shape {
@@ -59,16 +60,16 @@ impl Held {
     }
 }
 
-/// What this allocator is worst at beside the best one, and that; `None` if it is not bad at
-/// anything. What the baseline is as bad at is no reason against another allocator; of a baseline
-/// without a number, or the baseline itself, the best allocator's takes its place.
+/// The shape at which this allocator is worst in comparison with the best one, and that best one; `None` if it is not
+/// bad at any. A shape at which the baseline is as bad is no reason against another allocator; if the baseline has no
+/// number, or is the allocator itself, the best allocator takes its place.
 pub fn weakness<'a>(
     all: &'a [Held],
     allocator: &str,
     baseline: &str,
 ) -> Option<(MemoryShape, &'a Held)> {
     let named = |name: &str| all.iter().find(|held| held.allocator == name);
-    let own = named(allocator)?;
+    let held = named(allocator)?;
     let base = named(baseline).filter(|_| allocator != baseline);
     let (_, shape, best) = MemoryShape::ALL
         .into_iter()
@@ -77,16 +78,16 @@ pub fn weakness<'a>(
                 .iter()
                 .filter_map(|held| Some((held.burden(shape)?, held)))
                 .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
-            let own = own.burden(shape)?;
+            let burden = held.burden(shape)?;
             let base = base.and_then(|base| base.burden(shape)).unwrap_or(least);
-            (own / base >= BAD).then_some((own / least, shape, best))
+            (burden / base >= BAD).then_some((burden / least, shape, best))
         })
         .max_by(|(a, ..), (b, ..)| a.total_cmp(b))?;
     Some((shape, best))
 }
 
-/// Whether no allocator was seen to return anything while it slept; false if that is not known of
-/// all of them.
+/// Whether no allocator was seen to return any memory while its process slept; false if that is not
+/// known for all of them.
 pub fn none_returns(all: &[Held]) -> bool {
     !all.is_empty()
         && all
@@ -101,14 +102,14 @@ pub fn with_peaks(tables: &[Table]) -> Vec<&Table> {
     tables.iter().filter(is_known).collect()
 }
 
-/// The highest resident heap over the most live bytes of each allocator that ranks, the least first:
-/// geometric mean over the cases without a factor that have one, whose number is second. An allocator
-/// that lacks one of these is left out.
+/// The highest resident heap over the most live bytes of each allocator that ranks, the least
+/// first: the geometric mean over the cases without a factor that have such a ratio, and then the
+/// number of these cases. An allocator that lacks a ratio in one of them is left out.
 pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
     let cases = with_peaks(tables);
     let of = |name: &str| -> Option<f64> {
-        let own = cases.iter().map(|table| table.row(name)?.median(PEAK));
-        geometric_mean(&own.collect::<Option<Vec<f64>>>()?)
+        let ratios = cases.iter().map(|table| table.row(name)?.median(PEAK));
+        geometric_mean(&ratios.collect::<Option<Vec<f64>>>()?)
     };
     let rows = cases.first().into_iter().flat_map(|table| &table.rows);
     let mut peaks: Vec<(&str, f64)> = rows
@@ -119,7 +120,7 @@ pub fn peaks(tables: &[Table]) -> (Vec<(&str, f64)>, usize) {
     (peaks, cases.len())
 }
 
-/// What a case is measured for; `None` if it is none of these.
+/// The shape of memory use that a case measures; `None` if it measures none.
 fn shape(table: &Table, case: &Case) -> Option<MemoryShape> {
     if case.is_replay() {
         return Some(MemoryShape::Peak);
@@ -131,13 +132,13 @@ fn shape(table: &Table, case: &Case) -> Option<MemoryShape> {
     })
 }
 
-/// Every allocator in these cases, in plan order.
+/// What every allocator holds in these cases, in plan order.
 pub(super) fn held(allocators: &[String], cases: &[Case], tables: &[Table]) -> Vec<Held> {
     let shaped: Vec<(&Table, MemoryShape)> = (tables.iter().zip(cases))
         .filter_map(|(table, case)| Some((table, shape(table, case)?)))
         .collect();
     let of_allocator = |name: &String| {
-        // Of every such case, or nothing.
+        // The values from every case of this shape, or none if a case lacks one.
         let all = |wanted: MemoryShape| -> Option<Vec<f64>> {
             let key = match wanted {
                 MemoryShape::Peak => PEAK,

@@ -3,11 +3,11 @@
 
 use super::Table;
 
-/// The metric.
+/// The key of the metric.
 const SHARE: &str = "huge_share";
 
-/// The largest share of huge pages of each allocator that ranks, over the cases without a factor, in
-/// the order of the tables; of those that have one.
+/// The largest share of huge pages of each allocator that ranks and has such a share, over the
+/// cases without a factor, in the order of the tables.
 pub(super) fn shares(tables: &[Table]) -> Vec<(String, f64)> {
     let plain = tables.iter().filter(|table| table.factor.is_none());
     let rows = plain.flat_map(|table| &table.rows);

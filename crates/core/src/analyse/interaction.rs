@@ -1,5 +1,5 @@
-//! Builds of a command, each under several allocators: whether the gain of one depends on the other. A build and an allocator
-//! that only add up take together what each takes by itself: the ratios multiply, block by block.
+//! Builds of a command, each under several allocators: whether the gain of one depends on the other. If a build and an
+//! allocator do not affect each other, the ratios of each by itself multiply, block by block.
 
 use super::group::CaseGroups;
 use super::ratio::Ratio;
@@ -13,17 +13,18 @@ use std::collections::BTreeMap;
 /// A build under an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interaction {
-    /// The build.
+    /// The build's name.
     pub variant: String,
-    /// The allocator.
+    /// The allocator's name.
     pub allocator: String,
-    /// Its time over what the build and the allocator take by themselves; above 1: it loses by the other.
+    /// The time of both together over what the build and the allocator take by themselves; above 1:
+    /// together they gain less.
     pub ratio: Ratio,
-    /// The verdict on that.
+    /// The verdict on `ratio`.
     pub verdict: Verdict,
 }
 
-/// All of a case; none if rows are not variants under allocators. They are one family.
+/// All interactions of a case, judged as one family; none if the rows are not variants under allocators.
 pub fn interactions(
     command: &UserCommand,
     table: &CaseGroups,
@@ -42,7 +43,11 @@ pub fn interactions(
     let Some((first, usual)) = name.split_once('+').filter(|_| !table.is_paced()) else {
         return Vec::new();
     };
-    for variant in command.variants.iter().filter(|it| it.name != first) {
+    for variant in command
+        .variants
+        .iter()
+        .filter(|variant| variant.name != first)
+    {
         let Some(build) = over_baseline(&format!("{}+{usual}", variant.name)) else {
             continue;
         };
@@ -65,7 +70,7 @@ pub fn interactions(
     }
     let judged = judge_family(&all, alpha);
     let judged = pairs.into_iter().zip(&all).zip(judged);
-    let told = judged.filter_map(|(((variant, allocator), logs), judgement)| {
+    let interactions = judged.filter_map(|(((variant, allocator), logs), judgement)| {
         Some(Interaction {
             variant,
             allocator,
@@ -73,5 +78,5 @@ pub fn interactions(
             verdict: calls.withheld(WALL).unwrap_or(Verdict::of(&judgement?)),
         })
     });
-    told.collect()
+    interactions.collect()
 }

@@ -12,20 +12,20 @@ use crate::store::{Purpose, Record};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// CPU time of other processes, as a share of one core.
+/// The most CPU time that other processes may take, as a share of one core.
 const MOST_FOREIGN_CPU: f64 = 0.25;
-/// The same as a share of all CPUs that the process may run on: with many CPUs, other processes
-/// leave enough of them free.
+/// The most CPU time that other processes may take, as a share of all CPUs that the process may run
+/// on: with many CPUs, other processes leave enough of them free.
 const MOST_FOREIGN_OF_ALL: f64 = 0.125;
-/// CPU time that the hypervisor gave to other machines, as a share of one core.
+/// The most CPU time that the hypervisor may give to other machines, as a share of one core.
 const MOST_STEAL: f64 = 0.1;
-/// Share of the time in which some task waited for memory.
+/// The largest share of the time in which some task may wait for memory.
 const MOST_MEMORY_STALL: f64 = 0.05;
-/// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for
-/// each CPU before and after. What these can make up disturbs nothing.
+/// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for each CPU before
+/// and after. A difference that such errors can explain counts as no interference.
 const TICK_NS: f64 = 10e6;
-/// CPU time for each thread or process that ends, at most, which the kernel counts as busy but charges to
-/// no process: it is spent after the total has been taken. Measured with `larson-threads`: 9 us.
+/// The most CPU time that the kernel counts as busy but charges to no process, for each thread or
+/// process that ends: it is spent after the total has been taken. Measured with `larson-threads`: 9 us.
 const UNACCOUNTED_NS: f64 = 10e3;
 
 /// The interference with a process: each load as a share of its limit, and in words.
@@ -34,7 +34,7 @@ fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
     let tick = TICK_NS / interference.wall_ns.max(1) as f64;
     let above = |share: Option<f64>, ticks: f64| (share.unwrap_or(0.0) - ticks * tick).max(0.0);
-    // Independent errors add up like their root.
+    // Independent errors add up as the square root of their number.
     let foreign = above(interference.foreign_cpu_share, (2.0 * cpus.max(1.0)).sqrt());
     let tasks = interference.new_tasks.unwrap_or(0) as f64;
     let unaccounted = tasks * UNACCOUNTED_NS / interference.wall_ns.max(1) as f64;
@@ -57,8 +57,8 @@ pub fn disturbed_by(interference: &Interference) -> Vec<&'static str> {
         .collect()
 }
 
-/// What stalled a process but may be its own doing, in words. Its own control group reports this
-/// more exactly than the whole machine.
+/// What stalled a process but may be the process's own doing, in words. Its own control group
+/// reports this more exactly than the whole machine does.
 fn stalled_by(interference: &Interference) -> Vec<&'static str> {
     let own_memory = interference.own_memory_stall_share;
     let memory = own_memory
@@ -80,16 +80,16 @@ fn stalled_by(interference: &Interference) -> Vec<&'static str> {
     .collect()
 }
 
-/// What interference was seen in a run.
+/// The interference that was seen in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InterferenceSummary {
     /// Parts of blocks that count.
     pub parts: usize,
-    /// Parts among them with interference: none of their attempts was quiet.
+    /// Parts of blocks with interference: none of their attempts was quiet.
     pub disturbed: usize,
     /// Parts whose processes were timed; the others counted, or sampled memory.
     pub timed: usize,
-    /// Parts among these with interference.
+    /// Timed parts with interference.
     pub timed_disturbed: usize,
     /// Attempts that were repeated, not counting those that an interruption cut short.
     pub repeated: usize,
@@ -145,7 +145,10 @@ pub fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary
         let counting = &attempts[&chosen];
         let causes: BTreeSet<&str> = counting.iter().flat_map(|record| causes(record)).collect();
         interference.disturbed += usize::from(!causes.is_empty());
-        if counting.iter().any(|it| it.purpose == Purpose::Sample) {
+        if counting
+            .iter()
+            .any(|record| record.purpose == Purpose::Sample)
+        {
             interference.timed += 1;
             interference.timed_disturbed += usize::from(!causes.is_empty());
         }
@@ -171,8 +174,8 @@ pub fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary
     (counting, interference)
 }
 
-/// The causes of interference with a process; empty if it was not observed, or took turns with the one that it is
-/// compared with: both met the same.
+/// The causes of interference with a process; empty if the process was not observed, or took turns
+/// with the one that it is compared with: both met the same interference.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
     match &record.interference {
         Some(interference) if !record.took_turns() => disturbed_by(interference),
@@ -189,13 +192,16 @@ pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
         .unwrap_or_default()
 }
 
-/// How many attempts lack a row that a later one has.
+/// How many attempts lack a row that a later attempt has.
 fn interrupted(attempts: &BTreeMap<u32, Vec<&Record>>) -> usize {
     let (mut later, mut interrupted) = (BTreeSet::new(), 0);
     for records in attempts.values().rev() {
-        let own: BTreeSet<&str> = records.iter().map(|it| it.allocator.as_str()).collect();
-        interrupted += usize::from(!later.is_subset(&own));
-        later.extend(own);
+        let allocators: BTreeSet<&str> = records
+            .iter()
+            .map(|record| record.allocator.as_str())
+            .collect();
+        interrupted += usize::from(!later.is_subset(&allocators));
+        later.extend(allocators);
     }
     interrupted
 }
@@ -204,8 +210,17 @@ fn interrupted(attempts: &BTreeMap<u32, Vec<&Record>>) -> usize {
 /// worst process is least, each cause as a share of its limit. A row that failed is not run again:
 /// an attempt without it is complete, too.
 fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
-    let ended = |records: &[&Record]| records.iter().filter(|it| it.outcome.is_ok()).count();
-    let most = attempts.values().map(|it| ended(it)).max().unwrap_or(0);
+    let ended = |records: &[&Record]| {
+        records
+            .iter()
+            .filter(|record| record.outcome.is_ok())
+            .count()
+    };
+    let most = attempts
+        .values()
+        .map(|records| ended(records))
+        .max()
+        .unwrap_or(0);
     let whole = || {
         attempts
             .iter()

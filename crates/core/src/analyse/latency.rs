@@ -12,13 +12,13 @@ use heapmark_stats::median;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Calls that must lie beyond a percentile.
+/// The number of calls that must lie beyond a percentile.
 const BEYOND: u64 = 10;
 
 /// How the calls of a table were timed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timing {
-    /// One call in this many of each thread was timed.
+    /// One in this many calls of each thread was timed.
     pub every: u32,
     /// The cost of reading the clock; `None` if no process has reported it yet.
     pub timer: Option<Timer>,
@@ -31,11 +31,11 @@ pub struct Timer {
     pub clocks: BTreeSet<String>,
     /// The smallest difference seen between two consecutive readings.
     pub least_ns: u64,
-    /// Median over processes of their medians.
+    /// The median difference between two consecutive readings: of each process, and of these the median.
     pub median_ns: f64,
 }
 
-/// What a row shows of its timed calls besides its cells.
+/// What a row tells about its timed calls besides its cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimedCalls {
     /// Processes that are included.
@@ -49,19 +49,19 @@ pub struct TimedCalls {
 /// The longest timed call of a function.
 #[derive(Clone, Debug, Serialize)]
 pub struct LongestCall {
-    /// `malloc`, `free`, …
+    /// The function's name: `malloc`, `free`, …
     pub function: String,
-    /// How many of its calls were timed.
+    /// How many calls of the function were timed.
     pub timed_calls: u64,
-    /// The call.
+    /// The longest call.
     #[serde(flatten)]
     pub call: Stall,
-    /// The cell of its process.
+    /// The cell of the process that made the call.
     pub cell: CellId,
 }
 
-/// The times that half of a function's calls, 9 of 10 and so on did not exceed, `None` if fewer than
-/// ten calls are expected beyond; and its longest call.
+/// The times that half of a function's calls, 9 in 10 and so on did not exceed, each `None` if
+/// fewer than ten calls are expected beyond it; and the function's longest call.
 pub(super) type Called = ([Option<u64>; 5], LongestCall);
 
 /// A process and the latencies that it reported.
@@ -69,38 +69,41 @@ pub(super) type TimedRecord<'a> = (&'a Record, &'a Latency);
 
 /// The clock of some processes; `None` for no process.
 pub(super) fn timer(all: &[&Latency]) -> Option<Timer> {
-    let medians: Vec<f64> = all.iter().map(|it| it.timer_median_ns as f64).collect();
+    let medians: Vec<f64> = all
+        .iter()
+        .map(|latency| latency.timer_median_ns as f64)
+        .collect();
     Some(Timer {
-        clocks: all.iter().map(|it| it.clock.clone()).collect(),
-        least_ns: all.iter().map(|it| it.timer_least_ns).min()?,
+        clocks: all.iter().map(|latency| latency.clock.clone()).collect(),
+        least_ns: all.iter().map(|latency| latency.timer_least_ns).min()?,
         median_ns: median(&medians)?,
     })
 }
 
 /// The processes of a row that reported latencies, and how many that ended `ok` did not.
-pub(super) fn timed<'a>(own: &[&'a Record]) -> (Vec<TimedRecord<'a>>, usize) {
-    let timed = own
+pub(super) fn timed<'a>(records: &[&'a Record]) -> (Vec<TimedRecord<'a>>, usize) {
+    let timed = records
         .iter()
         .filter(|record| record.purpose == Purpose::Latency);
-    let told: Vec<TimedRecord> = timed
+    let reported: Vec<TimedRecord> = timed
         .clone()
         .filter_map(|&record| Some((record, record.measurement.as_ref()?.latency.as_deref()?)))
         .collect();
-    let unusable = timed.count() - told.len();
-    (told, unusable)
+    let unusable = timed.count() - reported.len();
+    (reported, unusable)
 }
 
-/// In the order in which the processes list them.
-pub(super) fn functions(told: &[TimedRecord]) -> Vec<Called> {
-    let listed = told.iter().flat_map(|(_, latency)| &latency.functions);
+/// The called functions, in the order in which the processes list them.
+pub(super) fn functions(records: &[TimedRecord]) -> Vec<Called> {
+    let listed = records.iter().flat_map(|(_, latency)| &latency.functions);
     distinct(listed.map(|calls| calls.function.as_str()))
         .into_iter()
-        .filter_map(|name| called(name, told))
+        .filter_map(|name| called(name, records))
         .collect()
 }
 
-fn called(name: &str, told: &[TimedRecord]) -> Option<Called> {
-    let all: Vec<(&CellId, &Calls)> = told
+fn called(name: &str, records: &[TimedRecord]) -> Option<Called> {
+    let all: Vec<(&CellId, &Calls)> = records
         .iter()
         .filter_map(|(record, latency)| {
             let mut functions = latency.functions.iter();
@@ -110,7 +113,7 @@ fn called(name: &str, told: &[TimedRecord]) -> Option<Called> {
             ))
         })
         .collect();
-    // Of equal ones the first.
+    // Of equally long calls, the first.
     let (longest_cell, longest) = all.iter().rev().max_by_key(|(_, calls)| calls.longest.ns)?;
     let longest = &longest.longest;
     // A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half

@@ -14,10 +14,10 @@ use crate::plan::{Case, LimitKind};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::BTreeMap;
 
-/// What a search determines.
+/// The key of the metric that a search determines.
 const SMALLEST: &str = "smallest_limit_bytes";
 
-/// All tables.
+/// The tables of all cases.
 pub fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     run.plan
         .cases
@@ -38,7 +38,7 @@ pub fn tables(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
 
 fn compare(row: &mut TableRow, base: &TableRow) {
     for cell in &mut row.cells {
-        // A row's slow-down is compared with itself.
+        // A row's slow-down is relative to the row itself, not to the baseline.
         if !cell.label.is_empty() {
             continue;
         }
@@ -57,18 +57,18 @@ fn compare(row: &mut TableRow, base: &TableRow) {
 }
 
 fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsByRow) -> TableRow {
-    let mut own = records.of_row(case, allocator, Purpose::Search);
+    let mut of_row = records.of_row(case, allocator, Purpose::Search);
     let timed = records.of_row(case, allocator, Purpose::Limited);
-    own.extend(
+    of_row.extend(
         timed
             .into_iter()
-            .filter(|it| it.purpose == Purpose::Limited),
+            .filter(|record| record.purpose == Purpose::Limited),
     );
-    let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+    let mut row = TableRow::new(run, case, allocator, Failed::among(&of_row));
     if row.failed.is_some() {
         return row;
     }
-    row.limits = tried(&own);
+    row.limits = tried(&of_row);
     let is_cgroup = run.plan.mode.limit() == Some(LimitKind::Cgroup);
     let mut add = |key: &str, value: Option<f64>| {
         let cell = value.and_then(|value| TableCell::new(metric::named(key), &[value]));
@@ -76,8 +76,8 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
     };
     let smallest = smallest(&row.limits);
     let found = smallest.map(|limit| limit.bytes as f64);
-    // The process without a limit.
-    let free = own.iter().find(|record| record.demand.is_some());
+    // The process that ran without a limit.
+    let free = of_row.iter().find(|record| record.demand.is_some());
     let live_bytes = free
         .and_then(|record| Some(record.measurement.as_ref()?.requested_peak_bytes as f64))
         .filter(|bytes| *bytes > 0.0);
@@ -116,7 +116,10 @@ fn row(run: &RunFile, case: &Case, allocator: &AllocatorInfo, records: &RecordsB
         row.cells.splice(0..0, cell);
     }
     for percent in TIMED_PERCENT {
-        let cell = TableCell::new(metric::named("limit_slowdown"), &slowdowns(&own, percent));
+        let cell = TableCell::new(
+            metric::named("limit_slowdown"),
+            &slowdowns(&of_row, percent),
+        );
         row.cells.extend(cell.map(|cell| TableCell {
             label: (f64::from(percent) / 100.0).to_string(),
             ..cell
@@ -146,12 +149,12 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
         .collect()
 }
 
-/// The smallest limit that does; `None` if none did so far.
+/// The smallest limit under which the work was done; `None` if there is none yet.
 fn smallest(tried: &[TriedLimit]) -> Option<&TriedLimit> {
     searched(tried).find(|limit| limit.does() == Some(true))
 }
 
-/// The largest limit below it under which no process got through.
+/// The largest limit below the smallest sufficient one under which no process got through.
 fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
     searched(tried)
         .take_while(|limit| limit.bytes < smallest.bytes)
@@ -160,8 +163,8 @@ fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
         .map_or(0.0, |limit| limit.bytes as f64)
 }
 
-/// The largest limit, not below the smallest one, under which some process still failed: what it needs
-/// is not the same each time.
+/// The largest limit, not below the smallest sufficient one, under which some process still failed:
+/// what a process needs is not the same each time.
 fn still_failed(tried: &[TriedLimit], smallest_bytes: f64) -> Option<f64> {
     tried
         .iter()
@@ -175,7 +178,7 @@ fn searched(tried: &[TriedLimit]) -> impl Iterator<Item = &TriedLimit> {
     tried.iter().filter(|limit| limit.percent.is_none())
 }
 
-/// How much slower it was in each block; none if a process there did not end `ok`.
+/// How much slower the row was near its smallest limit, in each block; none if a process there did not end `ok`.
 fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
     let time = |record: &Record| {
         let measurement = record.measurement.as_ref()?;
@@ -187,7 +190,7 @@ fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
         records
             .iter()
             .filter(of)
-            .filter(|it| under(it) == Some(percent))
+            .filter(|record| under(record) == Some(percent))
     };
     if !near().all(|record| record.outcome.is_ok()) {
         return Vec::new();

@@ -10,15 +10,15 @@ use crate::metric::{self, Judged, Metric, Sample, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric of a row that is not yet compared, and its values in the order of their slots: a table
-/// of a million samples has millions of these, too many for maps.
+/// of a million samples has millions of values, too many for maps.
 pub struct MeasuredCell {
     cell: TableCell,
     by_slot: Vec<(PairKey, f64)>,
 }
 
 impl MeasuredCell {
-    /// What a metric of some processes, in the order of their slots, or of the check of their row
-    /// comes to; `None` without a value.
+    /// The cell of a metric, from some processes in the order of their slots or from the check of
+    /// their row; `None` without a value.
     pub fn new(
         metric: &'static Metric,
         samples: &[(PairKey, Sample)],
@@ -39,7 +39,7 @@ impl MeasuredCell {
         Some(MeasuredCell { cell, by_slot })
     }
 
-    /// All of a row of timed processes.
+    /// All cells of a row of timed processes.
     fn of_group(group: &Group) -> Vec<MeasuredCell> {
         let samples = group.samples();
         metric::of_case(group.case)
@@ -48,7 +48,7 @@ impl MeasuredCell {
             .collect()
     }
 
-    /// With its ratio to the baseline's, and the verdict on that if ranges decide.
+    /// The cell with its ratio to the baseline's, and with the verdict on that ratio if ranges decide.
     pub fn beside(&self, role: Role, base: &[MeasuredCell], exact: bool) -> TableCell {
         let mut cell = self.cell.clone();
         let other = base
@@ -87,8 +87,8 @@ pub struct Beside<'a> {
     pub baseline: Option<&'a Group<'a>>,
     pub floor: Option<&'a Group<'a>>,
     base: Vec<MeasuredCell>,
-    /// Whether metrics that are only described have ratios, too. Those of a million samples take
-    /// seconds.
+    /// Whether metrics that are only described have ratios, too. The ratios of a million samples
+    /// take seconds.
     all: bool,
 }
 
@@ -107,11 +107,11 @@ impl<'a> Beside<'a> {
     pub fn cells(&self, group: &Group) -> Vec<TableCell> {
         MeasuredCell::of_group(group)
             .iter()
-            .map(|own| {
-                if self.all || own.cell.metric.judged != Judged::No {
-                    own.beside(group.role, &self.base, false)
+            .map(|measured| {
+                if self.all || measured.cell.metric.judged != Judged::No {
+                    measured.beside(group.role, &self.base, false)
                 } else {
-                    own.cell.clone()
+                    measured.cell.clone()
                 }
             })
             .collect()

@@ -3,10 +3,10 @@
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
-/// Medians over processes.
+/// The memory of a row, as medians over its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// Highest resident set of the process's life.
+    /// The process's highest resident set.
     pub peak_rss_bytes: f64,
     /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` if less
     /// than 1 MiB was requested.
@@ -16,11 +16,11 @@ pub struct Memory {
 /// One allocator's memory over another's, geometric mean over cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryRatio {
-    /// Above 1: the first takes more.
+    /// The ratio; above 1: the first allocator takes more.
     pub ratio: f64,
     /// The measure that was compared.
     pub measure: MemoryMeasure,
-    /// The number of cases in which both have it.
+    /// The number of cases in which both allocators have the measure.
     pub cases: usize,
 }
 
@@ -35,7 +35,7 @@ pub enum MemoryMeasure {
 }
 
 impl MemoryRatio {
-    /// From both allocators' memory per case, in the same order.
+    /// The ratio of two allocators' memory, given for the same cases in the same order.
     pub(super) fn new(ours: &[Option<Memory>], theirs: &[Option<Memory>]) -> Option<MemoryRatio> {
         let over = |value: fn(&Memory) -> Option<f64>, measure| {
             let ratio = |(ours, theirs): (&Option<Memory>, &Option<Memory>)| {

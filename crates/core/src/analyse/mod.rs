@@ -88,47 +88,47 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use verdict::Verdicts;
 
-/// All that is derived from a run.
+/// All results that are derived from a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Analysis {
     /// Name of the allocator that the others are compared with.
     pub baseline: String,
-    /// Blocks that the run has made, or its planned minimum.
+    /// The number of blocks that the run has begun, within its planned minimum and maximum.
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
     #[serde(serialize_with = "timed_document::tables")]
     pub cases: Vec<Table>,
     /// Every allocator compared with the baseline over all cases that time operations.
     pub overall: Vec<Overall>,
-    /// What else the machine did.
+    /// What else the machine did during the run.
     pub interference: InterferenceSummary,
-    /// The tables of a run that timed single calls, which has none of the others.
+    /// Tables of a run that timed single calls; such a run has no others.
     pub latency: Vec<Table>,
     /// Tables of a run that counted; such a run has no others.
     pub counts: Vec<Table>,
-    /// What such a run counted with.
+    /// The counter of a run that counted.
     pub counter: Option<Counter>,
-    /// Tables of the cases whose memory was sampled, the least overhead at the peak of the footprint
-    /// first; a run that times others has these beside.
+    /// Tables of the cases whose memory was sampled, the least overhead at the peak of the
+    /// footprint first; a run that times other cases has these tables, too.
     pub footprints: Vec<Table>,
     /// Tables of a run that looked for smallest limits, the least one first; such a run has no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Table>,
-    /// What such a run limited.
+    /// The kind of limit in a run that looked for smallest limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
-    /// What each allocator holds for what is live, if the run measured that beside times.
+    /// What each allocator holds for what is live, if the run measured that besides times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
     /// The largest share of huge pages that each allocator was seen to have, if the run sampled memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub huge_shares: Vec<(String, f64)>,
-    /// Every process that failed, whatever its purpose: not `ok`, and under no limit that was tried.
+    /// Every process that failed, whatever its purpose, except those that failed under a limit that was tried.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they are left out
     /// of all results.
     pub unplanned: usize,
-    /// The conclusion.
+    /// The conclusion of the run.
     pub conclusion: Conclusion,
     /// Allocators that the verdict cannot include.
     pub left_out: Vec<LeftOut>,
@@ -140,30 +140,34 @@ pub struct Analysis {
     /// Which memory could be in transparent huge pages.
     #[serde(skip)]
     pub huge_pages: HugePages,
-    /// The machine's own setting of them; empty if it is not known. Exports have it with the machine.
+    /// The machine's own setting for transparent huge pages; empty if it is not known. Exports have
+    /// it with the machine.
     #[serde(skip)]
     pub transparent_huge_pages: String,
-    /// What the machine's kernel costs, if it was measured; exports have it with the machine.
+    /// The prices of the machine's kernel, if they were measured; exports have them with the machine.
     #[serde(skip)]
     pub prices: Option<Prices>,
-    /// What `heapmark check` had found of allocators that rank; exports have it with each allocator.
+    /// What `heapmark check` had found out about allocators that rank; exports have it with each allocator.
     #[serde(skip)]
     pub checked: Vec<(String, Checked)>,
-    /// Allocators that may be hardened: those of that tier, and libraries of the user's.
+    /// Allocators that may be hardened: those of the tier `hardened`, and the user's own libraries.
     #[serde(skip)]
     pub hardened: Vec<String>,
-    /// What each allocator's numbers are of; exports have it with each allocator.
+    /// The release that each allocator's numbers are from; exports have it with each allocator.
     #[serde(skip)]
     pub releases: BTreeMap<String, String>,
-    /// Allocators that are whole C libraries of their own; exports have where each comes from.
+    /// Allocators that are whole C libraries of their own; exports tell where each comes from.
     #[serde(skip)]
     pub c_libraries: Vec<String>,
 }
 
 /// The compared allocators of a run that are whole C libraries, each started by its own dynamic linker.
 pub fn c_libraries(run: &RunFile) -> Vec<String> {
-    let own = run.subjects.iter().filter(|it| it.library.loader.is_some());
-    let names = own.map(|it| it.allocator.name.clone());
+    let subjects = run
+        .subjects
+        .iter()
+        .filter(|subject| subject.library.loader.is_some());
+    let names = subjects.map(|subject| subject.allocator.name.clone());
     names
         .filter(|name| run.plan.allocators.contains(name))
         .collect()
@@ -174,11 +178,11 @@ pub fn c_libraries(run: &RunFile) -> Vec<String> {
 pub struct LaterRounds {
     /// The conclusion.
     pub conclusion: Conclusion,
-    /// Allocators that it cannot include.
+    /// Allocators that the conclusion cannot include.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Derives everything from the records of a run, one per cell as the store reads them.
+/// Derives all results from the records of a run, which has one record per cell, as the store reads them.
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records: Vec<&Record> = records.iter().collect();
     let (counting, interference) = interference::pass(&records);
@@ -232,22 +236,23 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     analysis
 }
 
-/// What the numbers of each allocator of a run are of.
+/// The release that the numbers of each allocator of a run are from.
 pub fn releases(run: &RunFile) -> BTreeMap<String, String> {
     let of = |info: &AllocatorInfo| (info.name.clone(), info.released());
     run.allocators.iter().map(of).collect()
 }
 
-/// `mimalloc2 (mimalloc 2.5.2, 2026-09)`, `glibc (2.36, 2022)`: a verdict holds for that release alone.
+/// A name with its release, such as `mimalloc2 (mimalloc 2.5.2, 2026-09)` or `glibc (2.36, 2022)`:
+/// a verdict holds for that release alone.
 pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
     let release = releases.get(name).map_or("", String::as_str);
-    let own = release.get(..name.len());
-    let own = own.filter(|own| own.eq_ignore_ascii_case(name));
-    let rest = own.map_or(release, |own| &release[own.len()..]);
+    let prefix = release.get(..name.len());
+    let prefix = prefix.filter(|prefix| prefix.eq_ignore_ascii_case(name));
+    let rest = prefix.map_or(release, |prefix| &release[prefix.len()..]);
     let words = match rest.trim_start_matches([',', ' ']) {
         "" => return name.to_owned(),
-        // The rest belongs to another name, which begins like this one.
-        _ if own.is_some() && !rest.starts_with([',', ' ']) => release,
+        // The release has another name, which only begins like this one.
+        _ if prefix.is_some() && !rest.starts_with([',', ' ']) => release,
         words => words,
     };
     format!("{name} ({words})")
@@ -270,7 +275,7 @@ fn checked(run: &RunFile) -> Vec<(String, Checked)> {
 }
 
 impl Analysis {
-    /// The case of a run with a single one; those with a factor do not count.
+    /// The case of a run with a single case; cases with a factor do not count.
     pub fn only_case(&self) -> Option<&Table> {
         let mut cases = self.cases.iter().filter(|case| case.factor.is_none());
         cases.next().filter(|_| cases.next().is_none())
@@ -292,27 +297,28 @@ impl Analysis {
 
     /// The checks that an allocator was known not to pass, the worst first.
     pub fn failed_by(&self, allocator: &str) -> &[KnownFault] {
-        let own = self.checked.iter().find(|(name, _)| name == allocator);
-        own.map_or(&[], |(_, checked)| &checked.findings)
+        let entry = self.checked.iter().find(|(name, _)| name == allocator);
+        entry.map_or(&[], |(_, checked)| &checked.findings)
     }
 
-    /// `mimalloc2 (mimalloc 2.5.2, 2026-09)`: a verdict holds for that release alone.
+    /// An allocator's name with its release, such as `mimalloc2 (mimalloc 2.5.2, 2026-09)`: a
+    /// verdict holds for that release alone.
     pub fn named(&self, allocator: &str) -> String {
         with_release(allocator, &self.releases)
     }
 
-    /// An allocator over all cases.
+    /// The results of an allocator over all cases.
     pub fn overall_of(&self, allocator: &str) -> Option<&Overall> {
         self.overall.iter().find(|one| one.allocator == allocator)
     }
 
-    /// What an allocator holds, if the run measured that beside times.
+    /// What an allocator holds, if the run measured that besides times.
     pub fn held_by(&self, allocator: &str) -> Option<&Held> {
         self.held.iter().find(|held| held.allocator == allocator)
     }
 
-    /// The least and the most that a copy of the baseline took of its time in a case: what this run
-    /// calls a difference between equals. `None` if no case has a copy and times of its own.
+    /// The smallest and the largest time of a copy of the baseline in a case, over the baseline's: what this run calls
+    /// a difference between equals. `None` if no case has a copy and times of its own.
     pub fn copies(&self) -> Option<(f64, f64)> {
         let judged = self.cases.iter().filter(|case| !case.paced);
         let ratios = || judged.clone().filter_map(|case| Some(case.aa_copy?.ratio));
@@ -322,10 +328,10 @@ impl Analysis {
         ))
     }
 
-    /// The real programs of the catalogue that it ran, with fresh heaps.
+    /// The real programs from the catalogue that the run executed with fresh heaps.
     pub fn real_programs(&self) -> Vec<(&Table, &CommandFacts)> {
         let real = |case: &'_ Table| {
-            case.factor.is_none() && case.command.as_ref().is_some_and(|it| it.real)
+            case.factor.is_none() && case.command.as_ref().is_some_and(|command| command.real)
         };
         let cases = self.cases.iter().filter(|case| real(case));
         cases
@@ -349,15 +355,15 @@ impl Analysis {
             let parts = case.caution.take().into_iter().chain(alone).chain(short);
             case.caution = parts
                 .chain(depend_on_turns(table))
-                .reduce(|own, alone| own + " " + &alone);
+                .reduce(|text, alone| text + " " + &alone);
         }
-        // Sentences over all cases are about cases without a factor.
+        // Statements about all cases cover only the cases without a factor.
         let judged = self.cases.iter().zip(&tables);
         let judged = judged.filter(|(case, _)| case.factor.is_none());
         let judged = judged.map(|(case, table)| JudgedCase::new(case, table));
         let (mut later, mut rest): (Vec<JudgedCase>, Vec<JudgedCase>) =
             judged.partition(|judged| judged.table.case.plays_later_rounds());
-        // If everything was disturbed, wall times show others' load as much as allocators.
+        // If everything was disturbed, wall times show the load of other programs as much as the allocators.
         let disturbed = self.interference.all_timed_is_disturbed();
         let clock = |judged: &JudgedCase| match judged.table.clock() {
             Clock::Wall if disturbed => Clock::Cpu,
@@ -392,7 +398,7 @@ impl Analysis {
                 left_out,
             }
         });
-        // Of several real programs, those without numbers of the baseline say nothing.
+        // If there are several real programs, those without numbers for the baseline say nothing.
         if self.real_programs().len() > 1 {
             rest.retain(|judged| judged.case.counts());
         }
@@ -419,7 +425,7 @@ fn depend_on_turns(table: &CaseGroups) -> Option<String> {
     })
 }
 
-/// Each of them once, in the order in which they first occur.
+/// Each item once, in the order in which the items first occur.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for one in all {
@@ -433,13 +439,13 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
 /// Where one comparison of times stands while the run goes on.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// The allocator's case.
+    /// The label of the allocator's case.
     pub case: String,
-    /// The allocator.
+    /// The allocator's name.
     pub allocator: String,
     /// Whether the allocator is the baseline's own copy, which shows noise.
     pub is_copy: bool,
-    /// Its log ratio to the baseline, or to itself without a factor; `None`: there is none yet.
+    /// The allocator's log ratio to the baseline, or to itself without a factor; `None` if there is none yet.
     pub shift: Option<Shift>,
 }
 
@@ -501,7 +507,7 @@ pub fn counting(records: &[Record]) -> RecordsByRow<'_> {
     RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
-/// A case and the processes that it was judged by.
+/// A case and the processes by which it is judged.
 #[derive(Clone, Copy)]
 struct JudgedCase<'a> {
     case: &'a Table,
@@ -541,7 +547,7 @@ pub fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<CaseGroups<
         .collect()
 }
 
-/// All cases; `all`: with the ratios of metrics that are only described.
+/// The tables of all cases; with `all`, metrics that are only described have ratios, too.
 fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Table> {
     let calls = verdict::verdicts(tables, run.plan.alpha());
     let judged = tables.iter().zip(&calls);
@@ -556,7 +562,8 @@ fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Table> {
 /// If the A/A copy came out different by a metric that ranges decide, nothing is claimed by it.
 fn withhold(rows: &mut [TableRow]) {
     let differs = |cell: &&TableCell| {
-        let is_other = |it| matches!(it, Verdict::Faster | Verdict::Slower | Verdict::Small);
+        let is_other =
+            |verdict| matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Small);
         cell.metric.judged == Judged::ByRange && cell.verdict.is_some_and(is_other)
     };
     let copy = rows.iter().find(|row| row.role == Role::AaCopy);

@@ -16,7 +16,7 @@ const SIZES: [usize; 6] = [6, 10, 15, 20, 30, 40];
 const GOOD: f64 = 0.01;
 /// "It differs by more than 2 %" is a common habit.
 const DIFFERS: f64 = 0.02;
-/// A difference that is added to times of equals, to see whether it is found.
+/// A difference that is planted in the times of equals, to see whether it is found.
 pub const PLANTED: f64 = 0.05;
 /// How often each side runs, if a habit repeats at all.
 const REPEATED: usize = 10;
@@ -33,7 +33,7 @@ pub enum Habit {
 }
 
 impl Habit {
-    /// Runs of each side.
+    /// How often the habit runs each side.
     fn runs(self) -> usize {
         match self {
             Habit::Once => 1,
@@ -41,7 +41,7 @@ impl Habit {
         }
     }
 
-    /// Whether it calls the second half of these times different from the first.
+    /// Whether the habit calls the second half of these times different from the first.
     fn differ(self, times: &[f64]) -> bool {
         let (first, second) = times.split_at(self.runs());
         match self {
@@ -51,8 +51,8 @@ impl Habit {
         }
     }
 
-    /// What it makes of processes in the order in which they ran. All ran the same bytes, so each
-    /// stretch of neighbours could have been "first one allocator, then the other".
+    /// What the habit makes of processes in the order in which they ran. All ran the same bytes, so
+    /// each stretch of neighbours could have been "first one allocator, then the other".
     fn judge(self, times: &[f64]) -> Level {
         let stretches = || times.windows(2 * self.runs());
         let share = |planted: f64| {
@@ -76,22 +76,22 @@ impl Habit {
 /// How processes were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Alone, by wall time.
+    /// Each process alone, by wall time.
     WallTime,
-    /// Alone, by CPU time.
+    /// Each process alone, by CPU time.
     CpuTime,
-    /// In turns, by CPU time.
+    /// Processes in turns, by CPU time.
     Turns,
 }
 
-/// A way to compare, and what it makes of equals.
+/// A way to compare, and what it says about equals.
 #[derive(Clone, Debug)]
 pub struct Noise {
-    /// The way.
+    /// The way to compare.
     pub way: Way,
     /// What each habit would have said; habits look at wall times.
     pub habits: Vec<(Habit, Level)>,
-    /// By number of blocks.
+    /// The comparisons for each number of blocks.
     pub levels: Vec<(usize, Level)>,
     /// Blocks for a half-width of 1 %, extrapolated from the widest level by the square root law.
     pub blocks_for_one_percent: Option<u32>,
@@ -100,17 +100,18 @@ pub struct Noise {
 /// Comparisons of one kind. They overlap, so fewer of them are independent than their number suggests.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// How many there are.
+    /// The number of comparisons.
     pub comparisons: usize,
-    /// Share of them in which the copy was judged different.
+    /// The share of comparisons in which the copy was judged different.
     pub false_alarms: f64,
-    /// Share of them in which a difference of [`PLANTED`] that is added to the copy's times is found.
+    /// The share of comparisons in which a difference of [`PLANTED`] is found that was added to the copy's times.
     pub finds_planted: f64,
     /// Median half-width of the 95 % interval, in log units; a habit has none.
     pub half_width: Option<f64>,
 }
 
-/// From the samples of `original` and `copy`, which ran alone and in turns. No way without enough blocks is in it.
+/// What each way makes of the samples of `original` and `copy`, which ran alone and in turns. Ways
+/// without enough blocks are left out.
 pub fn noise(records: &[Record], original: &str, copy: &str) -> Vec<Noise> {
     let ways = [Way::WallTime, Way::CpuTime, Way::Turns];
     let of_way = |way: Way| {
@@ -137,9 +138,9 @@ pub fn noise(records: &[Record], original: &str, copy: &str) -> Vec<Noise> {
         let logs: Vec<f64> = blocks
             .iter()
             .filter(|((_, is_copy), _)| !is_copy)
-            .filter_map(|((block, _), own)| Some((blocks.get(&(*block, true))? / own).ln()))
+            .filter_map(|((block, _), time)| Some((blocks.get(&(*block, true))? / time).ln()))
             .collect();
-        // No habit repeats a disturbed process: all count, in the order in which they ran.
+        // The habits repeat no disturbed process: all processes count, in the order in which they ran.
         let in_order: Vec<f64> = timed().map(|(_, time)| time).collect();
         of_times(way, &logs, &in_order)
     };

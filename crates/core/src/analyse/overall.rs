@@ -16,48 +16,49 @@ use std::collections::BTreeMap;
 pub struct Overall {
     /// The allocator's name.
     pub allocator: String,
-    /// Geometric mean over cases of its time over the baseline's; 1 for the baseline.
+    /// Geometric mean over cases of the allocator's time over the baseline's; 1 for the baseline.
     pub ratio: f64,
     /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case, and
     /// for the baseline.
     pub interval: Option<(f64, f64)>,
-    /// Where the ratio of another run on the same machine lies with 95 %: that, and what runs differ by
-    /// beyond it. `None` without an interval.
+    /// The 95 % interval for the ratio in another run on the same machine: `interval`, and what
+    /// runs differ by beyond it. `None` without an interval.
     pub run_to_run: Option<(f64, f64)>,
-    /// Where the ratio of another case of this kind lies with 95 %, by how far these are apart; `None` with
-    /// fewer than three.
+    /// The 95 % interval for the ratio in another case of this kind, by how far these cases are
+    /// apart; `None` with fewer than three.
     pub next_case: Option<(f64, f64)>,
-    /// The same of malloc and free alone, the harness left out in each block; `None` if it was not measured in each case.
+    /// The ratio of malloc and free alone, with the harness left out in each block; `None` if that
+    /// was not measured in each case.
     pub alone: Option<Ratio>,
     /// Cases that are included.
     pub cases: usize,
-    /// Cases among them in which it is faster than the baseline.
+    /// Included cases in which the allocator is faster than the baseline.
     pub faster: usize,
-    /// Cases among them in which it is slower.
+    /// Included cases in which the allocator is slower than the baseline.
     pub slower: usize,
-    /// The same of the time without the kernel's; `None` if some case has none.
+    /// The ratio of the time without the kernel's; `None` if some case has no such time.
     pub user_ratio: Option<f64>,
     /// The allocator's memory over the baseline's; `None` if no case has any.
     pub memory: Option<MemoryRatio>,
-    /// The kernel's part of its time, mean over cases, 0 to 1; `None` without a floor.
+    /// The kernel's part of the allocator's time, mean over cases, 0 to 1; `None` without a floor.
     pub kernel_share: Option<f64>,
 }
 
-/// Standard deviation of ln ratio from run to run beyond what the blocks of a run show: the machine
-/// is in another state. Of six runs of `quick` 20 minutes apart on a virtual machine of 2 CPUs whose
-/// host others use, too (docs/METHODOLOGY.md); less where nothing else shares the machine.
+/// Standard deviation of ln ratio from run to run beyond what the blocks of a run show: the machine is in another
+/// state. Measured with six runs of `quick` 20 minutes apart on a virtual machine with 2 CPUs whose host others use,
+/// too (docs/METHODOLOGY.md); less where nothing else shares the machine.
 const BETWEEN_RUNS: f64 = 0.035;
 
-/// Another run has as much noise of its own.
+/// The interval for another run, which has as much noise of its own.
 fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
     let other = 1.96 * BETWEEN_RUNS;
     let reach = |end: f64| (2.0 * ((end / ratio).ln().powi(2) + other.powi(2))).sqrt();
     (ratio * (-reach(low)).exp(), ratio * reach(high).exp())
 }
 
-/// Covers these cases. The fastest first; only allocators with numbers in every case that counts,
-/// and only if there are several such cases. A case in which the A/A copy differs counts like any
-/// other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
+/// Summarizes these cases, the fastest allocator first; only allocators with numbers in every case that counts, and
+/// only if there are several such cases. A case in which the A/A copy differs counts like any other: its ratios are
+/// noisier, not biased, and a mean over fewer cases would answer another question.
 pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let mut tables = judged.to_vec();
     tables.retain(|judged| judged.case.counts());
@@ -89,20 +90,20 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         let rows = tables.iter().map(|judged| judged.case.row(name));
         rows.map(|row| row.filter(|row| row.has_run())).collect()
     };
-    let own = rows_of(name)?;
+    let rows = rows_of(name)?;
     let memory_of = |rows: &[&TableRow]| -> Vec<Option<Memory>> {
         rows.iter().map(|row| row.memory()).collect()
     };
     let with = |verdict| {
-        own.iter()
-            .filter(|it| it.time().verdict == Some(verdict))
+        rows.iter()
+            .filter(|row| row.time().verdict == Some(verdict))
             .count()
     };
     let base = rows_of(&run.plan.baseline);
-    let user = own
+    let user = rows
         .iter()
         .map(|row| Some(row.ratio("user_ns_per_op")?.ratio));
-    let kernel = own
+    let kernel = rows
         .iter()
         .map(|row| Some(row.parts?.kernel_ns / row.time().spread.median));
     let ratio = shift.estimate.exp();
@@ -111,7 +112,7 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         allocator: name.to_owned(),
         ratio,
         interval,
-        next_case: next_case(&own).filter(|_| role == Role::Candidate),
+        next_case: next_case(&rows).filter(|_| role == Role::Candidate),
         run_to_run: interval.map(|interval| run_to_run(ratio, interval)),
         alone: alone.map(|shift| Ratio {
             ratio: shift.estimate.exp(),
@@ -123,26 +124,27 @@ fn of_allocator(name: &str, role: Role, tables: &[JudgedCase], run: &RunFile) ->
         slower: with(Verdict::Slower),
         user_ratio: (user.collect::<Option<Vec<f64>>>()).and_then(|ratios| geometric_mean(&ratios)),
         memory: (base.as_ref())
-            .and_then(|base| MemoryRatio::new(&memory_of(&own), &memory_of(base))),
+            .and_then(|base| MemoryRatio::new(&memory_of(&rows), &memory_of(base))),
         kernel_share: (kernel.collect::<Option<Vec<f64>>>()).and_then(|shares| mean(&shares)),
     })
 }
 
-/// What another case may have if these are a sample of its kind.
-fn next_case(own: &[&TableRow]) -> Option<(f64, f64)> {
-    let logs = own.iter().map(|row| Some(row.time().ratio?.ratio.ln()));
+/// The interval for the ratio in another case, if these cases are a sample of its kind.
+fn next_case(rows: &[&TableRow]) -> Option<(f64, f64)> {
+    let logs = rows.iter().map(|row| Some(row.time().ratio?.ratio.ln()));
     let all = machines(&logs.collect::<Option<Vec<f64>>>()?)?;
     (all.machines >= LEAST_MACHINES).then(|| ends(all.next))
 }
 
-/// ln of its time over the baseline's, by block; `None` if there is none.
+/// ln of the allocator's time over the baseline's, by block; `None` if there is none.
 fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
     let logs = judged.table.named(name)?.log_times(baseline, judged.clock);
     (!logs.is_empty()).then_some(logs)
 }
 
-/// The same without the harness, as the null allocator showed it in that block: so its noise is in the interval.
+/// ln of the allocator's time over the baseline's without the harness's, which the null allocator
+/// shows in each block: so the harness's noise is in the interval.
 fn alone_by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
     let floor = judged.table.fastest(Role::Floor)?;

@@ -8,14 +8,14 @@ use crate::plan::pairs;
 use heapmark_stats::{Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
 use serde::Serialize;
 
-/// The leader against one other candidate.
+/// The test of the leader against one other candidate.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairwiseTest {
-    /// The other candidate.
+    /// The other candidate's name.
     pub against: String,
     /// Whether the other is the run's baseline.
     pub baseline: bool,
-    /// Leader over other; `None` if no block has both in every case.
+    /// The leader's value over the other's; `None` if no block has values of both in every case.
     pub ratio: Option<Ratio>,
     /// Two-sided p, adjusted (Holm) for all pairwise tests of the leader if it wins them all, else
     /// for all pairs of allocators.
@@ -39,7 +39,7 @@ pub enum Doubt {
 }
 
 impl PairwiseTest {
-    /// The number of blocks in which both have a value in every case.
+    /// The number of blocks in which both candidates have a value in every case.
     pub fn blocks(&self) -> usize {
         self.ratio.map_or(0, |ratio| ratio.pairs)
     }
@@ -58,7 +58,7 @@ pub(super) fn all(
 ) -> Vec<PairwiseTest> {
     let judged = |family: usize| {
         let rule = Rule {
-            // Of means over several cases no interval is printed.
+            // No interval is printed for means over several cases.
             with_interval: leader.logs.len() == 1,
             ..Rule::new(family, alpha)
         };

@@ -10,11 +10,11 @@ pub enum Purge {
     /// The run reports another value, or none.
     #[default]
     Unknown,
-    /// Nothing makes it purge.
+    /// Nothing makes the allocator purge.
     None,
     /// The allocator's settings make it purge.
     Configured,
-    /// A call makes it purge.
+    /// A call makes the allocator purge.
     Called,
 }
 

@@ -11,15 +11,15 @@ use std::cmp::Ordering;
 /// less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Hodges-Lehmann estimate.
+    /// The Hodges-Lehmann estimate of the ratio.
     pub ratio: f64,
     /// 95 % interval, low and high; `None` with fewer than 6 pairs.
     pub interval: Option<(f64, f64)>,
-    /// Blocks in which both have a value.
+    /// Blocks in which both sides have a value.
     pub pairs: usize,
 }
 
-/// An interval of log ratios as one of ratios.
+/// Converts an interval of log ratios to one of ratios.
 pub(super) fn ends(logs: Interval) -> (f64, f64) {
     (logs.low.exp(), logs.high.exp())
 }
@@ -57,7 +57,7 @@ impl Ratio {
         }
     }
 
-    /// Pairs the processes of two rows that ran one after the other.
+    /// The ratio of two rows, pairing the processes that ran one after the other.
     pub(super) fn of(
         candidate: &Group,
         other: &Group,

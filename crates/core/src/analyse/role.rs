@@ -1,4 +1,4 @@
-//! What a row is in the comparison.
+//! The role of a row in the comparison.
 
 use crate::store::AllocatorInfo;
 use serde::Serialize;
@@ -7,9 +7,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The others are compared with it.
+    /// The allocator that the others are compared with.
     Baseline,
-    /// Compared with the baseline.
+    /// An allocator that is compared with the baseline.
     #[default]
     Candidate,
     /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// Whether the row is an allocator that others are compared with.
+    /// Whether the row is an allocator that has a place in the ranking.
     pub fn ranks(self) -> bool {
         matches!(self, Role::Baseline | Role::Candidate)
     }

@@ -1,27 +1,28 @@
-//! Whether a ratio depends on how long turns were: at the begin of each, a process finds its data taken out of the caches, and
-//! allocators may pay differently for that. Then it is the ratio of turns without end, a of a + b / length.
+//! Whether a ratio depends on how long turns were: at the beginning of each turn, a process finds
+//! its data evicted from the caches, and allocators may pay differently for that. Then the ratio is
+//! that of endless turns, the `a` in `a + b / length`.
 
 use crate::execute::TurnsTaken;
 use heapmark_stats::{mean, median, welch};
 
-/// A chance of one in a hundred calls a ratio dependent that is not.
+/// The accepted chance of calling a ratio dependent on turns that is not.
 const LEVEL: f64 = 0.01;
 
-/// The longest turns are at least this many times as long as the shortest, or they say nothing of their length's effect: the
-/// scheduler's may all be cut short.
+/// The longest turns must be at least this many times as long as the shortest; otherwise they say
+/// nothing about the effect of length: the scheduler may have cut all its turns short.
 const LEAST_APART: f64 = 1.5;
 
-/// Turns of the scheduler below this share of what was asked for are worth a line.
+/// Turns of the scheduler that are shorter than this share of what was asked for are reported in a line.
 const LEAST_TAKEN: f64 = 0.5;
 
-/// The log ratio of a duet, and its turns; `None`: its processes ran alone.
+/// The log ratio of a duet, and the length of its turns; `None` if its processes ran alone.
 #[derive(Clone, Copy)]
 pub struct Duet {
     pub log: f64,
     pub turn: Option<Length>,
 }
 
-/// How long turns were to be, and how long they were.
+/// The length of turns that was asked for, and the length that turns had.
 #[derive(Clone, Copy)]
 pub struct Length {
     pub asked_ns: u64,
@@ -29,7 +30,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// Of the turns of a process; as asked for if it took none.
+    /// The length of a process's turns; the length that was asked for if the process took none.
     pub fn of(turns: &TurnsTaken) -> Length {
         Length {
             asked_ns: turns.slice_ns,
@@ -41,11 +42,11 @@ impl Length {
 /// What turns of a finite length add to a log ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dependence {
-    /// The log ratio of short turns less that of long ones.
+    /// The log ratio of short turns minus that of long ones.
     pub short_over_long: f64,
     /// The lengths of turns that were asked for, and what each adds to the log ratio.
     added: [(u64, f64); 2],
-    /// How many times the error of a exceeds that of a mean of as many.
+    /// How many times the error of the estimate `a` exceeds that of a mean over as many duets.
     widens: f64,
 }
 
@@ -63,14 +64,15 @@ pub fn cut_short(turns: &[Length]) -> Option<String> {
     })
 }
 
-/// `None` if it cannot be told from chance.
+/// How the log ratios depend on the length of turns; `None` if they may do so by chance.
 pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
     let lengths = || duets.iter().filter_map(|duet| Some(duet.turn?.asked_ns));
     let (short, long) = (lengths().min()?, lengths().max()?);
     let of = |asked_ns: u64| -> (Vec<f64>, Vec<f64>) {
-        let own = duets.iter().filter_map(|duet| Some((duet.log, duet.turn?)));
-        let own = own.filter(|(_, turn)| turn.asked_ns == asked_ns);
-        own.map(|(log, turn)| (log, 1.0 / turn.taken_ns as f64))
+        let turns = duets.iter().filter_map(|duet| Some((duet.log, duet.turn?)));
+        let turns = turns.filter(|(_, turn)| turn.asked_ns == asked_ns);
+        turns
+            .map(|(log, turn)| (log, 1.0 / turn.taken_ns as f64))
             .unzip()
     };
     let ((at_short, often), (at_long, seldom)) = (of(short), of(long));
@@ -89,8 +91,8 @@ pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
     })
 }
 
-/// The log ratios as they would be with turns without end, scattered as widely as that estimate is; as they are if they do not
-/// depend on turns.
+/// The log ratios as they would be with endless turns, scattered as widely as the error of that
+/// estimate demands; unchanged if they do not depend on turns.
 pub fn of_endless_turns(duets: &[Duet]) -> Vec<f64> {
     let as_they_are = || duets.iter().map(|duet| duet.log).collect();
     let Some(found) = dependence(duets) else {
@@ -114,7 +116,8 @@ mod tests {
     use super::*;
     use heapmark_stats::shift;
 
-    /// Ten duets with turns of 10 and of 40 ms, with this ratio in turns without end and this much more in those of 10 ms.
+    /// Ten duets with turns of 10 and of 40 ms, with this log ratio in endless turns and this much
+    /// more in turns of 10 ms.
     fn duets(log: f64, more_at_10_ms: f64, scatter: f64) -> Vec<Duet> {
         let one = |place: u64| {
             let ms = [10, 40][place as usize % 2];
@@ -140,10 +143,10 @@ mod tests {
             cut_short(&turns)
         };
         assert_eq!(turns([6, 4, 12]), None);
-        let said = turns([3, 12, 4]).unwrap();
+        let text = turns([3, 12, 4]).unwrap();
         assert!(
-            said.starts_with("The scheduler's turns took 4.0 ms, not 10 as"),
-            "{said}"
+            text.starts_with("The scheduler's turns took 4.0 ms, not 10 as"),
+            "{text}"
         );
         assert_eq!(cut_short(&[]), None);
     }
@@ -153,11 +156,11 @@ mod tests {
         let found = duets(-0.1, 0.04, 0.004);
         assert!((dependence(&found).unwrap().short_over_long - 0.03).abs() < 1e-9);
         let of = |logs: &[f64]| shift(logs).unwrap();
-        let told = of(&of_endless_turns(&found));
-        assert!((told.estimate + 0.1).abs() < 1e-9, "{told:?}");
+        let endless = of(&of_endless_turns(&found));
+        assert!((endless.estimate + 0.1).abs() < 1e-9, "{endless:?}");
         let plain = duets(-0.1, 0.0, 0.004);
         let known = of(&of_endless_turns(&plain));
-        let widths = [told, known].map(|it| it.interval.unwrap().half_width());
+        let widths = [endless, known].map(|shift| shift.interval.unwrap().half_width());
         assert!(widths[0] > 1.8 * widths[1], "{widths:?}");
     }
 

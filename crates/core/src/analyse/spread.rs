@@ -34,14 +34,14 @@ impl TwoModes {
 pub struct Spread {
     /// Median.
     pub median: f64,
-    /// Smallest.
+    /// Smallest value.
     pub min: f64,
-    /// Largest.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// `None` for no values, and if one is not finite.
+    /// The spread of these values; `None` for no values, and if one is not finite.
     pub fn of(values: &[f64]) -> Option<Spread> {
         Some(Spread {
             median: median(values)?,

@@ -1,4 +1,4 @@
-//! One table for every kind of run: rows x metrics, a workload at a thread count.
+//! One type of table for every kind of run: rows x metrics, for a workload at a thread count.
 
 use super::command_facts::CommandFacts;
 use super::factor::FactorRatio;
@@ -30,19 +30,19 @@ pub struct Table {
     pub workload: String,
     /// Worker threads.
     pub threads: u32,
-    /// What tells it from a table of the same name in another run.
+    /// The work of the case, which tells this table from one of the same name in another run.
     #[serde(skip)]
     pub work: Vec<String>,
-    /// More threads than usable CPUs.
+    /// Whether there are more threads than usable CPUs.
     pub oversubscribed: bool,
-    /// What is different from the case before, if the rest is equal.
+    /// The factor by which this case differs from the case before it, if the rest is equal.
     #[serde(skip)]
     pub factor: Option<Factor>,
     /// The row that the others are compared with.
     pub baseline: String,
     /// A caution that the table must not be read without.
     pub caution: Option<String>,
-    /// How single calls were timed, in a run that does that.
+    /// How single calls were timed, in a run that times single calls.
     #[serde(flatten)]
     pub timing: Option<Timing>,
     /// Whether the times include the purge.
@@ -51,7 +51,7 @@ pub struct Table {
     /// Whether the rows are whole processes.
     #[serde(skip)]
     pub whole_process: bool,
-    /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
+    /// Whether the times are recorded ones or a fixed time, which no allocator changes: only memory can differ.
     #[serde(skip)]
     pub paced: bool,
     /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
@@ -74,12 +74,12 @@ pub struct Table {
     /// then take the floor out of this one.
     #[serde(skip)]
     pub floor_is_high: bool,
-    /// In plan order, unless they were sorted.
+    /// The rows, in plan order unless they were sorted.
     pub rows: Vec<TableRow>,
 }
 
-/// An allocator in it. Fields that serde skips are those of timed processes: medians, unless stated
-/// otherwise.
+/// An allocator in a table. Fields that serde skips are those of timed processes: medians, unless
+/// stated otherwise.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TableRow {
     /// The allocator's name.
@@ -90,24 +90,23 @@ pub struct TableRow {
     pub role: Role,
     /// How the row failed, if it did: then it has no cells.
     pub failed: Option<Failed>,
-    /// What is known of it, in the order of the metrics; of timed processes, what they are ranked by
-    /// is first.
+    /// The row's values, in the order of the metrics; for timed processes, their time is first.
     pub cells: Vec<TableCell>,
     /// Metrics without a value here, and why.
     pub why_not: BTreeMap<String, String>,
-    /// What stands behind the values of some metrics, in words: names of what was counted.
+    /// What is behind the values of some metrics, in words: names of what was counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
-    /// How the memory of its processes was sampled, in a run that does that.
+    /// How the memory of the row's processes was sampled, in a run that samples memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
-    /// The timed calls of its processes, in a run that times single calls.
+    /// The timed calls of the row's processes, in a run that times single calls.
     #[serde(flatten)]
     pub calls: Option<TimedCalls>,
     /// The limits that were tried, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<TriedLimit>,
-    /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
+    /// Functions of the malloc family that the allocator leaves to libc; a row with any is `partial`.
     #[serde(skip)]
     pub left_to_libc: Vec<String>,
     /// Faults in functions that few workloads call; a row with any is `flawed`.
@@ -119,32 +118,32 @@ pub struct TableRow {
     /// The catalogue family whose purge is used, for a library given by its path.
     #[serde(skip)]
     pub purged_as: Option<String>,
-    /// The allocator that serves behind it, if its check found one.
+    /// What the row's check says about libc behind the allocator, if libc serves part of the memory.
     #[serde(skip)]
     pub served: Option<String>,
-    /// The date of its sources; empty if its version contains it.
+    /// The date of the allocator's sources; empty if its version contains the date.
     #[serde(skip)]
     pub sources: String,
-    /// Parameters of the workload that have other values in this row.
+    /// Parameters of the workload that have other values in this row than in the rest of the case.
     #[serde(skip)]
     pub parameters: BTreeMap<String, String>,
     /// Samples that are included.
     #[serde(skip)]
     pub samples: usize,
-    /// Blocks that they are from: the baseline has a sample in each part of a block.
+    /// Blocks that the samples are from: the baseline has a sample in each part of a block.
     #[serde(skip)]
     pub blocks: usize,
     /// Samples that ended `ok` without operations, time or iterations to divide.
     #[serde(skip)]
     pub unusable: usize,
-    /// Samples among them with stalls that may be the allocator's own doing; `None` if there were
+    /// Included samples with stalls that may be the allocator's own doing; `None` if there were
     /// none.
     #[serde(skip)]
     pub stalled: Option<Stalled>,
-    /// Over the same allocator without the case's factor, if it has one.
+    /// The ratio to the same allocator without the case's factor, if the case has one.
     #[serde(skip)]
     pub factor: Option<FactorRatio>,
-    /// The two modes of its times, if one median would describe neither.
+    /// The two modes of the row's times, if one median would describe neither.
     #[serde(skip)]
     pub modes: Option<TwoModes>,
     /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
@@ -174,10 +173,10 @@ pub struct TableRow {
 pub struct TriedLimit {
     /// The limit.
     pub bytes: u64,
-    /// Of timed processes: the limit in per cent of the smallest one that does.
+    /// For timed processes: the limit in per cent of the smallest one that is sufficient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u32>,
-    /// The outcomes' words.
+    /// The words for the outcomes of the processes.
     pub outcomes: Vec<&'static str>,
 }
 
@@ -196,7 +195,7 @@ impl TriedLimit {
         self.outcomes.iter().filter(|word| **word == "ok").count()
     }
 
-    /// Whether the search took it for one that does; `None` if the search has not decided that yet.
+    /// Whether the search took the limit for a sufficient one; `None` if it has not decided yet.
     pub fn does(&self) -> Option<bool> {
         let failed = self.outcomes.len() - self.ok();
         does(self.ok() as u32, failed as u32)
@@ -230,7 +229,7 @@ impl Table {
         self.rows.iter().filter(|row| row.has_run())
     }
 
-    /// Whether its times are those of operations, which allocators can make shorter.
+    /// Whether the times are those of operations, which allocators can make shorter.
     pub fn times_operations(&self) -> bool {
         !self.whole_process && !self.paced
     }
@@ -240,17 +239,17 @@ impl Table {
         self.rows.iter().find(|row| row.role == Role::Baseline)
     }
 
-    /// Whether means over several cases have its times: those of operations, and those of real
-    /// programs.
+    /// Whether means over several cases include this table's times: they include those of
+    /// operations, and those of real programs.
     pub fn counts(&self) -> bool {
         match &self.command {
-            // With a baseline that failed there is nothing to compare.
+            // If the baseline failed, there is nothing to compare.
             Some(command) => command.real && self.baseline_row().is_some_and(TableRow::has_run),
             None => self.times_operations(),
         }
     }
 
-    /// Rows with the least of a metric first, and those without it last.
+    /// Sorts the rows by a metric, the least value first, and rows without a value last.
     pub(super) fn sort_by_least(&mut self, key: &str) {
         let order = |row: &TableRow| row.median(key).unwrap_or(f64::INFINITY);
         self.rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
@@ -276,7 +275,7 @@ impl TableRow {
         }
     }
 
-    /// Whether some process of it has ended `ok`.
+    /// Whether some process of the row has ended `ok`.
     pub fn has_run(&self) -> bool {
         !(self.cells.is_empty() && self.why_not.is_empty())
     }
@@ -286,7 +285,7 @@ impl TableRow {
         self.cells.iter().find(|cell| cell.metric.key == key)
     }
 
-    /// The median of such a metric.
+    /// The median of a metric that has no labels.
     pub fn median(&self, key: &str) -> Option<f64> {
         Some(self.cell(key)?.spread.median)
     }
@@ -314,12 +313,12 @@ impl TableRow {
         self.cell(VALUE_COST).unwrap_or_else(|| self.time())
     }
 
-    /// A metric over the baseline's; `None` for the floor, and if one of the two has no value.
+    /// The ratio of a metric to the baseline's; `None` for the floor, and if one of the two has no value.
     pub fn ratio(&self, key: &str) -> Option<Ratio> {
         self.cell(key)?.ratio
     }
 
-    /// The verdict on that; `None` for rows that are not judged.
+    /// The verdict on a metric; `None` for rows that are not judged.
     pub fn verdict(&self, key: &str) -> Option<Verdict> {
         self.cell(key)?.verdict
     }
@@ -331,7 +330,7 @@ impl TableRow {
             .spread
     }
 
-    /// Memory at its peak; `None` if no process reported a resident set.
+    /// The row's memory at its peak; `None` if no process reported a resident set.
     pub fn memory(&self) -> Option<Memory> {
         Some(Memory {
             peak_rss_bytes: self.median("peak_rss_bytes")?,

@@ -1,4 +1,4 @@
-//! What a table knows of a metric of a row, and how two of these are compared by their ranges.
+//! A row's value of a metric, and how two such values are compared by their ranges.
 
 use super::ratio::Ratio;
 use super::spread::Spread;
@@ -7,24 +7,24 @@ use crate::metric::Metric;
 use heapmark_wire::limit_search::STEP;
 use serde::{Serialize, Serializer};
 
-/// A metric of a row.
+/// A row's value of a metric.
 #[derive(Clone, Debug, Serialize)]
 pub struct TableCell {
-    /// The metric, by its key.
+    /// The metric, which is serialized as its key.
     #[serde(serialize_with = "key")]
     pub metric: &'static Metric,
     /// The function that the value is about, if the row has several.
     pub label: String,
-    /// Over the processes of the row.
+    /// The spread of the values of the row's processes.
     pub spread: Spread,
-    /// How many values that is over.
+    /// The number of values behind the spread.
     pub n: u64,
     /// The samples behind the cell.
     #[serde(skip)]
     pub values: Vec<f64>,
-    /// Over the baseline's in the same blocks.
+    /// The ratio to the baseline's values in the same blocks.
     pub ratio: Option<Ratio>,
-    /// The verdict of the ratio, if rows are judged by the metric.
+    /// The verdict on the ratio, if rows are judged by the metric.
     pub verdict: Option<Verdict>,
 }
 
@@ -33,7 +33,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 }
 
 impl TableCell {
-    /// What some values come to, not yet compared. `None` for no values, and if one is not finite.
+    /// The cell of some values, not yet compared. `None` for no values, and if one is not finite.
     pub fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
         Some(TableCell {
             metric,
@@ -50,7 +50,7 @@ impl TableCell {
 /// A difference that matters, as a share.
 pub const THRESHOLD: f64 = 0.01;
 
-/// Fewer processes than these show no range, unless the value is exact.
+/// Fewer processes than this show no range, unless the value is exact.
 const LEAST: u64 = 3;
 
 /// The verdict on values that hardly vary: their ranges are compared, without a test. They are

@@ -31,7 +31,7 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
         .collect()
 }
 
-/// Of timed processes, judged by tests.
+/// Tables of timed processes, judged by tests.
 fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let mut tables = super::judged_cases(run, &super::grid(run, records), true);
     for table in &mut tables {
@@ -53,7 +53,7 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     tables
 }
 
-/// Of processes: judged by ranges, for the metrics that are.
+/// Tables of processes that count, or whose memory is sampled; metrics that are judged are judged by ranges.
 pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
     // A simulated processor counts the same each time.
     let is_exact = run.plan.mode.spec().simulated;
@@ -65,34 +65,36 @@ pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Ve
                 .rows_of(case)
                 .map(|allocator| MeasuredRow::new(run, case, allocator, purpose, records))
                 .collect();
-            let base = rows.iter().find(|own| own.row.role == Role::Baseline);
+            let base = rows
+                .iter()
+                .find(|measured| measured.row.role == Role::Baseline);
             let base = base.map_or(&[][..], |base| &base.cells);
-            let compared = rows.iter().map(|own| TableRow {
-                cells: (own.cells.iter())
-                    .map(|cell| cell.beside(own.row.role, base, is_exact))
+            let compared = rows.iter().map(|measured| TableRow {
+                cells: (measured.cells.iter())
+                    .map(|cell| cell.beside(measured.row.role, base, is_exact))
                     .collect(),
-                ..own.row.clone()
+                ..measured.row.clone()
             });
             Table::new(run, case, compared.collect())
         })
         .collect()
 }
 
-/// Of timed calls: percentiles over all processes of a row.
+/// Tables of timed calls: percentiles over all processes of a row.
 pub fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table> {
     let of_case = |case: &Case| {
         let mut all = Vec::new();
         let mut rows = Vec::new();
         for allocator in run.rows_of(case) {
-            let own = records.of_row(case, allocator, Purpose::Latency);
-            let (told, unusable) = latency::timed(&own);
-            for (_, latency) in &told {
+            let of_row = records.of_row(case, allocator, Purpose::Latency);
+            let (reported, unusable) = latency::timed(&of_row);
+            for (_, latency) in &reported {
                 all.push(*latency);
             }
-            let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
+            let mut row = TableRow::new(run, case, allocator, Failed::among(&of_row));
             let mut longest = Vec::new();
             if row.failed.is_none() {
-                for (percentiles, call) in latency::functions(&told) {
+                for (percentiles, call) in latency::functions(&reported) {
                     let values = percentiles.into_iter().chain([Some(call.call.ns)]);
                     for (metric, ns) in metric::of_mode(run.plan.mode).into_iter().zip(values) {
                         let cell = ns.and_then(|ns| TableCell::new(metric, &[ns as f64]));
@@ -106,7 +108,7 @@ pub fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table>
                 }
             }
             row.calls = Some(TimedCalls {
-                processes: told.len(),
+                processes: reported.len(),
                 unusable,
                 longest,
             });
@@ -134,8 +136,8 @@ pub fn of_calls(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<Table>
     run.plan.cases.iter().map(of_case).collect()
 }
 
-/// Of processes whose memory was sampled: with how much more of it several threads need than one
-/// that makes all calls.
+/// Tables of processes whose memory was sampled, with how much more memory several threads need
+/// than one thread that makes all calls.
 pub fn of_memory(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     let metric = metric::named("blow_up");
     let mut tables = of_samples(run, Purpose::Memory, records);
@@ -169,9 +171,9 @@ impl MeasuredRow {
         purpose: Purpose,
         records: &RecordsByRow,
     ) -> MeasuredRow {
-        let own = records.of_row(case, allocator, purpose);
-        let mut row = TableRow::new(run, case, allocator, Failed::among(&own));
-        let mut samples: Vec<(PairKey, Sample)> = own
+        let of_row = records.of_row(case, allocator, purpose);
+        let mut row = TableRow::new(run, case, allocator, Failed::among(&of_row));
+        let mut samples: Vec<(PairKey, Sample)> = of_row
             .iter()
             .filter(|record| record.purpose == purpose && row.failed.is_none())
             .filter_map(|record| Some(((record.block, record.part), sample(record)?)))

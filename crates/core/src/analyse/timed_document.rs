@@ -1,10 +1,10 @@
-//! Tables of timed processes as the JSON document has them.
+//! Tables of timed processes, as they are in the JSON document.
 
 use super::table::{Table, TableRow};
 use serde::Serializer;
 use serde_json::{Value, json};
 
-/// For serde.
+/// Serializes tables of timed processes, for serde.
 pub fn tables<S: Serializer>(tables: &[Table], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(tables.iter().map(of_table))
 }
@@ -72,7 +72,7 @@ fn of_row(row: &TableRow) -> Value {
     })
 }
 
-/// A document without these keys if they have no value.
+/// The document without those of these keys that have no value.
 fn without(keys: &[&str], mut document: Value) -> Value {
     if let Some(map) = document.as_object_mut() {
         map.retain(|key, value| !(value.is_null() && keys.contains(&key.as_str())));

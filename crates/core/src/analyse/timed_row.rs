@@ -14,17 +14,19 @@ use crate::plan::OwnValue;
 use crate::store::RunFile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From this much on a row says what its allocator held before the first block. A huge page that
-/// some take at their start is less.
+/// From this many bytes on, a row tells what its allocator held before the first block. The huge
+/// page that some allocators take at their start is less.
 const MUCH_BEFORE_BYTES: f64 = 8_388_608.0;
 
 impl TableRow {
-    /// A row of timed processes. It has no cells without a process that has a time.
+    /// A row of timed processes. A row without a process that has a time has no cells.
     pub(super) fn timed(run: &RunFile, group: &Group, beside: &Beside) -> TableRow {
         let mut row = TableRow {
             findings: group.findings.clone(),
             purge: Purge::of(group),
-            served: group.check.and_then(|it| it.notes.get("served").cloned()),
+            served: group
+                .check
+                .and_then(|check| check.notes.get("served").cloned()),
             parameters: other_parameters(group),
             unusable: group.unusable,
             ..TableRow::new(run, group.case, group.allocator, group.failed.clone())
@@ -59,7 +61,7 @@ impl TableRow {
         }
     }
 
-    /// What the allocator held before the first block, if that is worth a word.
+    /// What the allocator held before the first block, if that is worth mentioning.
     pub fn held_before(&self) -> Option<f64> {
         self.median(HELD_BEFORE)
             .filter(|bytes| *bytes >= MUCH_BEFORE_BYTES)
@@ -78,7 +80,7 @@ impl TableRow {
         }
     }
 
-    /// Whether another allocator would have changed a whole process; `None` if its calls were not
+    /// Whether the allocator matters to a whole process; `None` if the process's calls were not
     /// counted.
     pub fn responds_to_malloc(&self) -> Option<bool> {
         let calls = self.median("malloc_calls_per_operation")?;
@@ -90,7 +92,7 @@ impl TableRow {
 /// from elsewhere.
 const CALLS_THAT_MATTER: f64 = 0.01;
 
-/// `None` without a floor.
+/// Where the row's time goes; `None` without a floor.
 fn parts(row: &TableRow, floor: Option<&Group>) -> Option<TimeParts> {
     let floor = floor?;
     let floor_kernel_ns = floor.median_of(|_, process| process.kernel_ns_per_op);
@@ -107,13 +109,13 @@ fn parts(row: &TableRow, floor: Option<&Group>) -> Option<TimeParts> {
 
 fn other_parameters(group: &Group) -> BTreeMap<String, String> {
     let usual = &group.case.parameters;
-    let mut own = group
+    let mut parameters = group
         .case
         .row(&group.allocator.name)
         .map(|row| row.parameters.clone())
         .unwrap_or_default();
-    own.retain(|name, value| usual.get(name).is_some_and(|usual| usual != value));
-    own
+    parameters.retain(|name, value| usual.get(name).is_some_and(|usual| usual != value));
+    parameters
 }
 
 fn stalled(group: &Group) -> Option<Stalled> {
@@ -143,7 +145,7 @@ fn times(group: &Group) -> Vec<Timed> {
         .collect()
 }
 
-/// Whether some table uses this figure of a sample; exports include all.
+/// Whether some table uses this figure of a sample; exports include all figures.
 pub fn reads_figure(name: &str) -> bool {
     let is_own = name == VALUE_COST || name.starts_with(OwnValue::FIGURES);
     is_own || metric::all().any(|metric| matches!(metric.of, Value::Figure) && metric.key == name)

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Where the time of an operation goes: together `ns_per_op`.
+/// Where the time of an operation goes: the parts add up to `ns_per_op`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimeParts {
-    /// The floor.
+    /// The harness's time: the floor.
     pub harness_ns: f64,
     /// System time above the floor's: page faults and system calls of the allocator.
     pub kernel_ns: f64,
-    /// The rest, waits included.
+    /// The rest of the time, waits included.
     pub allocator_ns: f64,
     /// Minor page faults of an operation, those of the floor included.
     pub faults: f64,
@@ -22,7 +22,7 @@ pub struct TimeParts {
 pub struct Stalled {
     /// Number of samples.
     pub samples: usize,
-    /// The causes.
+    /// The causes of the stalls.
     pub by: BTreeSet<&'static str>,
 }
 

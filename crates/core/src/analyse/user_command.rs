@@ -1,4 +1,4 @@
-//! What the check of a command's baseline, and its rows, say of the command. Must not judge.
+//! What the check of a command's baseline, and the command's rows, say about the command. Must not judge.
 
 use super::command_facts::{CommandFacts, ReachedMemory};
 use super::drained::drained;
@@ -15,15 +15,15 @@ use crate::metric::Process;
 use crate::plan::UserCommand;
 use heapmark_stats::median;
 
-/// Below this, a process is mostly its own start.
+/// A process that takes less time than this is mostly its own start.
 const SHORT_NS: f64 = 5e6;
 
-/// Of a command, its rows and the processes behind them.
+/// The facts about a command, from its rows and the processes behind them.
 pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> CommandFacts {
     let baseline = table.baseline();
     let figure = |name: &str| baseline?.check?.figures.get(name).copied();
     let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
-    let told = |name: &str| note(baseline?, name);
+    let of_baseline = |name: &str| note(baseline?, name);
     let noted = |name: &str| -> Vec<(String, String)> {
         table
             .groups
@@ -40,7 +40,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         processes: row
             .and_then(|row| row.median("processes"))
             .map_or(1, |median| median as u64),
-        becomes: told(BECOMES),
+        becomes: of_baseline(BECOMES),
         fixed_time: table.is_paced(),
         grows_ns: baseline.and_then(|baseline| growth(&baseline.values(cpu_ns))),
         hangs_later: !rows.is_empty() && rows.iter().all(hangs_later),
@@ -58,14 +58,14 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
                 reached_bytes,
             }),
         end_live_bytes: figure(END_LIVE),
-        end_of: told(END_OF),
-        end_unknown: told(END_UNKNOWN),
+        end_of: of_baseline(END_OF),
+        end_unknown: of_baseline(END_UNKNOWN),
         drained: (command.client.as_ref().and_then(|client| client.drain()))
             .map_or_else(Vec::new, |length| drained(table, length)),
-        beyond: told(BEYOND),
-        mixed: told(MIXED),
+        beyond: of_baseline(BEYOND),
+        mixed: of_baseline(MIXED),
         other_sizes: figure(OTHER_SIZES),
-        exit: told(EXIT_CODE).map(|code| (code, told(SAID).unwrap_or_default())),
+        exit: of_baseline(EXIT_CODE).map(|code| (code, of_baseline(SAID).unwrap_or_default())),
         served_by: noted(SERVED_BY),
         variants: command
             .variants
@@ -82,10 +82,10 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         interactions: Vec::new(),
         pss_missed: noted(PSS_MISSED),
         calls_per_cpu_s: figure(CALLS_PER_S),
-        untimed: told(UNTIMED),
-        unproven: told(UNPROVEN),
-        silent: told(SILENT),
-        unsearched: told(UNSEARCHED),
+        untimed: of_baseline(UNTIMED),
+        unproven: of_baseline(UNPROVEN),
+        silent: of_baseline(SILENT),
+        unsearched: of_baseline(UNSEARCHED),
         left_behind: noted("left_behind")
             .into_iter()
             .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
@@ -102,7 +102,7 @@ fn hangs_later(row: &TableRow) -> bool {
     })
 }
 
-/// Whether the check saw more in memory, shared pages divided, than timed processes with all of them.
+/// Whether the check saw more memory, even with shared pages divided, than timed processes with all of their pages.
 fn is_missed(row: &TableRow) -> bool {
     let pss_bytes = row.median("peak_pss_bytes");
     pss_bytes > row.median("peak_rss_bytes")
@@ -110,18 +110,18 @@ fn is_missed(row: &TableRow) -> bool {
 
 /// The least number of times that show a trend.
 const LEAST_TIMES: usize = 6;
-/// What a normal variable exceeds by chance in 0.6 % of cases.
+/// A standard normal variable exceeds this by chance in 0.6 % of cases.
 const SURELY: f64 = 2.5;
-/// A smaller growth is not worth a word.
+/// A growth by less than this factor is not worth mentioning.
 const GROWTH: f64 = 1.2;
 
-/// Less than the wall time, it depends on what else the machine does.
+/// CPU time depends less than wall time on what else the machine does.
 fn cpu_ns(_: &Measurement, process: &Process) -> Option<f64> {
     process.cpu_ns_per_op
 }
 
-/// The medians of the first third and of the last, if times grow from process to process: more than
-/// that, and by the rank test of Mann and Kendall.
+/// The medians of the first third and of the last, if times grow from process to process: by more
+/// than `GROWTH`, and by the rank test of Mann and Kendall.
 fn growth(ns: &[f64]) -> Option<(f64, f64)> {
     if ns.len() < LEAST_TIMES {
         return None;

@@ -27,7 +27,7 @@ pub enum Verdict {
         /// About how many more blocks would decide; `None`: more than is reasonable.
         blocks_more: Option<u32>,
     },
-    /// Anything else.
+    /// Neither a difference nor equality is certain.
     Unclear {
         /// About how many more blocks would decide; `None`: more than is reasonable.
         blocks_more: Option<u32>,
@@ -50,7 +50,7 @@ impl Verdict {
         }
     }
 
-    /// The word for tables, if it is about this metric: only times are fast or slow.
+    /// The word for tables, if the verdict is about this metric: only times are fast or slow.
     pub fn word_of(self, metric: &Metric) -> &'static str {
         match self {
             Verdict::Faster if metric.key == VALUE_COST => "better",
@@ -61,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// What a judgement comes to.
+    /// The verdict that follows from a judgement.
     pub fn of(judgement: &Judgement) -> Verdict {
         match judgement.finding {
             Finding::Lower => Verdict::Faster,
@@ -87,15 +87,15 @@ pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
 }
 
 /// The verdicts on a row by the keys of metrics, where `Faster` is less and `Slower` is more; none
-/// if it is not judged, or has no values to judge by.
+/// if the row is not judged, or has no values to judge by.
 pub(super) type RowVerdicts = BTreeMap<&'static str, Verdict>;
 
-/// What rows are ranked by.
+/// The time per operation, by which rows are ranked.
 pub(super) const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
 
 /// The verdicts of one table.
 pub struct Verdicts {
-    /// Of each row.
+    /// The verdicts on each row.
     pub rows: Vec<RowVerdicts>,
     /// The A/A copy over the baseline; `None` if there is none.
     pub aa_copy: Option<Shift>,
@@ -125,7 +125,12 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             aa_copy_differs: false,
         });
     }
-    let copies = family(tables, Role::AaCopy, |table, it| table.ranked_by(it), alpha);
+    let copies = family(
+        tables,
+        Role::AaCopy,
+        |table, process| table.ranked_by(process),
+        alpha,
+    );
     for (table, _, call) in copies {
         let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
         all[table].aa_copy_differs |= differs && !tables[table].is_paced();

@@ -62,7 +62,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     }
     let built = build_all(&selected, catalog, args.jobs.unwrap_or_else(jobs));
     let unbuilt = programs.iter().filter(|program| !build_program(program));
-    // Without pip or a network a run takes the distribution's build.
+    // A wheel that cannot be had is no failure, unless the user named it: without pip or a network, a run uses the distribution's build.
     let may_fail =
         |one: &Allocator| args.names.is_empty() && matches!(one.source, Source::Wheel { .. });
     let failed = selected.iter().zip(&built);
@@ -133,7 +133,7 @@ pub fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec
     } else {
         MultiProgress::new()
     };
-    let told = |one: &Built, left: Option<Duration>| {
+    let reporter = |one: &Built, left: Option<Duration>| {
         if one.result.is_ok() && !one.cached {
             let left = left.map(|left| format!(", {}", time_left("about", left.as_secs_f64())));
             let left = left.unwrap_or_default();
@@ -141,7 +141,7 @@ pub fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec
             progress.suspend(|| note(line));
         }
     };
-    let built = build::build_telling(selected, &catalog.allocators, jobs, &progress, &told);
+    let built = build::build_telling(selected, &catalog.allocators, jobs, &progress, &reporter);
     for one in &built {
         match &one.result {
             Ok(library) if one.cached && !pending => {

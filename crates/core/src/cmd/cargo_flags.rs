@@ -6,8 +6,8 @@ use crate::build::{CargoBuild, CargoProgram, build_with};
 use anyhow::Result;
 use std::path::Path;
 
-/// Flags of what is not built here. clap asks each part of a build for them, since what a flag requires is not required beside what that
-/// conflicts with.
+/// Flags that cannot be combined with `--cargo`. Each flag of a build lists them itself: clap does not enforce `requires` beside a flag
+/// that conflicts with the required one.
 const ELSEWHERE: [&str; 4] = ["variants", "server", "age", "limit"];
 
 /// What cargo is to build, and with which allocators.
@@ -65,7 +65,7 @@ impl CargoFlags {
         self.cargo
     }
 
-    /// The builds, in order; none unless they are asked for.
+    /// Builds the program with each allocator, in order; returns nothing without `--cargo`.
     pub fn builds(&self, folder: &Path) -> Result<Vec<CargoBuild>> {
         if !self.cargo {
             return Ok(Vec::new());

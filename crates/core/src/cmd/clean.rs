@@ -105,7 +105,7 @@ fn clean(what: What, yes: bool) -> Result<()> {
             say!("{} holds more than a run: that stays", path.display());
         }
     }
-    // Not if it holds something else, nor a folder that was there before heapmark.
+    // The folder stays if it still holds something, or if it is a cache folder that was there before heapmark.
     if what == What::Runs || paths.contains(&folder.join(TAG)) {
         let _ = fs::remove_dir(&folder);
     }
@@ -114,7 +114,7 @@ fn clean(what: What, yes: bool) -> Result<()> {
 }
 
 fn agrees(what: &str) -> Result<bool> {
-    // At once: a terminal repeats what is typed wherever it is when that comes.
+    // Printed in a single write: a terminal echoes typed characters wherever the cursor is at that moment.
     let question = format!("{}: remove? [y/N] ", plain(what));
     eprint!("{question}");
     let mut answer = String::new();
@@ -124,7 +124,7 @@ fn agrees(what: &str) -> Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// The mark of a folder goes last: if this is interrupted, the rest is known the next time.
+/// Removes a file or a folder. The tag of a folder goes last: if the removal is interrupted, `clean` still recognises the rest next time.
 fn remove(path: &Path) -> std::io::Result<()> {
     if path.is_file() {
         return fs::remove_file(path);

@@ -73,7 +73,7 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         let new = new.display();
         refuse!("{old} and {new} hold the same samples: a run says nothing beside itself");
     }
-    // Of a command to type.
+    // A command to type may quote paths of the run, so they are read as stored.
     let read = |dir: &PathBuf| read(dir, Paths::Stored);
     let runs: Vec<Run> = dirs.iter().map(read).collect::<Result<_>>()?;
     let differ_in = if differ(&runs, |plan| plan.huge_pages) {
@@ -134,12 +134,14 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     Ok(Exit::Condition.when(!failing.is_empty()))
 }
 
-/// Whether a word is no run, and a file of mimalloc-bench.
+/// Whether a word names a file of mimalloc-bench, not a run.
 fn is_benchres(word: &str) -> bool {
-    Path::new(word).extension().is_some_and(|it| it == "csv")
+    Path::new(word)
+        .extension()
+        .is_some_and(|extension| extension == "csv")
 }
 
-/// A run beside what mimalloc-bench has measured.
+/// Compares a run with the results of mimalloc-bench.
 fn beside_mimalloc_bench(args: &CompareArgs) -> Result<Exit> {
     if !args.fail_on.is_empty() || args.by.key != metric::WALL.key {
         refuse!(
@@ -184,14 +186,14 @@ fn workloads(run: &Run) -> Vec<&str> {
     distinct(cases.map(|case| case.workload.as_str()))
 }
 
-/// Whether the plans of runs differ in this.
+/// Whether `of` gives different values for the plans of the runs.
 fn differ<T: PartialEq>(runs: &[Run], of: impl Fn(&Plan) -> T) -> bool {
     let mut of_each = runs.iter().map(|run| of(&run.head.plan));
     let first = of_each.next();
     of_each.any(|other| Some(other) != first)
 }
 
-/// Two runs with the same samples.
+/// Finds two runs with the same samples.
 pub fn twins(dirs: &[PathBuf]) -> Option<[&Path; 2]> {
     let mut by_length: BTreeMap<u64, Vec<&Path>> = BTreeMap::new();
     for dir in dirs {

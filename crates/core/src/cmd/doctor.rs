@@ -26,7 +26,7 @@ pub struct DoctorArgs {
     strict: bool,
 }
 
-/// The JSON: the preflight as a run stores it, and the prices.
+/// The JSON output: the preflight as a run stores it, and the prices.
 #[derive(Serialize)]
 struct MachineReport<'a> {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ struct MachineReport<'a> {
 /// Runs the command.
 pub fn run(args: DoctorArgs) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
-    // Before the prices: measuring them makes load.
+    // The preflight comes before the prices: measuring prices puts load on the machine.
     let look = Preflight::look(&root, When::Before);
     let prices = Prices::measure(&root);
     if args.format == AnswerFormat::Json {

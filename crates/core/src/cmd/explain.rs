@@ -22,7 +22,7 @@ const METRICS: &str = include_str!("../../../../docs/METRICS.md");
 struct GlossaryEntry {
     /// The first cell: names, separated by commas.
     names: String,
-    /// The cell below `meaning`, or else the last one; and the others with their headings.
+    /// The cell below the heading `meaning`, or else the last cell; then the other cells, each with its heading.
     meaning: String,
 }
 
@@ -71,7 +71,7 @@ pub fn run(args: ExplainArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A word as entries have it: without what differs from row to row, `unclear (+14)`, `time / glibc [95 %]`.
+/// A word as entries spell it: without what differs from row to row, as in `unclear (+14)` and `time / glibc [95 %]`.
 fn plain(word: &str) -> String {
     let word = word.to_lowercase().replace(" [95 %]", "");
     match word.split_once("(+") {
@@ -80,13 +80,21 @@ fn plain(word: &str) -> String {
     }
 }
 
-/// What can be measured, by name; a table may have its words apart, `jq group`.
+/// An entry for each workload, allocator and real program, also in the spelling with spaces that tables may use: `jq group`.
 fn of_catalogue() -> Result<Vec<GlossaryEntry>> {
     let catalog = catalog()?;
     let programs = real_program::load()?;
-    let workloads = catalog.workloads.iter().map(|it| (&it.name, &it.about));
-    let allocators = catalog.allocators.iter().map(|it| (&it.name, &it.about));
-    let programs = programs.iter().map(|it| (&it.name, &it.about));
+    let workloads = catalog
+        .workloads
+        .iter()
+        .map(|workload| (&workload.name, &workload.about));
+    let allocators = catalog
+        .allocators
+        .iter()
+        .map(|allocator| (&allocator.name, &allocator.about));
+    let programs = programs
+        .iter()
+        .map(|program| (&program.name, &program.about));
     let entry = |(name, about): (&String, &String)| {
         let apart = name.replace('-', " ");
         GlossaryEntry {
@@ -140,13 +148,13 @@ fn entries(page: &str) -> Vec<GlossaryEntry> {
     found
 }
 
-/// The cells of a row, without marks.
+/// The cells of a row, without Markdown marks.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inside = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inside.split(" | ").map(without_marks).collect())
 }
 
-/// `[TEXT](TARGET)` becomes its text.
+/// Removes Markdown marks from a cell: `[TEXT](TARGET)` becomes `TEXT`.
 fn without_marks(cell: &str) -> String {
     let mut text = cell.trim().replace(['`', '\\'], "");
     while let Some(middle) = text.find("](") {

@@ -66,7 +66,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Writes a run in a raw format; it must have been read with all its figures.
+/// Writes a run in a raw format; the run must have been read with all figures.
 pub fn write(output: &Output, to: Format, run: &Run) -> Result<()> {
     let head = &run.head;
     let records = &run.records;

@@ -1,4 +1,4 @@
-//! `heapmark fetch`: the allocators' sources, before there is no network.
+//! `heapmark fetch`: downloads the allocators' sources while there is a network.
 
 use super::{Exit, catalog, usage};
 use crate::build::{self, State};
@@ -27,7 +27,7 @@ pub fn run(args: FetchArgs) -> Result<Exit> {
     for name in &args.names {
         selected.extend(catalog.meant(name).map_err(usage)?);
     }
-    // Some are of the same sources.
+    // Several allocators may be built from the same sources.
     let mut archives = BTreeSet::new();
     for allocator in selected {
         let original = build::original(allocator, &catalog.allocators);

@@ -13,20 +13,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Shorter work reports nothing.
+/// Work that takes less time than this reports nothing.
 const AFTER: Duration = Duration::from_secs(2);
 /// How often the line on a terminal is rewritten.
 const ANEW: Duration = Duration::from_millis(250);
 
-/// Work that goes on as long as this value lives.
+/// Long work, which reports its progress as long as this value lives.
 pub struct Long {
     done: Done,
-    /// Ends the thread that prints progress: it watches the other end of this channel.
+    /// The thread that prints progress, and the sender whose drop ends that thread.
     teller: Option<(Sender<Infallible>, JoinHandle<()>)>,
 }
 
 impl Long {
-    /// Work on this many bytes, named `what`; 0 if the size is unknown.
+    /// Starts reporting on work named `what` over this many bytes; 0 if the size is unknown.
     pub fn new(what: impl Into<String>, bytes: u64) -> Long {
         if is_quiet() {
             return Long::silent();
@@ -52,7 +52,7 @@ impl Long {
         }
     }
 
-    /// Work on a whole file. The length of a pipe is not known.
+    /// Starts reporting on work over a whole file. The length of a pipe is not known.
     pub fn on(file: &Path, what: impl Into<String>) -> Long {
         Long::new(what, length(file))
     }
@@ -100,7 +100,7 @@ fn rewrite(work: &Receiver<Infallible>, line: impl Fn() -> String) {
     }
 }
 
-/// A bar that looks as the template says.
+/// Gives a bar the look of a template.
 pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
@@ -108,7 +108,7 @@ pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     }
 }
 
-/// `at most 1 min 20 s left`
+/// Formats the remaining time: `at most 1 min 20 s left`.
 pub fn time_left(how: &str, seconds: f64) -> String {
     match seconds.ceil() as u64 {
         seconds @ ..60 => format!("{how} {seconds} s left"),
@@ -124,7 +124,7 @@ fn repeat(work: &Receiver<Infallible>, line: impl Fn() -> String) {
     }
 }
 
-/// `trace stats a.trace: 43 %, about 12.0 s left`
+/// A line of progress: `trace stats a.trace: 43 %, about 12.0 s left`.
 fn line(what: &str, done: u64, all: u64, passed: Duration) -> String {
     let passed = passed.as_nanos() as f64;
     // The file may have grown while it is read.

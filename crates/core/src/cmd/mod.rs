@@ -1,12 +1,12 @@
-//! One file per command: reads flags, calls the stages, prints. No judging and no measuring here.
+//! One file per command: each reads flags, calls the stages and prints. Commands neither judge nor measure.
 
-/// As the function, formatted.
+/// Like the function `say`, with the arguments of `format!`.
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => { $crate::cmd::say(format!($($words)*)) };
 }
 
-/// Ends a function with an error of usage, as `bail!` does with another error.
+/// Ends a function with a usage error, as `bail!` does with other errors.
 #[macro_export]
 macro_rules! refuse {
     ($($words:tt)*) => { return Err($crate::cmd::Usage(format!($($words)*)).into()) };
@@ -72,10 +72,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// With fewer, not even a compiler is found.
+/// The least limit on open files: with fewer, not even a compiler is found.
 const LEAST_FILES: u64 = 16;
 
-/// What can be measured: read once, although several parts of a command ask.
+/// The catalogue of what can be measured; loaded once, although several parts of a command ask for it.
 pub fn catalog() -> Result<&'static Catalog> {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     if let Some(catalog) = CATALOG.get() {
@@ -86,7 +86,7 @@ pub fn catalog() -> Result<&'static Catalog> {
     Ok(CATALOG.get_or_init(|| catalog))
 }
 
-/// The machine that heapmark runs on, and its C library, of which the machine itself tells nothing.
+/// Describes the machine that heapmark runs on, and its C library, which the machine's own files do not reveal.
 pub fn described_machine() -> BTreeMap<String, String> {
     let mut machine = machine::describe();
     machine.insert("c_library".into(), libc_version());
@@ -139,7 +139,7 @@ impl From<FaultKind> for Exit {
     }
 }
 
-/// An error of the user, not of heapmark.
+/// An error made by the user, not by heapmark.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -151,8 +151,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Marks an error as one of usage. A fault of a trace keeps its own exit code, whichever command
-/// reads it.
+/// Marks an error as a usage error. A fault of a trace keeps its own exit code, whichever command reads the trace.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
     if error.is::<Fault>() {
@@ -181,14 +180,14 @@ impl Exit {
     }
 }
 
-/// Flags, as the command that has them would read them.
+/// Parses a command line into the flags of a command.
 pub fn parsed<A: clap::Args + clap::FromArgMatches>(line: &[String]) -> Result<A> {
     let command = A::augment_args(clap::Command::new("heapmark").no_binary_name(true));
     let matches = command.try_get_matches_from(line).map_err(usage)?;
     Ok(A::from_arg_matches(&matches)?)
 }
 
-/// What the disk, or a limit on it, has no more room for, if that is why something failed.
+/// The kind of I/O error, if an error was caused by a full disk or by a limit on files or disk space.
 fn is_of_disk(error: &anyhow::Error) -> Option<io::ErrorKind> {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let mut kinds = error
@@ -197,8 +196,8 @@ fn is_of_disk(error: &anyhow::Error) -> Option<io::ErrorKind> {
     kinds.find(|kind| matches!(kind, FileTooLarge | QuotaExceeded | StorageFull))
 }
 
-/// Prints to stdout what a terminal does not obey. A reader that stops early, as `| head` does, is
-/// not a failure.
+/// Prints to stdout without sequences that a terminal would interpret, except colours. A reader that stops early, as `| head` does, is not
+/// a failure.
 pub fn print(text: impl AsRef<str>) -> Result<()> {
     let mut stdout = surroundings::stdout()?.lock();
     match stdout
@@ -254,14 +253,14 @@ fn is_quiet() -> bool {
     MANNER.get().is_some_and(|manner| manner.quiet)
 }
 
-/// Prints a remark to stderr that a user may do without.
+/// Prints a remark to stderr, unless `--quiet` is set.
 pub fn note(text: impl AsRef<str>) {
     if !is_quiet() {
         say(text);
     }
 }
 
-/// Refuses where hardly any file may be open: what failed for that would be told as something else.
+/// Fails if the limit on open files is very low: later errors would not name that as the cause.
 pub fn refuse_few_files() -> Result<()> {
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < LEAST_FILES => {
@@ -308,7 +307,7 @@ pub fn say_damage(dir: &Path, run: &Run) {
     }
 }
 
-/// The screen behind stdout.
+/// The screen that stdout goes to.
 pub fn screen() -> Screen {
     screen_of(io::stdout())
 }
@@ -330,7 +329,7 @@ fn screen_of(stream: impl AsFd + IsTerminal) -> Screen {
     }
 }
 
-/// Characters in a line of a stream; 100 if it is not a terminal.
+/// The width of a stream in characters; 100 if it is not a terminal.
 pub fn width_of(stream: impl AsFd) -> usize {
     match rustix::termios::tcgetwinsize(stream) {
         // A terminal whose size was never set reports 0.
@@ -339,7 +338,7 @@ pub fn width_of(stream: impl AsFd) -> usize {
     }
 }
 
-/// The version that the library reports; if it reports none, that of the package it came from.
+/// The version that the library reports; if it reports none, the version of the package that the library came from.
 pub fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let library = &subject.library;
     let is_known = !library.origin.starts_with("crate") && !library.source_version.is_empty();
@@ -347,18 +346,17 @@ pub fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> 
     Ok(guest.version(subject)?.or(package))
 }
 
-/// Why an allocator is not what its name says here, if so: it reports another version than its
-/// entry expects.
+/// Why an allocator is not what its name says, if so: the library reports another version than the catalogue's entry expects.
 pub fn unexpected(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let Some(expected) = &subject.allocator.expects else {
         return Ok(None);
     };
-    let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
-    Ok((!told.contains(expected))
-        .then(|| format!("it works with {told} here, and its row is for {expected}")))
+    let version = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
+    Ok((!version.contains(expected))
+        .then(|| format!("it works with {version} here, and its row is for {expected}")))
 }
 
-/// Adds a trace's name to a fault of it.
+/// Adds the path of a trace file to a fault in the trace.
 pub fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
     result.with_context(|| file.display().to_string())
 }

@@ -110,7 +110,7 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
         ..Plan::default()
     };
     let mut plan = plan.in_turns(&AskedTurns::default());
-    // Both ways measure the same work in turn; a habit needs only what ran alone.
+    // Both ways of measuring repeat the same work by turns; a habit needs only the processes that run alone.
     plan.cases
         .retain(|case| case.turns.is_some() && args.habit.is_none());
     for case in &mut plan.cases {

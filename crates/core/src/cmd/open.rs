@@ -1,4 +1,4 @@
-//! `heapmark open`: a run's page in the browser.
+//! `heapmark open`: shows a run's page in the browser.
 
 use super::{Exit, page, say, say_damage, usage};
 use crate::analyse::reads_figure;
@@ -16,7 +16,7 @@ pub struct OpenArgs {
     run: String,
 }
 
-/// What starts the user's browser on all desktops.
+/// The program that starts the user's browser on every desktop.
 const STARTER: &str = "xdg-open";
 
 /// Runs the command.
@@ -24,7 +24,7 @@ pub fn run(args: OpenArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
-    // A page that lies there may be anybody's; and no path must look like a flag.
+    // The page is written anew, since a page already there may come from anybody; the absolute path cannot look like a flag.
     let file = absolute(page::beside(&dir, &run)?).context("cannot find the page")?;
     let name = file.display();
     let starter = in_path(STARTER).with_context(|| {

@@ -21,7 +21,7 @@ pub struct Force {
 }
 
 impl Force {
-    /// What the writer of the file does with an existing one.
+    /// How the writer of a file treats an existing one.
     pub fn existing(self) -> Existing {
         if self.force {
             Existing::Goes
@@ -42,7 +42,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// For output made of these runs.
+    /// The destination as an output, for content made from these runs.
     pub fn made_of_runs(&self, dirs: &[PathBuf]) -> Result<Output> {
         let heads = dirs.iter().map(|dir| store::head_of(dir));
         Output::new(&self.output, self.force, heads)
@@ -67,7 +67,7 @@ pub enum TableFormat {
     Json,
 }
 
-/// A document as Markdown, or for the terminal. A document has no JSON: that has more.
+/// A document as Markdown or for the terminal. JSON is not made from documents, since it contains more.
 pub fn written(format: Option<TableFormat>, blocks: &[Block]) -> String {
     match format {
         Some(_) => markdown(blocks),
@@ -75,7 +75,7 @@ pub fn written(format: Option<TableFormat>, blocks: &[Block]) -> String {
     }
 }
 
-/// Where output goes.
+/// The destination of a command's output.
 pub struct Output {
     path: PathBuf,
     existing: Existing,
@@ -85,16 +85,16 @@ pub struct Output {
 /// The writer of an output.
 pub type Out = BufWriter<Sink>;
 
-/// A file or stdout whose errors name it.
+/// A file, or stdout; its errors name the destination.
 pub struct Sink {
     to: Box<dyn Write + Send>,
     name: String,
-    /// The reader has stopped, as `| head` does.
+    /// Whether the reader has stopped reading, as `| head` does.
     is_unread: bool,
 }
 
 impl Output {
-    /// Refuses at once what would be refused at the end. Output made of private files is private.
+    /// Refuses at once what would otherwise be refused at the end. Output made from private files is private.
     pub fn new<P: AsRef<Path>>(
         path: &Path,
         force: Force,
@@ -111,7 +111,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Stdout, for what is not written to a file.
+    /// Stdout, for output that is never written to a file.
     pub fn stdout() -> Output {
         Output {
             path: "-".into(),
@@ -120,7 +120,7 @@ impl Output {
         }
     }
 
-    /// The file's name.
+    /// The path of the file; `-` for stdout.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -132,11 +132,11 @@ impl Output {
 
     /// Devices and pipes are written directly; a folder is neither.
     fn is_file(&self) -> bool {
-        // A path that stands for a descriptor has already been opened by the parent process.
+        // A path that stands for a descriptor was already opened by the parent process.
         let is_open = || {
             ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"]
                 .iter()
-                .any(|it| self.path.starts_with(it))
+                .any(|prefix| self.path.starts_with(prefix))
         };
         let is_special =
             || fs::metadata(&self.path).is_ok_and(|known| !known.is_file() && !known.is_dir());

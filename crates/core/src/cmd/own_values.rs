@@ -1,4 +1,4 @@
-//! `heapmark try --value`, `--value-json`, `--value-of`: a number that the command reports of itself is judged in place of time.
+//! `heapmark try --value`, `--value-json`, `--value-of`: judges by a number that the command reports about itself, instead of by time.
 
 use crate::catalog::allocators::is_name;
 use crate::catalog::{did_you_mean, joined};
@@ -6,7 +6,7 @@ use crate::execute::user_command::{TOOLS, Tool, tool_named, unreadable};
 use crate::plan::{OwnValue, ReadValue, ValueFrom};
 use anyhow::{Result, anyhow, bail};
 
-/// Flags that judge by something else, or that stop what a clock inside the command goes on with.
+/// Flags that cannot be combined with these: they judge by something else, or interfere with a clock inside the command.
 const ELSEWHERE: [&str; 5] = ["check_output", "turns", "age", "cpus_seen", "limit"];
 
 /// Numbers that the command reports.
@@ -37,7 +37,7 @@ pub struct ValueFlags {
 }
 
 impl ValueFlags {
-    /// The numbers, those of `--value` first.
+    /// All values that the flags ask for, those of `--value` first.
     pub fn values(&self, of_server: bool) -> Result<Vec<OwnValue>> {
         let from = match self.value_from.as_deref() {
             None | Some("stdout") => ValueFrom::Stdout,
@@ -77,7 +77,7 @@ impl ValueFlags {
     }
 }
 
-/// `ops:higher:1/s=...`.
+/// Parses a value with an expression: `ops:higher:1/s=...`.
 fn of_text(
     flag: &str,
     text: &str,
@@ -110,7 +110,7 @@ fn of_text(
     })
 }
 
-/// `wrk`, `google-benchmark:BM_sort/1000`.
+/// Parses a tool's name, with a benchmark if one is chosen: `wrk`, `google-benchmark:BM_sort/1000`.
 fn of_tool(text: &str, from: &ValueFrom) -> Result<OwnValue> {
     let (name, benchmark) = match text.split_once(':') {
         Some((name, benchmark)) => (name, Some(benchmark.to_owned())),

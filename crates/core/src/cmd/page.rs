@@ -11,18 +11,18 @@ use std::sync::OnceLock;
 /// Default name of the page.
 pub const FILE: &str = "report.html";
 
-/// Makes sections for the page of the runs in these directories.
+/// A function that makes sections for the page of the runs in these directories.
 type Sections = fn(&[PathBuf]) -> Result<Vec<Section>>;
 
-/// What features add to each page: this module knows none of them.
+/// The function that makes the sections of features, which this module does not know.
 static ADDED: OnceLock<Sections> = OnceLock::new();
 
-/// Adds sections to all pages of runs that this process writes: those of all features together, once.
+/// Sets the function that makes the sections of all features, for every page of runs that this process writes.
 pub fn add_to_pages(sections: Sections) {
     let _ = ADDED.set(sections);
 }
 
-/// The page of runs, below this section.
+/// The page of the runs, with this section above the others.
 pub fn of_runs(dirs: &[PathBuf], runs: &[Run], above: Option<Section>) -> Result<String> {
     let added = ADDED.get().map(|sections| sections(dirs)).transpose()?;
     let runs: Vec<PageRun> = zip(dirs, runs).map(|(dir, run)| of_run(dir, run)).collect();

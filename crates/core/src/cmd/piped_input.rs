@@ -1,5 +1,4 @@
-//! What is piped or redirected into heapmark: read once into a file without a name, from which every
-//! process of a command then reads.
+//! Input that is piped or redirected into heapmark: read once into an unnamed file, from which every process of a command then reads.
 
 use crate::build::hex;
 use crate::plan::{Case, PipedInput};
@@ -19,13 +18,12 @@ use std::time::Duration;
 
 /// An input without end must not fill a disk.
 const MOST_BYTES: u64 = 1 << 30;
-/// What comes at once needs no words.
+/// Input that arrives sooner needs no message.
 const TELL_AFTER: Duration = Duration::from_secs(1);
-/// Some programs that start others leave a pipe open that nobody ever writes to: an error is better
-/// than to wait without end.
+/// Some programs that start others leave a pipe open that nobody ever writes to: an error is better than waiting forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads heapmark's own stdin to its end. `None` if it is a terminal, or empty.
+/// Reads heapmark's own stdin to its end; `None` if stdin is a terminal or empty.
 pub fn read() -> Result<Option<PipedInput>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -43,7 +41,7 @@ pub fn read() -> Result<Option<PipedInput>> {
     Ok(found)
 }
 
-/// Reads it again for an interrupted run, in which every process must read the same.
+/// Reads stdin again for an interrupted run, in which every process must read the same input.
 pub fn take_up(cases: &mut [Case]) -> Result<()> {
     let commands = cases.iter_mut().filter_map(Case::command_mut);
     let mut stored: Vec<&mut PipedInput> = commands
@@ -63,7 +61,7 @@ pub fn take_up(cases: &mut [Case]) -> Result<()> {
     Ok(())
 }
 
-/// Copies to its end what may have none.
+/// Copies an input to its end into an unnamed file; fails if the input is too long, or if nothing comes for `patience`.
 fn keep(mut input: File, most_bytes: u64, patience: Duration) -> Result<Option<PipedInput>> {
     let mut buffer = vec![0; 1 << 16];
     let mut hash = Sha256::new();
@@ -117,7 +115,7 @@ fn keep(mut input: File, most_bytes: u64, patience: Duration) -> Result<Option<P
     }))
 }
 
-/// Whether something, or the end, comes within a time.
+/// Whether data, or the end of the input, arrives within a time.
 fn is_there(input: &File, within: Duration) -> Result<bool> {
     let time = within.try_into().context("a time out of range")?;
     loop {
@@ -128,14 +126,14 @@ fn is_there(input: &File, within: Duration) -> Result<bool> {
     }
 }
 
-/// A file that only this user can read, and that is gone with its last reader.
+/// A file that only this user can read, and that disappears when its last descriptor is closed.
 fn unnamed_file() -> Result<File> {
     let folder = env::temp_dir();
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = open(&folder, flags, Mode::RUSR | Mode::WUSR) {
         return Ok(file.into());
     }
-    // Not all file systems can do that.
+    // Not all file systems can make a file without a name.
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     for number in 0..1000 {

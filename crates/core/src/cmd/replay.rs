@@ -68,7 +68,7 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
             value: value?,
         })
     });
-    // Before those of `--set`, which may be for one trace only.
+    // These come before the values of `--set`, which may be for one trace only.
     run.set.splice(0..0, set);
     let traces = args.traces.iter();
     run::run(run::RunArgs {

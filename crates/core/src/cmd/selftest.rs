@@ -31,18 +31,18 @@ pub struct SelftestArgs {
 /// A fault that is planted into an allocator.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
-    /// Nothing: it must not be found.
+    /// Nothing is planted, so nothing must be found.
     Nothing,
-    /// Per cent more of the steps that each call makes.
+    /// Additional steps in each call, in per cent.
     Instructions(u32),
-    /// Per cent of the steps' time in which memory is touched that only the caches keep near.
+    /// Accesses to memory that only the caches keep near, in per cent of the steps' time.
     Cache(u32),
-    /// Per cent of memory.
+    /// Additional memory, in per cent.
     Memory(u32),
 }
 
 const BASELINE: &str = "plain";
-/// Steps of each call of all of them, which take most of its time: so per cent of them are per cent of time.
+/// The steps of each call, under every allocator. They take most of a call's time, so a per cent of steps is a per cent of time.
 const STEPS: u32 = 300;
 /// How far a ratio of times may be from what was planted.
 const TIME_TOLERANCE: f64 = 0.005;
@@ -58,7 +58,7 @@ const EFFECTS: [(&str, Plant); 7] = [
 /// A workload that spends most of its time in calls of the allocator, and one with dense memory.
 const TIME: &str = "churn-private";
 const MEMORY: &str = "same-thread";
-/// A workload whose requests are due at times, and what is set there: 20,000 requests in a second.
+/// A workload whose requests are due at given times, and its parameters: 20,000 requests in a second.
 const LATENCY: &str = "open-loop";
 const DUE_PER_S: f64 = 20_000.0;
 const SET: [&str; 3] = [
@@ -66,13 +66,13 @@ const SET: [&str; 3] = [
     "open-loop.load=50",
     "open-loop.requests=10000",
 ];
-/// The allocator with stalls: so long, once in so many requests, which allocate so many blocks on
+/// The allocator with stalls: how long a stall lasts, after how many requests there is one, and how many blocks a request allocates on
 /// average.
 const STALLS: &str = "stalls";
 const STALL_MS: u32 = 20;
 const STALL_REQUESTS: f64 = 1000.0;
 const BLOCKS_PER_REQUEST: f64 = 23.1;
-/// How far the 99.9th percentile may be from the computed one.
+/// How far the 99.9th percentile may be from the computed one, as a share.
 const STALL_TOLERANCE: f64 = 0.2;
 
 /// Runs the command.
@@ -142,7 +142,7 @@ fn subject(library: &Path, name: &str, plant: Plant) -> Result<Subject> {
     Ok(Subject::new(allocator, library))
 }
 
-/// What was found, as text, and whether the result is as it must be.
+/// What was found, as text, and whether every result is as expected.
 fn told(analysis: &Analysis) -> Result<(String, bool)> {
     let mut text = format!(
         "Planted into glibc's malloc, {} blocks:\n\n",
@@ -177,10 +177,10 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
         let is_off = |ratio: &Ratio| (ratio.ratio - expected).abs() > TIME_TOLERANCE;
         let wrong = match plant {
             Plant::Nothing => found,
-            // Found or not: that shows the resolution.
+            // Whether an effect of 1 % is found shows the resolution; neither result is wrong.
             Plant::Memory(percent) => percent > 1 && !found,
             Plant::Instructions(_) => !found || ratio.as_ref().is_none_or(is_off),
-            // How much longer it takes depends on who else uses the caches.
+            // The added time is not compared: it depends on what else uses the caches.
             Plant::Cache(_) => !found,
         };
         good &= !wrong;
@@ -209,8 +209,7 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
     Ok((text, good))
 }
 
-/// What the stalls did to latency, and whether that is what they must do: all requests that are due
-/// during a stall wait for its rest.
+/// The effect of the stalls on latency, and whether it is as expected: a request that is due during a stall waits until the stall ends.
 fn stalls(analysis: &Analysis) -> Result<(String, bool)> {
     let stall_ns = f64::from(STALL_MS) * 1e6;
     let waiting = DUE_PER_S * stall_ns / 1e9 / STALL_REQUESTS;

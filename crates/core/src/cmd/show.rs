@@ -1,4 +1,4 @@
-//! `heapmark show`: what a stored run printed, once more.
+//! `heapmark show`: prints the results of a stored run again.
 
 use super::output::{AnswerFormat, Output};
 use super::{Exit, print, say_damage, screen, usage};
@@ -51,17 +51,17 @@ pub fn run(args: ShowArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Where the page of a run lies, and what to type for more.
+/// Where the page of a run is, and what to type for more.
 pub fn what_next(dir: &Path) -> String {
     let is_latest = store::find("latest").is_ok_and(|latest| latest == dir);
-    let own = match is_latest {
+    let argument = match is_latest {
         true => String::new(),
         false => format!(" {}", dir.display()),
     };
     let page = dir.join(page::FILE);
     let page = match page.is_file() {
         true => page.display().to_string(),
-        false => format!("heapmark report{own}"),
+        false => format!("heapmark report{argument}"),
     };
-    format!("Report: {page}   All numbers: heapmark show --full{own}\n")
+    format!("Report: {page}   All numbers: heapmark show --full{argument}\n")
 }

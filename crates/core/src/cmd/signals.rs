@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// How a signal is answered.
 pub enum Answer {
-    /// Prints this text and ends: no half-written file, no process stays.
+    /// Prints this text and ends; leaves no half-written file and no process behind.
     End(&'static str),
     /// The running work polls this flag and ends in its own way. A second signal ends it at once.
     Stop(Arc<AtomicBool>),
@@ -38,12 +38,12 @@ pub fn answer(answer: Answer) {
 /// Starts to watch for signals.
 pub fn watch() -> Result<()> {
     let mut watched = vec![SIGINT, SIGTERM];
-    // `nohup` means that heapmark shall go on without its terminal.
+    // `nohup` asks for heapmark to go on without its terminal.
     if !is_ignored(SIGHUP) {
         watched.push(SIGHUP);
     }
-    // A file beyond `ulimit -f` then is an error that is said. What heapmark starts gets the usual
-    // answer again, as for each signal with a handler.
+    // With a handler, a file beyond `ulimit -f` is an error that can be reported. Processes that heapmark starts get the default action
+    // again, as for each signal with a handler.
     if !is_ignored(SIGXFSZ) {
         flag::register(SIGXFSZ, Arc::default()).context("cannot watch for signals")?;
     }
@@ -56,7 +56,7 @@ pub fn watch() -> Result<()> {
                 Answer::Stop(stop) if !again => stop.store(true, Ordering::Relaxed),
                 Answer::Stop(_) => end("interrupted again: ended at once; what was stored stays"),
                 Answer::End(words) => end(words),
-                // The next one may be meant for heapmark.
+                // The next signal may be meant for heapmark.
                 Answer::PassOn => first = None,
             }
         }
@@ -70,7 +70,7 @@ pub fn watch() -> Result<()> {
 fn end(words: &str) -> ! {
     abandon_drafts();
     say(words);
-    // Other threads fail when their processes end, and would print that.
+    // Silences other threads, which fail when their processes end and would print that.
     let _silence = std::io::stderr().lock();
     end_all();
     // SAFETY: ends the process. Not `exit`, which would wait for a thread that writes to stdout.

@@ -23,7 +23,7 @@ extern "C" fn look() {
     CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
-/// Stdout, unless nobody can read it.
+/// Stdout; fails if it was closed when this process began.
 pub fn stdout() -> Result<Stdout> {
     if CLOSED.load(Ordering::Relaxed) {
         bail!("stdout is closed, so nothing can be printed: use >/dev/null if it is not wanted");
@@ -31,11 +31,11 @@ pub fn stdout() -> Result<Stdout> {
     Ok(io::stdout())
 }
 
-/// Reading the command line needs almost as much.
+/// The least stack: parsing the command line needs almost as much.
 const LEAST_STACK: u64 = 512 << 10;
 
-/// Makes an error of what would end heapmark without one, and puts folders of `PATH` last in which another user can
-/// exchange programs.
+/// Turns conditions that would end heapmark without a message into errors, and moves the folders in which another user could
+/// replace programs to the end of `PATH`.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! `heapmark try --variant`, `--variant-env`: builds of a command, and settings of it, as rows.
+//! `heapmark try --variant`, `--variant-env`: compares builds of a command, and settings of it, as rows.
 
 use crate::build::command::{recognise_command, shown_to_serve};
 use crate::build::{self, CargoBuild, Library};
@@ -29,7 +29,7 @@ pub struct VariantFlags {
     settings: Vec<(String, String)>,
 }
 
-/// `NAME=REST`.
+/// Parses `NAME=REST`.
 fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, rest)) if is_name(name) => Ok((name.into(), rest.into())),
@@ -38,13 +38,13 @@ fn named(text: &str) -> Result<(String, String), String> {
 }
 
 impl VariantFlags {
-    /// Whether rows are variants.
+    /// Whether variants were given, which then are the rows.
     pub fn are_given(&self) -> bool {
         !self.variants.is_empty() || !self.settings.is_empty()
     }
 
-    /// The variants in the order in which they are named. `command` makes the words that are started of a build's own, or
-    /// without those of the only command.
+    /// The variants in the order in which they are named. `command` gives the words to start: for a build with its own command line, or,
+    /// without one, for the only command.
     pub fn variants(
         &self,
         built: &[CargoBuild],
@@ -95,7 +95,7 @@ impl VariantFlags {
     }
 }
 
-/// A build: which files it executes, and what they show to serve its memory.
+/// The variant of a build: the files that it executes, and the allocators that its program shows inside.
 fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<CommandVariant> {
     let recognised = recognise_command(&command, folder);
     let program = recognised.program().to_path_buf();
@@ -136,7 +136,7 @@ fn refuse_equal(variants: &[CommandVariant]) -> Result<()> {
     Ok(())
 }
 
-/// The row of a variant as it is built.
+/// The row of a variant that runs with whatever allocator it was built with.
 pub fn as_built(variant: &CommandVariant) -> Subject {
     let allocator = Allocator {
         name: variant.name.clone(),
@@ -167,7 +167,7 @@ pub fn crossed(
     };
     if let Some((variant, why)) = variants
         .iter()
-        .find_map(|it| Some((it, it.silent.as_ref()?)))
+        .find_map(|variant| Some((variant, variant.silent.as_ref()?)))
     {
         refuse!(
             "-a: {}: {why}. Leave out -a: each variant then runs as it is built",

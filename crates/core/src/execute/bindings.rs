@@ -19,8 +19,8 @@ pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
         let Some((from, path, line)) = read() else {
             continue;
         };
-        // An allocator may consist of two files, where one binds the other and no program does:
-        // both were loaded.
+        // An allocator may consist of two files, one of which only the other binds to, and no
+        // program: both were loaded.
         let from = from.split(" [").next().unwrap_or_default();
         [from, path]
             .iter()
@@ -35,8 +35,8 @@ pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
             continue;
         };
         let place = place(&mut proof, path);
-        // A function that the library itself takes from the C library, for instance a wrapper's
-        // original `free`, does not count.
+        // A function that the library itself takes from the C library, such as a wrapper's original
+        // `free`, does not count.
         let own_affair = wanted(Path::new(from)) && !wanted(Path::new(path));
         if !own_affair && (!wanted(Path::new(path)) || !proof.owners.contains_key(function)) {
             proof.owners.insert(function.to_string(), place);
@@ -49,7 +49,7 @@ pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
 /// line: functions are bound when they are first called, and many programs write a line with
 /// several calls.
 pub fn without_bindings(text: &str) -> String {
-    let own = |line: &'_ str| match line.find(":\t") {
+    let length = |line: &'_ str| match line.find(":\t") {
         Some(end) => line[..end]
             .trim_end_matches(|c: char| c.is_ascii_digit())
             .trim_end_matches(' ')
@@ -57,7 +57,7 @@ pub fn without_bindings(text: &str) -> String {
         None => line.len(),
     };
     text.split_inclusive('\n')
-        .map(|line| &line[..own(line)])
+        .map(|line| &line[..length(line)])
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! Instructions per operation, counted by valgrind's callgrind. No clock is read, so the count is
-//! the same on a busy machine. Runs two processes, of one iteration and of several; the difference
-//! is the iterations alone, because start-up and set-up cancel out.
+//! the same on a busy machine. Runs two processes, one with a single iteration and one with
+//! several: start-up and set-up cancel out in the difference, which leaves only iterations.
 
 use super::{Attempt, Guest, Job, Outcome, Subject, per_operation};
 use anyhow::Result;
@@ -9,15 +9,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The figure of one process.
+/// The name of the figure that holds a process's instruction count.
 const INSTRUCTIONS: &str = "instructions";
 /// Iterations of the longer process. What varies from run to run (how often a thread checks whether
 /// it may begin) is spread over all of them.
 const MORE: u32 = 5;
-/// Under valgrind everything takes some 50 times longer, and one thread runs at a time.
+/// The factor by which the timeout grows: valgrind makes everything some 50 times slower, and runs one thread at a time.
 const SLOWER: u32 = 100;
 
-/// Counts one cell.
+/// Counts the instructions per operation of one cell.
 pub fn count(
     guest: &Guest,
     subject: &Subject,
@@ -70,7 +70,7 @@ pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
     ]
 }
 
-/// Adds the count that callgrind printed at its end.
+/// Adds the instruction count that callgrind printed when it ended.
 pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
     let Some(measurement) = &mut attempt.measurement else {
         return;

@@ -53,28 +53,28 @@ pub fn may_go_on(stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// A program below the launcher, before it is started.
+/// A program to be run below the launcher, before it is started.
 pub struct Launch {
     /// The launcher; the caller appends the program's words, and sets stdin and stdout.
     pub command: Command,
-    /// The file that the launcher writes its account into.
+    /// The file into which the launcher writes its account of the program.
     pub account: File,
     /// What the program writes to stderr.
     pub stderr: File,
     limited: Option<Limited>,
     side: Option<Side>,
-    /// Answers it to the end.
+    /// Answers the program's questions about CPUs for as long as the program runs.
     _answerer: Option<Answerer>,
 }
 
-/// What holds for a program and all that it starts.
+/// The rules that apply to a program and to all processes that it starts.
 #[derive(Default)]
 pub struct Rules<'a> {
     /// Huge pages of the whole process.
     pub huge_pages: HugePages,
     /// The CPUs that the process sees when it asks.
     pub cpus_seen: Option<CpusSeen>,
-    /// Of the memory of the process.
+    /// The limit on the memory of the process.
     pub limit: Option<&'a MemoryLimit>,
     /// The process's place in a duet.
     pub side: Option<&'a Side>,
@@ -115,7 +115,7 @@ impl Launch {
         })
     }
 
-    /// Starts it and waits for it. Calls `watch` while it runs. Fails with
+    /// Starts the program and waits for its end. Calls `watch` while the program runs. Fails with
     /// [`Interrupted`] if `stop` was set.
     pub fn run(
         mut self,
@@ -166,22 +166,22 @@ impl Launch {
                 break true;
             }
             if left.is_zero() {
-                // All threads but the launcher's only one.
+                // All threads except the first, which is the launcher's only one.
                 hang = Some((timeout, threads(pid).into_iter().skip(1).collect()));
                 break false;
             }
         };
         end_tree(launcher);
-        // Before its number can belong to another process.
+        // Dropped before the launcher is reaped: after that, its number can belong to another process.
         drop(runs);
-        let own = reap(pid, began)?;
+        let launched = reap(pid, began)?;
         ensure!(!interrupted || !is_over(), Over);
         ensure!(!interrupted, Interrupted);
         let account = Launched::parse(&text(&self.account, 0));
         Ok(End {
             oom_kill: OomKills::now().since(oom_kills),
             unaccounted: account.is_none(),
-            launched: account.unwrap_or(own),
+            launched: account.unwrap_or(launched),
             hang,
             under_limit: self.limited.map(Limited::end),
             stderr: self.stderr,
@@ -189,7 +189,7 @@ impl Launch {
     }
 }
 
-/// An environment in the launcher's words, with this much padding.
+/// An environment as arguments of the launcher, with padding of this many bytes.
 pub fn padded(
     environment: &BTreeMap<String, String>,
     padding: u32,
@@ -223,7 +223,7 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// The launcher's words for a rule; it holds for the program and all that it starts.
+/// The launcher's arguments for a rule on huge pages, which applies to the program and all processes that it starts.
 fn permit(which: HugePages) -> Vec<&'static str> {
     match which {
         HugePages::Machine => Vec::new(),
@@ -242,7 +242,7 @@ pub fn knows_huge_pages(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Whether the kernel accepts a rule, which this process then has for a moment.
+/// Whether the kernel accepts a rule: tries it on this process, and restores the former setting.
 fn knows_rule(which: HugePages) -> bool {
     // SAFETY: a plain system call.
     let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
@@ -253,7 +253,8 @@ fn knows_rule(which: HugePages) -> bool {
     knows
 }
 
-/// Ends all processes that heapmark has started, as it ends itself. Returns when they are gone.
+/// Ends all processes that heapmark has started, when heapmark itself ends. Waits until they are gone, or for
+/// `END_PATIENCE`.
 pub fn end_all() {
     let began = Instant::now();
     // The next round finds processes that were started during this one.
@@ -295,7 +296,7 @@ fn reap(pid: i32, began: Instant) -> Result<Launched> {
     Ok(account(status, began.elapsed().as_nanos() as u64, &usage))
 }
 
-/// So much later, on the clock that a library in a child reads, in nanoseconds.
+/// The time after this duration, in nanoseconds, on the clock that a library in a child reads.
 pub fn monotonic_ns_after(duration: Duration) -> u128 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);

@@ -2,7 +2,7 @@
 
 use super::{Attempt, Outcome};
 
-/// Ends a measurement before its last step.
+/// Why a measurement ends before its last step.
 pub enum EarlyEnd {
     /// This is the result of the measurement.
     Attempt(Box<Attempt>),

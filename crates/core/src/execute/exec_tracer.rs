@@ -1,8 +1,8 @@
 //! Finds every program that a command's tree executes, however short its life and whatever process
 //! starts it. The kernel stops the whole tree at each fork and each exec (ptrace), so no process is
 //! missed. This is slow and never timed. Set-user-ID programs have no privileges under ptrace, so
-//! the way that the tree ends is not evaluated. Of each process it also notes how much anonymous
-//! memory it has, and at its end which of its objects take memory past the preloaded library.
+//! the way that the tree ends is not evaluated. Also notes how much anonymous memory each process
+//! has, and at the end of each process which of its objects bypass the preloaded library.
 //!
 //! The tree is traced with PTRACE_SEIZE. Only then does the kernel distinguish a signal that is
 //! about to be delivered from a process that a signal has stopped; a stopped process must stay
@@ -28,12 +28,12 @@ pub struct Executed {
     pub pid: i32,
     /// The program's file, as the kernel names it.
     pub program: String,
-    /// The user that it runs as.
+    /// The user that the process runs as.
     pub uid: Option<u32>,
-    /// Whether its environment asked to preload the library (witness or recorder).
+    /// Whether the process's environment asked to preload the library (witness or recorder).
     pub given: Option<bool>,
-    /// Whether that library was in its memory when it ended; unknown for a process that executed
-    /// another program.
+    /// Whether the library (witness or recorder) was in the process's memory when the process
+    /// ended; unknown for a process that executed another program.
     pub loaded: Option<bool>,
 }
 
@@ -76,7 +76,7 @@ pub struct FoundPrograms {
     pub executed: Vec<Executed>,
     /// The most anonymous memory that each process was seen to have, since its last exec.
     pub anonymous_bytes: BTreeMap<i32, u64>,
-    /// Objects that took memory past the preloaded libraries, with the program.
+    /// Objects that bypassed the preloaded libraries, each with its program.
     pub beyond: BTreeSet<(String, Beyond)>,
     /// How often each process asked the kernel for memory since its last exec, if that is counted.
     pub asked: BTreeMap<i32, Asked>,
@@ -87,14 +87,14 @@ pub struct FoundPrograms {
 /// Calls that ask the kernel for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// Of `brk`.
+    /// Calls of `brk`.
     pub brk: u64,
-    /// Of `mmap`, for memory without a file.
+    /// Calls of `mmap` for memory without a file.
     pub mmap: u64,
 }
 
 impl FoundPrograms {
-    /// Looks at the memory of a process, unless it is a thread of one.
+    /// Notes how much anonymous memory a process has; does nothing for a thread other than the first.
     fn look_at_memory(&mut self, pid: i32) {
         if let Some(bytes) = anonymous_bytes(pid).filter(|_| is_process(pid)) {
             let most = self.anonymous_bytes.entry(pid).or_default();
@@ -111,11 +111,11 @@ fn is_process(pid: i32) -> bool {
 /// The libraries that a command is started with, and what is counted.
 #[derive(Clone, Copy)]
 pub struct Preloaded<'a> {
-    /// The one that reports in each process.
+    /// The library that reports in each process.
     pub witness: &'a Path,
-    /// The one that serves memory.
+    /// The library that serves memory.
     pub serves: &'a Path,
-    /// Whether calls that ask the kernel for memory are counted, for which each call stops the process.
+    /// Whether calls that ask the kernel for memory are counted: then each system call stops the process.
     pub counts: bool,
 }
 
@@ -260,7 +260,7 @@ fn go_on(
     let signal = libc::WSTOPSIG(status);
     let event = status >> 16;
     if event == libc::PTRACE_EVENT_EXEC {
-        // A thread that executes takes its process's number; its own number never appears again.
+        // A thread that executes a program takes over its process's number; its own number never appears again.
         if let Some(former) = former(pid).filter(|former| *former != pid) {
             alive.remove(&former);
         }
@@ -314,17 +314,17 @@ fn go_on(
     trace(request, pid, delivered);
 }
 
-/// How a process stops at the begin and at the end of a system call.
+/// The signal with which a process stops at the beginning and at the end of a system call.
 const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
 
-/// The number and the fourth argument (of `mmap` its flags) of the system call that a process begins; `None` at its end.
+/// The number and the fourth argument (for `mmap`, the flags) of the system call that a process begins; `None` at its end.
 fn call_at(pid: i32) -> Option<(i64, u64)> {
     const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
     const ENTRY: u64 = 1;
-    // The kernel's `ptrace_syscall_info`: its kind, two addresses, then number and arguments of the call.
+    // The kernel's `ptrace_syscall_info`: its kind, two addresses, then the number and the arguments of the call.
     let mut words = [0_u64; 11];
     // SAFETY: the kernel writes at most as many bytes as it is told to be there.
-    let told = unsafe {
+    let bytes = unsafe {
         libc::ptrace(
             GET_SYSCALL_INFO,
             pid,
@@ -332,7 +332,7 @@ fn call_at(pid: i32) -> Option<(i64, u64)> {
             words.as_mut_ptr(),
         )
     };
-    (told > 0 && words[0] & 0xff == ENTRY).then_some((words[3] as i64, words[7]))
+    (bytes > 0 && words[0] & 0xff == ENTRY).then_some((words[3] as i64, words[7]))
 }
 
 fn signal(pid: i32, signal: i32) {
@@ -341,12 +341,12 @@ fn signal(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// The former number of the thread that executed.
+/// The former number of the thread that executed a program.
 fn former(pid: i32) -> Option<i32> {
     let mut number: libc::c_ulong = 0;
     // SAFETY: writes into a local.
-    let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut number) };
-    (told != -1).then_some(number as i32)
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut number) };
+    (result != -1).then_some(number as i32)
 }
 
 fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
@@ -417,14 +417,14 @@ mod tests {
         let never = AtomicBool::new(false);
         let limit = Duration::from_secs(60);
         let found = search(command, of(&libm), limit, &never, &mut |_| WAIT).unwrap();
-        let told: Vec<_> = found
+        let pairs: Vec<_> = found
             .executed
             .iter()
             .skip(1)
             .map(|one| (one.given, one.loaded))
             .collect();
         assert_eq!(
-            told,
+            pairs,
             [
                 (Some(true), Some(true)),
                 (Some(false), Some(false)),
@@ -465,7 +465,7 @@ mod tests {
         let never = AtomicBool::new(false);
         let limit = Duration::from_secs(60);
         let found = search(command, counts, limit, &never, &mut |_| WAIT).unwrap();
-        let most = found.asked.values().max_by_key(|it| it.mmap);
+        let most = found.asked.values().max_by_key(|asked| asked.mmap);
         let Some(Asked { brk, mmap }) = most else {
             panic!("{found:?}");
         };

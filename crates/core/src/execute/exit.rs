@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// How much of a failed process's stderr is kept.
 pub const STDERR_BYTES: u64 = 4096;
-/// The exit code of a process that the dynamic linker did not start.
+/// The exit code of a process that the dynamic linker could not start.
 const LINKER_REFUSED: i32 = 127;
 
-/// The last line that says something: not that a dump was written, nor a remark on an earlier line.
+/// The last line that says something: neither that a core was dumped, nor a remark on an earlier line.
 pub fn last_useful_line(text: &str) -> Option<&str> {
     let is_remark = |line: &str| {
         let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
@@ -35,22 +35,22 @@ pub fn last_useful_line(text: &str) -> Option<&str> {
 
 /// How a process ended, before its report is read.
 pub struct End {
-    /// The launcher's account of it; of the launcher itself, if `unaccounted`.
+    /// The launcher's account of the process, or heapmark's account of the launcher if `unaccounted`.
     pub launched: Launched,
-    /// Set if it was killed for exceeding its time: the limit, and what its threads were doing.
+    /// Set if the process was killed for exceeding its time: the limit, and what its threads were doing.
     pub hang: Option<(Duration, Vec<String>)>,
     pub stderr: File,
-    /// What came of its limit, if it had one.
+    /// How the process fared under its memory limit, if it had one.
     pub under_limit: Option<UnderLimit>,
     /// Whether the kernel killed a process for lack of memory meanwhile.
     pub oom_kill: bool,
-    /// Whether its launcher was ended before it could write its account. Unless the process hung,
+    /// Whether the launcher was ended before it could write its account. Unless the process hung,
     /// heapmark did not do that.
     pub unaccounted: bool,
 }
 
 impl End {
-    /// Why it could not be started.
+    /// Why the process could not be started, if it could not.
     pub fn refused(&self, command: impl Display) -> Option<String> {
         let errno = self.launched.errno;
         (errno != 0 && self.out_of_memory().is_none()).then(|| {
@@ -66,7 +66,7 @@ impl End {
             .map_or(Ok(()), |why| Err(anyhow!(why)))
     }
 
-    /// The outcome if its limit alone decides it.
+    /// The outcome if the memory limit alone decides it.
     pub fn out_of_memory(&self) -> Option<Outcome> {
         self.under_limit?.outcome(self.launched.errno)
     }
@@ -78,14 +78,14 @@ impl End {
             .filter(|_| self.hang.is_none())
     }
 
-    /// Whether it got SIGKILL while the kernel counted a kill for lack of memory. heapmark itself sends
-    /// that signal only after a process has ended.
+    /// Whether the process got SIGKILL while the kernel counted a kill for lack of memory. heapmark itself sends that
+    /// signal only after a process has ended.
     pub fn killed_for_memory(&self) -> bool {
         let signal = ExitStatus::from_raw(self.launched.status).signal();
         signal == Some(libc::SIGKILL) && self.oom_kill && !self.unaccounted
     }
 
-    /// CPU time of all its processes.
+    /// CPU time of the whole tree of processes.
     pub fn cpu_ns(&self) -> u64 {
         self.launched.user_ns + self.launched.sys_ns
     }
@@ -95,7 +95,7 @@ impl End {
         text(&self.stderr, 0)
     }
 
-    /// The last part of its stderr.
+    /// The last part of the process's stderr.
     pub fn last_words(&self) -> String {
         let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
         text(&self.stderr, length.saturating_sub(STDERR_BYTES))
@@ -103,8 +103,9 @@ impl End {
             .to_string()
     }
 
-    /// The outcome if the way it ended decides it. `None` if the guest ran to its end, so that its
-    /// report decides. `failure` is why the guest gave up: the outcome's word, and the reason.
+    /// The outcome if the way the process ended decides it. `None` if the guest ran to its end, so
+    /// that its report decides. `failure` is why the guest gave up: the outcome's word, and the
+    /// reason.
     pub fn outcome(&self, phase: Phase, failure: Option<(&str, &str)>) -> Option<Outcome> {
         let word = phase.word();
         if let Some((limit, threads)) = &self.hang {
@@ -141,7 +142,7 @@ impl End {
                     "oom" => Outcome::Oom {
                         what: format!("{what} in phase {word}"),
                     },
-                    "no-thread" if self.under_limit.is_some_and(|it| it.is_limited) => {
+                    "no-thread" if self.under_limit.is_some_and(|limit| limit.is_limited) => {
                         Outcome::Oom { what }
                     }
                     "wrong-result" => Outcome::WrongResult { what },
@@ -178,8 +179,8 @@ impl End {
 }
 
 /// The end of a process that the guest has started: `11 a started process`.
-fn of_started(kind: &str, told: &str) -> Outcome {
-    let (number, process) = told.split_once(' ').unwrap_or_default();
+fn of_started(kind: &str, text: &str) -> Outcome {
+    let (number, process) = text.split_once(' ').unwrap_or_default();
     let phase = process.to_string();
     match number.parse() {
         Ok(signal) if kind == "crash" => Outcome::Crash {
@@ -187,7 +188,7 @@ fn of_started(kind: &str, told: &str) -> Outcome {
             phase,
         },
         Ok(code) => Outcome::Exit { code, phase },
-        Err(_) => Outcome::Error { what: told.into() },
+        Err(_) => Outcome::Error { what: text.into() },
     }
 }
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The memory of one sampled process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
-    /// Just before the first operation: not the workload's.
+    /// What was resident just before the first operation: not the workload's.
     pub begin: Resident,
-    /// After the workload has freed everything.
+    /// What was still resident after the workload had freed everything.
     pub retained: Vec<Retained>,
     /// What the guest itself sampled, if its workload names points for that; kept in the series.
     #[serde(skip)]
@@ -20,12 +20,12 @@ pub struct Footprint {
     pub peak: Option<Peak>,
 }
 
-/// What was in memory at one moment.
+/// The resident memory of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Resident set, the harness's tables included.
     pub rss_bytes: u64,
-    /// PSS: as RSS, but shared memory is divided by the number of processes that share it.
+    /// PSS: like RSS, but shared memory is divided by the number of processes that share it.
     pub pss_bytes: u64,
     /// Anonymous memory in huge pages.
     pub anon_huge_bytes: u64,
@@ -33,12 +33,12 @@ pub struct Resident {
     pub harness_bytes: u64,
 }
 
-/// What was in memory some time after everything was freed.
+/// What was resident some time after everything was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retained {
     /// Time without any operation.
     pub after_ms: u64,
-    /// What was still there.
+    /// What was still resident.
     pub resident: Resident,
 }
 
@@ -48,8 +48,8 @@ impl Resident {
         self.rss_bytes.saturating_sub(self.harness_bytes)
     }
 
-    /// The resident heap, if so much of what was there at the beginning was the allocator's: the
-    /// rest of that is not, and neither are the harness's tables.
+    /// The resident heap, if this many bytes of what was resident at the beginning were the
+    /// allocator's. The rest of that is not heap, and neither are the harness's tables.
     pub fn grown_since(&self, begin: &Resident, held_before_bytes: u64) -> u64 {
         let outside = begin.without_harness().saturating_sub(held_before_bytes);
         self.without_harness().saturating_sub(outside)
@@ -57,9 +57,9 @@ impl Resident {
 }
 
 impl Footprint {
-    /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` if the process was not sampled.
+    /// Reads `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` if the process was not sampled.
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Footprint> {
-        let told = || {
+        let samples = || {
             lines.named("resident").filter_map(|(when, value)| {
                 let [rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes] = numbers(value)?;
                 let resident = Resident {
@@ -71,12 +71,12 @@ impl Footprint {
                 Some((when, resident))
             })
         };
-        let retained = told().filter_map(|(when, resident)| {
+        let retained = samples().filter_map(|(when, resident)| {
             let after_ms = when.parse().ok()?;
             Some(Retained { after_ms, resident })
         });
         Some(Footprint {
-            begin: told().find(|(when, _)| *when == "begin")?.1,
+            begin: samples().find(|(when, _)| *when == "begin")?.1,
             retained: retained.collect(),
             points: lines.values("point").filter_map(HeapPoint::parse).collect(),
             peak: lines.values("peak").find_map(Peak::parse),
@@ -97,10 +97,15 @@ mod tests {
         let grown: Vec<(u64, u64)> = footprint
             .retained
             .iter()
-            .map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin, 0)))
+            .map(|retained| {
+                (
+                    retained.after_ms,
+                    retained.resident.grown_since(&footprint.begin, 0),
+                )
+            })
             .collect();
         assert_eq!(grown, [(0, 50), (5000, 0)]);
-        let heap = |it: &Retained| it.resident.grown_since(&footprint.begin, 10);
+        let heap = |retained: &Retained| retained.resident.grown_since(&footprint.begin, 10);
         let heaps: Vec<u64> = footprint.retained.iter().map(heap).collect();
         assert_eq!(
             heaps,

@@ -71,10 +71,10 @@ mod tests {
     fn where_a_store_can_fail_captures_lie_elsewhere_and_it_is_said() {
         let (here, there) = (Path::new("/"), Path::new("/tmp"));
         assert_eq!(choose(here, &[there], |_| None), (here.into(), None));
-        let (chosen, said) = choose(here, &[there], |path| (path == here).then_some("btrfs"));
-        assert!(chosen == there && said.unwrap().contains("/ is on btrfs"));
-        let (chosen, said) = choose(here, &[there], |_| Some("zfs"));
-        assert!(chosen == here && said.unwrap().contains("see that there is room"));
+        let (chosen, message) = choose(here, &[there], |path| (path == here).then_some("btrfs"));
+        assert!(chosen == there && message.unwrap().contains("/ is on btrfs"));
+        let (chosen, message) = choose(here, &[there], |_| Some("zfs"));
+        assert!(chosen == here && message.unwrap().contains("see that there is room"));
     }
 
     #[test]

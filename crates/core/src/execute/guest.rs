@@ -19,14 +19,14 @@ pub struct Guest {
     path: PathBuf,
 }
 
-/// The result of one kind of call that few workloads make.
+/// The result of testing one kind of call that few workloads make.
 pub struct Corner {
-    /// What is wrong with it, one sentence each.
+    /// What is wrong with the call, one sentence for each fault.
     pub findings: Vec<String>,
-    /// Whether another process would find the same: that one hung, or had no memory, may be the
-    /// machine's doing.
+    /// Whether another process would find the same: a hang or a lack of memory may be the machine's
+    /// doing.
     pub is_certain: bool,
-    /// The environment of its process.
+    /// The environment of the process that made the call.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -49,14 +49,15 @@ impl Guest {
         super::run(self, libc, &Job::control(), SHORT, stop, None)
     }
 
-    /// Makes one kind of call that few workloads make.
+    /// Tests one kind of call that few workloads make.
     pub fn corner(&self, subject: &Subject, corner: &str, stop: &AtomicBool) -> Result<Corner> {
         let (end, page) = self.ask(subject, &Job::corner_text(corner), stop)?;
         end.was_started(&self.path)?;
-        let said = page.report();
-        let report = Report::parse(&said);
+        let report_text = page.report();
+        let report = Report::parse(&report_text);
         let stopped = end.outcome(page.phase(), report.failure());
-        let is_machines = |it: &Outcome| matches!(it, Outcome::Hang { .. } | Outcome::Oom { .. });
+        let is_machines =
+            |outcome: &Outcome| matches!(outcome, Outcome::Hang { .. } | Outcome::Oom { .. });
         let is_certain = !stopped.as_ref().is_some_and(is_machines);
         let stopped = stopped.map(|outcome| format!("{corner}: {}", outcome.in_words()));
         let findings = report
@@ -77,11 +78,14 @@ impl Guest {
             return Ok(None);
         };
         let (_, page) = self.ask(subject, &Job::version_text(probe), &AtomicBool::new(false))?;
-        let said = page.report();
-        Ok(Report::parse(&said).lines.value("version").map(Into::into))
+        let report_text = page.report();
+        Ok(Report::parse(&report_text)
+            .lines
+            .value("version")
+            .map(Into::into))
     }
 
-    /// Runs it with a question in place of a job.
+    /// Runs the guest with a question in place of a job.
     fn ask(
         &self,
         subject: &Subject,

@@ -1,6 +1,6 @@
 //! Files that every process of a tree can open, and no other. `/proc/PID/fd` of heapmark is open
-//! only to heapmark's own user, and a program may close inherited descriptors: so they have names,
-//! and processes that run as other users ask for them (`lender`).
+//! only to heapmark's own user, and a program may close inherited descriptors. So the files have
+//! names, and processes that run as other users ask for them (`lender`).
 
 use super::lender::Lender;
 use super::memory_file::{text, words};
@@ -41,7 +41,7 @@ impl Handed {
         let lent = file
             .try_clone()
             .context("cannot duplicate a file descriptor")?;
-        // Opened again: the place to write at is not to be shared.
+        // Opened again, so that each process has its own place to write at.
         let lend = move |_, _| {
             let again = format!("/proc/self/fd/{}", lent.as_raw_fd());
             Ok(Some(
@@ -62,24 +62,24 @@ impl Handed {
         &self.file
     }
 
-    /// All that was written into it.
+    /// All that was written into the file.
     pub fn text(&self) -> String {
         text(&self.file, 0)
     }
 
-    /// Why nothing could be written into it, if that shows.
+    /// Why nothing could be written into the file, if the reason can be told.
     pub fn trouble(&self) -> Option<String> {
         let space = rustix::fs::fstatvfs(&self.file).ok()?;
         let path = self.path.display();
         (space.f_bavail == 0).then(|| format!("the disk of the file for it, {path}, is full"))
     }
 
-    /// The numbers at its beginning, eight bytes each.
+    /// The numbers at the beginning of the file, eight bytes each.
     pub fn words(&self, count: usize) -> std::io::Result<Vec<u64>> {
         words(&self.file, count)
     }
 
-    /// What a process needs to open it: see `heapmark_wire::lent::LOG`.
+    /// What a process must be told to open the file: see `heapmark_wire::lent::LOG`.
     pub fn told(&self) -> String {
         self.told.clone()
     }
@@ -106,7 +106,7 @@ fn create(place: &Path) -> Result<(File, PathBuf)> {
             file => file.with_context(context)?,
         };
         file.lock().with_context(context)?;
-        // Another heapmark may just have taken it for a file of a dead process.
+        // Another heapmark may have removed this file just now, as one that a dead process left behind.
         if file.metadata().with_context(context)?.nlink() == 0 {
             continue;
         }
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn only_its_user_can_open_it_by_its_path_and_it_goes_away() {
         let handed = Handed::new().unwrap();
-        let told = handed.told();
-        let path = PathBuf::from(told.rsplit(' ').next().unwrap());
+        let value = handed.told();
+        let path = PathBuf::from(value.rsplit(' ').next().unwrap());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         OpenOptions::new()
             .append(true)

@@ -19,37 +19,37 @@ pub struct Job {
     pub kernel: String,
     /// Worker threads.
     pub threads: u32,
-    /// Random state.
+    /// The seed of the random state.
     pub seed: u64,
     /// Warm-up iterations.
     pub cold: u32,
     /// Measured iterations.
     pub iterations: u32,
-    /// Every block is checked for overlap with all others; nothing is timed.
+    /// Whether every block is checked for overlap with all others; then nothing is timed.
     pub check: bool,
-    /// After the measurement, the allocator must still return sound blocks.
+    /// Whether a test after the measurement shows that the allocator still returns sound blocks.
     pub exercise: bool,
     /// Bytes of padding in the environment.
     pub padding: u32,
     /// How memory over time is recorded: `polled`, or the path of the file into which the guest
     /// writes its own points.
     pub series: Option<String>,
-    /// What it measures.
+    /// What the process measures.
     pub mode: Mode,
-    /// Whether it idles at its end and reads then what is still resident, if its memory is
+    /// Whether the process idles at its end and then reads what is still resident, if its memory is
     /// measured.
     pub idles: bool,
-    /// The valgrind that runs it, if its instructions are counted.
+    /// The path of the valgrind that runs the process, if its instructions are counted.
     pub below: Option<PathBuf>,
-    /// What ages its heap, in a run of aged heaps.
+    /// What ages the process's heap, in a run of aged heaps.
     pub litter: Option<Litter>,
-    /// Whether its check counts how often each size is requested.
+    /// Whether the check counts how often each size is requested.
     pub counts_sizes: bool,
-    /// Which of its memory may be in transparent huge pages.
+    /// Which memory of the process may be in transparent huge pages.
     pub huge_pages: HugePages,
-    /// What it is told when it asks for CPUs, if it is a command that is listened to.
+    /// What the process is told when it asks for CPUs, if it is a command whose calls heapmark answers.
     pub cpus_seen: Option<CpusSeen>,
-    /// The limit on its memory, in a run that looks for the smallest one.
+    /// The limit on the process's memory, in a run that looks for the smallest such limit.
     pub limit: Option<MemoryLimit>,
     /// The process's place in a duet.
     pub side: Option<Side>,
@@ -84,7 +84,7 @@ impl Job {
         })
     }
 
-    /// What holds for its process and all that it starts.
+    /// The rules that apply to the job's process and to all that it starts.
     pub(super) fn rules(&self) -> Rules<'_> {
         Rules {
             huge_pages: self.huge_pages,
@@ -236,8 +236,8 @@ pub fn only_guest(allocator: &Allocator) -> Option<String> {
 }
 
 impl Subject {
-    /// What stands before the guest's path if another C library's dynamic linker starts it. The file's own
-    /// folder comes first: that of the baseline's copy has nothing else.
+    /// The words in front of the guest's path if another C library's dynamic linker starts it. The folder of the
+    /// library's file comes first: for the baseline's copy, it contains nothing else.
     pub(super) fn loader_words(&self) -> Vec<OsString> {
         let Some(loader) = &self.library.loader else {
             return Vec::new();

@@ -85,8 +85,8 @@ impl Program {
             .stdout(output.try_clone().context("cannot hand on a memory file")?);
         let end = launch.run(timeout, stop, None)?;
         end.was_started(Path::new(program))?;
-        let said = text(&output, 0);
-        let report = Report::parse(&said);
+        let report_text = text(&output, 0);
+        let report = Report::parse(&report_text);
         let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
         let unproven = || prove::verify(subject, proof.as_ref()?).err();
         let outcome = end
@@ -95,7 +95,15 @@ impl Program {
             .unwrap_or_else(|| report.verify_program(job.cold, job.iterations));
         let proof = proof.map(|proof| prove::relevant(subject, &proof));
         let measurement = outcome.is_ok().then(|| report.measurement());
-        let attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
+        let attempt = Attempt::of_process(
+            outcome,
+            end,
+            measurement,
+            report_text,
+            proof,
+            environment,
+            job,
+        );
         Ok(attempt)
     }
 }

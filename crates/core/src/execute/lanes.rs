@@ -72,10 +72,10 @@ mod tests {
             doubled[index] += made;
             Ok(())
         };
-        spread(4, &work, |it| Ok(it * 2), keep).unwrap();
-        assert!(doubled.into_iter().eq(work.iter().map(|it| it * 2)));
+        spread(4, &work, |number| Ok(number * 2), keep).unwrap();
+        assert!(doubled.into_iter().eq(work.iter().map(|number| number * 2)));
         let mut done = 0;
-        let one = |it: &u32| match it {
+        let one = |number: &u32| match number {
             3 => bail!("three"),
             _ => Ok(()),
         };

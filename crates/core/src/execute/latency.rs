@@ -5,16 +5,16 @@ use super::report_lines::ReportLines;
 use heapmark_wire::bucket_range;
 use serde::{Deserialize, Serialize};
 
-/// What a process reports that timed single calls.
+/// The report of a process that timed single calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// On average, one call in this many of each thread was timed.
+    /// On average, one in this many calls of each thread was timed.
     pub every: u32,
     /// The clock that was read: `rdtsc`, `cntvct_el0` or `clock_gettime`.
     pub clock: String,
-    /// The shortest time between two consecutive readings. Every figure contains it.
+    /// The shortest time between two consecutive readings of the clock. Every figure contains it.
     pub timer_least_ns: u64,
-    /// The median of that time.
+    /// The median time between two consecutive readings of the clock.
     pub timer_median_ns: u64,
     /// The functions that were called.
     pub functions: Vec<Calls>,
@@ -23,42 +23,42 @@ pub struct Latency {
 /// The timed calls of one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
-    /// `malloc`, `free`, …
+    /// The function's name: `malloc`, `free`, …
     pub function: String,
-    /// How many were timed.
+    /// How many calls were timed.
     pub count: u64,
-    /// The one that took longest.
+    /// The call that took longest.
     pub longest: Stall,
     /// Histogram of durations, the shortest first. Stored in a file of its own.
     #[serde(skip)]
     pub buckets: Vec<Bucket>,
 }
 
-/// One call.
+/// One timed call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// How long it took.
+    /// How long the call took.
     pub ns: u64,
     /// Requested bytes; `None` for free, which does not receive a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// When it ended, counted from the guest's first clock reading just before the kernel.
+    /// When the call ended, counted from the guest's first clock reading just before the kernel.
     pub at_ns: u64,
 }
 
 /// Calls of about the same duration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bucket {
-    /// At least this.
+    /// The shortest duration that the bucket counts.
     pub from_ns: u64,
-    /// At most this.
+    /// The longest duration that the bucket counts.
     pub to_ns: u64,
-    /// How many.
+    /// How many calls the bucket counts.
     pub count: u64,
 }
 
 impl Latency {
-    /// `None` if the process timed no calls, or a line does not have the guest's format.
+    /// The latency in a report; `None` if the process timed no calls, or a line does not have the guest's format.
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Latency> {
         let mut clock = lines.value("latency.clock")?.split(' ');
         let calls: Vec<Calls> = lines.values("latency").map(calls).collect::<Option<_>>()?;

@@ -1,7 +1,8 @@
 //! Opens files for processes of a tree that may not open them themselves, because they run as other
-//! users or have given up the right. So these files stay the user's alone, to be read and written.
-//! The process must know a secret from the tree's environment, and the kernel reports which process
-//! asks: it gets its own capture and no other. Users who have no part in the tree delay none of it.
+//! users or have given up the right. So only heapmark's user may read and write these files. The
+//! process must know a secret from the tree's environment, and the kernel reports which process
+//! asks: a process gets its own capture and no other. Users who have no part in the tree cannot
+//! delay it.
 
 use anyhow::{Context, Result, ensure};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, filters};
@@ -27,34 +28,35 @@ use std::time::Duration;
 
 /// A request must be complete within this time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait for a descriptor where all are in use.
+/// How long to wait for a descriptor when all are in use.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
-/// So many requests of each other user may be incomplete; one more ends the first of them.
+/// How many requests of each other user may be incomplete; one more ends the oldest of them.
 const MOST_WAITS: usize = 128;
 /// The most captures that one process number can have in a recording.
 const MOST_NAMES: u32 = 1000;
 
-/// Answers requests until it is dropped.
+/// Answers requests for files until it is dropped.
 pub struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
-    /// Only the environments of the tree's processes contain it.
+    /// How to reach the lender, and the secret; only the environments of the tree's processes contain this word.
     pub word: String,
 }
 
 impl Lender {
-    /// Lends captures with this stem.
+    /// Lends captures whose paths begin with this stem.
     pub fn of_captures(stem: &Path) -> Result<Lender> {
         let stem = stem.to_path_buf();
         Lender::new(move |pid, inode| match inode {
             0 => create(&stem, pid),
-            inode => Ok(names(&stem, pid)
-                .map_while(open)
-                .find(|file| file.metadata().is_ok_and(|it| it.ino() == inode))),
+            inode => Ok(names(&stem, pid).map_while(open).find(|file| {
+                file.metadata()
+                    .is_ok_and(|metadata| metadata.ino() == inode)
+            })),
         })
     }
 
-    /// Lends the files that a function finds for a process and what it asks for.
+    /// Lends the files that `lend` finds for a process number and the inode that the process asks for.
     pub fn new<F>(lend: F) -> Result<Lender>
     where
         F: Fn(i32, u64) -> Result<Option<File>> + Send + Sync + 'static,
@@ -66,8 +68,8 @@ impl Lender {
         let name = SocketAddr::from_abstract_name(address).context("cannot make an address")?;
         let socket = Arc::new(UnixListener::bind_addr(&name).context("cannot make a socket")?);
         let status = std::fs::read("/proc/self/status").unwrap_or_default();
-        let own = filters(&status).unwrap_or(0);
-        let word = format!("{address}{secret}{own}");
+        let count = filters(&status).unwrap_or(0);
+        let word = format!("{address}{secret}{count}");
         let listener = socket.clone();
         let known = Arc::new((secret, lend));
         let serve = move || {
@@ -91,11 +93,11 @@ impl Lender {
                     let is_full = waits.len() > MOST_WAITS;
                     let first = is_full.then(|| waits.pop_front()).flatten();
                     let _ = first
-                        .and_then(|it| it.upgrade())
-                        .map(|it| it.shutdown(Both));
+                        .and_then(|wait| wait.upgrade())
+                        .map(|wait| wait.shutdown(Both));
                 }
                 let known = known.clone();
-                // A wrong request gets no answer; one that does not come keeps nobody waiting.
+                // A wrong request gets no answer, and a request that never arrives keeps nobody else waiting.
                 let _ = std::thread::Builder::new()
                     .spawn(move || answer(&stream, peer.pid, known.0.as_bytes(), &known.1));
             }
@@ -130,8 +132,8 @@ fn answer(
         .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))?;
     let mut question = [0; QUESTION_BYTES];
     stream.read_exact(&mut question)?;
-    let (told, inode) = question.split_at(SECRET_BYTES);
-    ensure!(told == secret, "a stranger asks");
+    let (given_secret, inode) = question.split_at(SECRET_BYTES);
+    ensure!(given_secret == secret, "a stranger asks");
     let file = lend(pid, u64::from_le_bytes(inode.try_into()?))?;
     send(stream, &file.context("no such file")?)
 }
@@ -140,14 +142,14 @@ fn answer(
 fn asking(stream: &UnixStream) -> Option<libc::ucred> {
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: fills a local of that length, for which zeros are valid.
-    let (told, peer) = unsafe {
+    let (result, peer) = unsafe {
         let mut peer: libc::ucred = std::mem::zeroed();
         let fd = stream.as_raw_fd();
         let to = (&raw mut peer).cast();
-        let told = libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length);
-        (told, peer)
+        let result = libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length);
+        (result, peer)
     };
-    (told == 0 && peer.pid > 0).then_some(peer)
+    (result == 0 && peer.pid > 0).then_some(peer)
 }
 
 /// The capture names that a recorder may give.
@@ -179,7 +181,7 @@ fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Sends a byte, and the file with it.
+/// Sends a byte together with the file.
 fn send(stream: &UnixStream, file: &File) -> Result<()> {
     let files = [file.as_fd()];
     let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -221,8 +223,8 @@ mod tests {
             !ask(&word, &wrong, 0) && std::fs::read_dir(folder.path()).unwrap().next().is_none()
         );
         assert!(ask(&word, secret, 0));
-        let own = names(&stem, std::process::id() as i32).next().unwrap();
-        let known = own.metadata().unwrap();
+        let path = names(&stem, std::process::id() as i32).next().unwrap();
+        let known = path.metadata().unwrap();
         assert_eq!(known.mode() & 0o777, 0o600);
         assert!(ask(&word, secret, known.ino()) && !ask(&word, &wrong, known.ino()));
         let others = names(&stem, 1).next().unwrap();

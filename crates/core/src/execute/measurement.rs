@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 pub struct Measurement {
     /// Timed repetitions of the workload, in order; the cold ones first.
     pub iterations: Vec<Iteration>,
-    /// Per worker thread over the measured iterations.
+    /// The clocks of each worker thread over the measured iterations.
     pub threads: Vec<ThreadTime>,
     /// Calls by function over all iterations, cold ones too: `malloc`, `free`, …
     pub calls: BTreeMap<String, u64>,
     /// Resident set just before the first operation.
     pub baseline_rss_bytes: u64,
-    /// The part of it that the allocator held before its first block of the workload; 0 in results
-    /// from before this was stored.
+    /// The part of `baseline_rss_bytes` that the allocator held before its first block of the
+    /// workload; 0 in results from before this was stored.
     #[serde(default)]
     pub held_before_bytes: u64,
     /// Highest resident set of the process's life (its own `VmHWM`).
@@ -32,20 +32,20 @@ pub struct Measurement {
     /// What the workload found, as text: `write_back`, …
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
-    /// How long single calls took, if the process timed calls: then nothing else of it is a result.
+    /// How long single calls took, if the process timed calls: then nothing else that it reports is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,
     /// The process's memory, if the process was sampled for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Box<Footprint>>,
-    /// The turns that it took with the process that it is compared with: then its time is its CPU time, since the wall
-    /// time has the other's turns in it.
+    /// The turns that the process took with the one that it is compared with. Then its time is its CPU time, because
+    /// the wall time contains the other process's turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsTaken>,
 }
 
 impl Measurement {
-    /// Of a process that is the workload as a whole, and did this many operations.
+    /// The measurement of a process that is the workload as a whole, and did this many operations.
     pub(super) fn of_whole_process(launched: &Launched, ops: u64) -> Measurement {
         Measurement {
             iterations: vec![Iteration {
@@ -62,12 +62,12 @@ impl Measurement {
         }
     }
 
-    /// It, and that of a later process that did the same: further iterations.
+    /// Adds the measurement of a later process that did the same work, as further iterations.
     pub(super) fn add(&mut self, later: Measurement) {
         self.iterations.extend(later.iterations);
-        for (own, later) in self.threads.iter_mut().zip(later.threads) {
-            own.wall_ns += later.wall_ns;
-            own.cpu_ns += later.cpu_ns;
+        for (thread, later) in self.threads.iter_mut().zip(later.threads) {
+            thread.wall_ns += later.wall_ns;
+            thread.cpu_ns += later.cpu_ns;
         }
         for (function, calls) in later.calls {
             *self.calls.entry(function).or_default() += calls;
@@ -139,9 +139,9 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// How often it gave up the CPU itself.
+    /// How often the process gave up the CPU itself.
     pub voluntary_switches: u64,
-    /// How often it was preempted.
+    /// How often the process was preempted.
     pub involuntary_switches: u64,
     /// `ru_maxrss`: includes what the child inherited before it executed the guest, so read
     /// [`Measurement::peak_rss_bytes`] instead.
@@ -149,12 +149,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// CPU time.
+    /// User and system CPU time.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.sys_ns
     }
 
-    /// The sum of both.
+    /// The usage of two processes together: sums, and the larger of the peaks.
     pub(super) fn and(&self, later: &Usage) -> Usage {
         Usage {
             wall_ns: self.wall_ns + later.wall_ns,
@@ -189,7 +189,7 @@ impl From<Launched> for Usage {
 pub struct Proof {
     /// Function name to index into `objects`; functions that no object defines are left out.
     pub owners: BTreeMap<String, usize>,
-    /// The objects that define them, and every preloaded object.
+    /// The objects that define these functions, and every preloaded object.
     pub objects: Vec<LoadedObject>,
 }
 

@@ -17,13 +17,13 @@ pub fn memory_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::CLOEXEC)?, SealFlags::SHRINK)
 }
 
-/// As [`memory_file`], and inherited on purpose: the child receives its descriptor number.
+/// Like [`memory_file`], but inherited on purpose: the child receives its descriptor number.
 pub fn inherited_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::empty())?, SealFlags::SHRINK)
 }
 
-/// As [`inherited_file`], of a fixed size, to be mapped: a process that touches pages which another
-/// process has cut off would be killed.
+/// Like [`inherited_file`], but of a fixed size, to be mapped: a process that touches pages which
+/// another process has cut off would be killed.
 pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     let file = create(name, MemfdFlags::empty())?;
     file.set_len(bytes as u64)
@@ -63,7 +63,7 @@ pub fn numbers<const COUNT: usize>(file: &File) -> io::Result<[u64; COUNT]> {
     Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
 }
 
-/// Like [`numbers`], of so many words.
+/// Like [`numbers`], for a count that is known only at run time.
 pub fn words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;

@@ -1,5 +1,5 @@
 //! A limit on the memory of a measured process, in force from its first instruction on, and for all
-//! that it starts. The launcher puts the process under it; the launcher itself has none.
+//! that it starts. The launcher puts the process under the limit, but not itself.
 
 use super::oom_kills;
 use super::outcome::Outcome;
@@ -16,32 +16,33 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A limit as a job has it.
+/// The memory limit of a job.
 #[derive(Clone)]
 pub struct MemoryLimit {
-    /// What is limited.
+    /// The kind of memory that is limited.
     pub kind: LimitKind,
-    /// The limit; `None`: what a group takes is only counted.
+    /// The limit; `None` if the memory of a control group is only counted.
     pub bytes: Option<u64>,
-    /// The folder in which control groups may be made, if those limit.
+    /// The folder in which control groups may be made, if a group sets the limit.
     pub groups: Option<PathBuf>,
 }
 
-/// A limit that holds for one process.
+/// A limit that is set up for one process.
 pub struct Limited {
-    /// The launcher's words for it.
+    /// The launcher's arguments for the limit.
     pub words: Vec<String>,
     is_limited: bool,
     group: Option<Group>,
 }
 
-/// What came of a limit.
+/// How a process fared under its memory limit.
 #[derive(Clone, Copy)]
 pub struct UnderLimit {
-    /// False if what a group takes was only counted.
+    /// False if the memory of a control group was only counted.
     pub is_limited: bool,
-    /// Whether the kernel killed it, since its group was at its limit. Of how many processes that
-    /// were is not known: of a group that ends as one, the kernel counts the first one twice.
+    /// Whether the kernel killed the process because its group was at its limit. How many processes
+    /// were killed is not known: if a group is killed as a whole, the kernel counts the first
+    /// process twice.
     pub was_killed: bool,
     /// Most bytes that the group was charged; `None` without a group, and on kernels before 5.19.
     pub charged_bytes: Option<u64>,
@@ -49,8 +50,8 @@ pub struct UnderLimit {
 
 impl MemoryLimit {
     /// How much such a limit counts of the harness's own memory, at its peak. The guest counts that
-    /// itself: a thread that lives for some milliseconds has a stack of 8 MiB, which samples see or
-    /// not.
+    /// itself: a thread that lives for some milliseconds has a stack of 8 MiB, which samples may
+    /// miss.
     pub(super) fn harness_bytes(&self, watched: &Watched) -> u64 {
         let (all, private) = watched.ranges().most_bytes();
         match self.kind {
@@ -60,7 +61,7 @@ impl MemoryLimit {
         }
     }
 
-    /// Before the process is started.
+    /// Sets up the limit before the process is started.
     pub(super) fn set(&self) -> Result<Limited> {
         let words = |word: &str, number: String| vec![word.to_owned(), number];
         let (words, group) = match (self.kind, self.bytes) {
@@ -82,7 +83,7 @@ impl MemoryLimit {
 }
 
 impl Limited {
-    /// Once all processes have ended.
+    /// To be called once all processes have ended.
     pub fn end(self) -> UnderLimit {
         let group = self.group.as_ref();
         UnderLimit {
@@ -94,7 +95,7 @@ impl Limited {
 }
 
 impl UnderLimit {
-    /// The outcome if the limit decides it, whatever the command made of that.
+    /// The outcome if the limit decides it, however the command reacted.
     pub fn outcome(&self, errno: i32) -> Option<Outcome> {
         let what = match errno {
             _ if self.was_killed => "killed by the kernel, its group was at the limit",
@@ -108,7 +109,7 @@ impl UnderLimit {
 /// A control group of version 2 for one process and all that it starts.
 struct Group {
     folder: PathBuf,
-    /// Who writes 0 here is a member.
+    /// A process that writes 0 into this file becomes a member.
     members: File,
 }
 
@@ -119,7 +120,7 @@ impl Group {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let folder = groups.join(format!("heapmark-{}-{number}", std::process::id()));
             match fs::create_dir(&folder) {
-                // Left behind by one that had the same process id and was killed.
+                // The folder was left behind by a killed heapmark that had the same process id.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     _ = fs::remove_dir(&folder);
                 }
@@ -137,7 +138,7 @@ impl Group {
             if let Some(bytes) = limit_bytes {
                 set("memory.max", &bytes.to_string())?;
             }
-            // Of one killed process all end: what is left of a tree is no result.
+            // If one process is killed, all are: what is left of a tree is no result.
             set("memory.oom.group", "1")?;
             // A machine without swap has no such file.
             if folder.join("memory.swap.max").exists() {
@@ -148,7 +149,7 @@ impl Group {
                 .write(true)
                 .open(&path)
                 .with_path("cannot open", &path)?;
-            // Inherited on purpose: the launcher gets its number.
+            // Inherited on purpose: the launcher receives the number of this descriptor.
             fcntl_setfd(&members, FdFlags::empty()).context("cannot hand on a control group")?;
             Ok(members)
         };
@@ -176,7 +177,7 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// A group can be removed a moment after its last process has ended.
+    /// A group can only be removed a moment after its last process has ended.
     fn drop(&mut self) {
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {

@@ -79,7 +79,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Refuses a plan that asks for something that this kernel does not know.
+/// Refuses a plan that asks for something that this kernel cannot do.
 pub fn knows(plan: &Plan) -> Result<()> {
     child::knows_huge_pages(plan)?;
     cpus_seen::knows_cpus_seen(plan)?;
@@ -89,19 +89,19 @@ pub fn knows(plan: &Plan) -> Result<()> {
 /// An allocator and the files that implement it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subject {
-    /// The catalogue entry.
+    /// The allocator's catalogue entry.
     pub allocator: Allocator,
-    /// What is preloaded.
+    /// The library that is preloaded.
     pub library: Library,
-    /// The variant of the user's command that it runs, if rows are variants.
+    /// The variant of the user's command that this row runs, if rows are variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// How its cells end, if the user asked for an allocator that cannot be measured here.
+    /// How the cells of the allocator end, if the user asked for one that cannot be measured here.
     #[serde(default, deserialize_with = "refused")]
     pub refused: Option<Outcome>,
 }
 
-/// Runs of before have the reason of a library that was not loaded.
+/// Earlier versions stored only the reason why a library was not loaded.
 fn refused<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Outcome>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -129,23 +129,23 @@ impl Subject {
 
 /// The result of one process.
 pub struct Attempt {
-    /// How it ended.
+    /// How the process ended.
     pub outcome: Outcome,
-    /// What it measured; only with [`Outcome::Ok`].
+    /// What the process measured; only with [`Outcome::Ok`].
     pub measurement: Option<Measurement>,
-    /// What the kernel counted for it.
+    /// What the kernel counted for the process.
     pub usage: Option<Usage>,
     /// Which objects served the malloc family.
     pub proof: Option<Proof>,
     /// The process's environment.
     pub environment: BTreeMap<String, String>,
-    /// The end of its stderr, unless it ended `ok`.
+    /// The end of the process's stderr, unless it ended `ok`.
     pub stderr: String,
     /// The report of the process, unchanged.
     pub report: String,
-    /// Most bytes that its control group was charged, if it had one of its own.
+    /// The most bytes charged to the process's control group, if it had one of its own.
     pub charged_bytes: Option<u64>,
-    /// What its limit counts of the harness's memory, in a guest that publishes it; else 0.
+    /// How much of the harness's memory the limit counts, if the guest publishes that; else 0.
     pub harness_bytes: u64,
 }
 
@@ -163,7 +163,7 @@ impl Attempt {
     ) -> Attempt {
         let ok = outcome.is_ok();
         Attempt {
-            charged_bytes: end.under_limit.and_then(|it| it.charged_bytes),
+            charged_bytes: end.under_limit.and_then(|limit| limit.charged_bytes),
             harness_bytes: 0,
             outcome,
             measurement,
@@ -192,7 +192,7 @@ impl Attempt {
         Attempt::of_process(outcome, end, measurement, report, proof, environment, job)
     }
 
-    /// The result of processes that did the same one after the other: the last one's, if that failed.
+    /// The result of two processes that did the same work one after the other: that of the later one if it failed.
     pub fn followed_by(mut self, later: Attempt) -> Attempt {
         let usage = self.usage.zip(later.usage.as_ref());
         let usage = usage.map(|(usage, later)| usage.and(later));
@@ -230,7 +230,7 @@ impl Attempt {
 /// the next.
 pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
 
-/// How long to wait for a launcher to start its process.
+/// How long to wait before looking again for the process that a launcher starts.
 const NOT_YET: Duration = Duration::from_micros(100);
 
 /// Runs one job under one allocator. Fails with [`Interrupted`] if `stop` was set: the process is
@@ -278,8 +278,8 @@ pub fn run(
     let end = launch.run(timeout, stop, look.as_mut().map(|look| look as Look<'_>))?;
     end.was_started(guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
-    let said = page.report();
-    let report = Report::parse(&said);
+    let report_text = page.report();
+    let report = Report::parse(&report_text);
     let proof = report.proof.is_complete().then_some(&report.proof);
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
         // Another allocator served this process, so the way it ended is no evidence about this one.
@@ -294,7 +294,15 @@ pub fn run(
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
     let measurement = outcome.is_ok().then(|| report.measurement());
-    let mut attempt = Attempt::of_process(outcome, end, measurement, said, proof, environment, job);
+    let mut attempt = Attempt::of_process(
+        outcome,
+        end,
+        measurement,
+        report_text,
+        proof,
+        environment,
+        job,
+    );
     let watched = page.page().watched();
     let limit = job.limit.as_ref();
     attempt.harness_bytes = limit.map_or(0, |limit| limit.harness_bytes(watched));

@@ -1,12 +1,12 @@
-//! Whether the kernel killed a process for lack of memory: it counts such kills. SIGKILL alone says
-//! nothing of its sender.
+//! Whether the kernel killed a process for lack of memory, from its count of such kills. SIGKILL
+//! alone does not tell who sent it.
 
-/// The kernel's count at one moment; `None` if it shows none.
+/// The kernel's count of kills for lack of memory at one moment; `None` if the kernel shows none.
 #[derive(Clone, Copy)]
 pub struct OomKills(Option<u64>);
 
 impl OomKills {
-    /// Now. The count includes kills at limits of control groups.
+    /// The count now, which includes kills at limits of control groups.
     pub fn now() -> OomKills {
         OomKills(
             std::fs::read_to_string("/proc/vmstat")
@@ -15,15 +15,17 @@ impl OomKills {
         )
     }
 
-    /// Whether there was one since then.
+    /// Whether the kernel killed a process for lack of memory between the two counts.
     pub fn since(self, earlier: OomKills) -> bool {
         self.0.zip(earlier.0).is_some_and(|(now, then)| now > then)
     }
 }
 
-/// In the kernel's `vmstat`, or a control group's `memory.events`.
+/// The count of kills for lack of memory in the text of `/proc/vmstat`, or of a control group's `memory.events`.
 pub fn count(events: &str) -> Option<u64> {
-    let mut counts = events.lines().filter_map(|it| it.strip_prefix("oom_kill "));
+    let mut counts = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("oom_kill "));
     counts.next()?.trim().parse().ok()
 }
 

@@ -12,7 +12,7 @@ pub enum Outcome {
     Ok,
     /// The process ended normally, but its work was not what its parameters imply.
     WrongResult {
-        /// What differed.
+        /// What differed from the expected work.
         what: String,
     },
     /// The library that was asked for did not serve the process.
@@ -24,37 +24,37 @@ pub enum Outcome {
     Exit {
         /// The exit code.
         code: i32,
-        /// The phase it was in.
+        /// The phase that the process was in.
         phase: String,
     },
-    /// A signal ended it.
+    /// A signal ended the process.
     Crash {
         /// Name of the signal.
         signal: String,
-        /// The phase it was in.
+        /// The phase that the process was in.
         phase: String,
     },
     /// The process did not end within its time.
     Hang {
-        /// The limit, in seconds.
+        /// The time limit, in seconds.
         after_s: f64,
-        /// The phase it was in.
+        /// The phase that the process was in.
         phase: String,
         /// One line per thread: its state and what it waited for.
         threads: Vec<String>,
     },
     /// Memory ran out: NULL where the workload needs memory, or killed by the kernel.
     Oom {
-        /// What was asked for.
+        /// What the memory was needed for, or how the kernel ended the process.
         what: String,
     },
     /// This cell cannot be measured, for a known reason.
     Unsupported {
-        /// The reason.
+        /// Why the cell cannot be measured.
         why: String,
     },
-    /// It needs something that this machine does not have, such as a device or a language runtime:
-    /// no failure.
+    /// The cell needs something that this machine does not have, such as a device or a language
+    /// runtime: no failure.
     Absent {
         /// What is missing, and how to install it.
         why: String,
@@ -72,12 +72,12 @@ impl Outcome {
         matches!(self, Outcome::Ok)
     }
 
-    /// Whether there was nothing to run.
+    /// Whether the cell was not run because the machine lacks something.
     pub fn is_absent(&self) -> bool {
         matches!(self, Outcome::Absent { .. })
     }
 
-    /// Adds what the threads were doing, if the process did not run to its end.
+    /// Adds what the threads of a replay were doing, if the process did not run to its end.
     pub(super) fn at(mut self, steps: &[ReplayProgress]) -> Outcome {
         if let Outcome::Crash { phase: words, .. }
         | Outcome::Hang { phase: words, .. }
@@ -113,21 +113,21 @@ fn place(steps: &[ReplayProgress]) -> Option<String> {
         .iter()
         .enumerate()
         .filter(|(_, step)| step.is_at_work());
-    let told = at_work.map(|(thread, step)| {
+    let places = at_work.map(|(thread, step)| {
         let waits = step.waits_for();
         let waits = waits.map_or(String::new(), |other| format!(", waits for thread {other}"));
         format!("thread {thread} at its operation {}{waits}", step.done())
     });
-    let mut told: Vec<String> = told.collect();
-    if told.len() > MOST {
-        let more = told.split_off(MOST).len();
-        told.push(format!("and {more} more"));
+    let mut places: Vec<String> = places.collect();
+    if places.len() > MOST {
+        let more = places.split_off(MOST).len();
+        places.push(format!("and {more} more"));
     }
-    (!told.is_empty()).then(|| told.join("; "))
+    (!places.is_empty()).then(|| places.join("; "))
 }
 
 impl Outcome {
-    /// How it ended, without the phase.
+    /// How the process ended, without the phase.
     pub fn in_words(&self) -> String {
         match self {
             Outcome::Crash { signal, .. } => format!("crash, {signal}"),
@@ -137,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// As [`Outcome::in_words`], without the word for its kind where a reason says it all.
+    /// Like [`Outcome::in_words`], but without the outcome's word where the reason says it all.
     pub fn reason(&self) -> String {
         match self {
             Outcome::NotLoaded { why } | Outcome::Unsupported { why } => why.clone(),
@@ -146,7 +146,7 @@ impl Outcome {
     }
 }
 
-/// Of heapmark itself.
+/// An error of heapmark itself.
 impl From<anyhow::Error> for Outcome {
     fn from(error: anyhow::Error) -> Outcome {
         let what = format!("{error:#}");
@@ -159,12 +159,12 @@ impl std::fmt::Display for Outcome {
         let word = self.word();
         match self {
             Outcome::Ok => f.write_str(word),
-            Outcome::WrongResult { what: told }
-            | Outcome::Oom { what: told }
-            | Outcome::Error { what: told }
-            | Outcome::NotLoaded { why: told }
-            | Outcome::Unsupported { why: told }
-            | Outcome::Absent { why: told } => write!(f, "{word}: {told}"),
+            Outcome::WrongResult { what: reason }
+            | Outcome::Oom { what: reason }
+            | Outcome::Error { what: reason }
+            | Outcome::NotLoaded { why: reason }
+            | Outcome::Unsupported { why: reason }
+            | Outcome::Absent { why: reason } => write!(f, "{word}: {reason}"),
             Outcome::Exit { code, phase } => write!(f, "{word}: code {code} in phase {phase}"),
             Outcome::Crash { signal, phase } => write!(f, "{word}: {signal} in phase {phase}"),
             Outcome::Hang { after_s, phase, .. } => {

@@ -4,19 +4,19 @@
 use super::tree::{descendants, threads};
 use std::time::{Duration, Instant};
 
-/// A process whose threads sleep for this many looks waits for something that does not come.
+/// A process whose threads all sleep for this many looks in a row waits for something that does not come.
 const LOOKS_ASLEEP: u32 = 10;
 
 /// How long a process may take.
 pub struct Patience {
-    /// Of time, if it sleeps then; otherwise of processor time.
+    /// A limit on wall time if the process sleeps then, otherwise on processor time.
     limit: Duration,
     began: Instant,
     looks_asleep: u32,
 }
 
 impl Patience {
-    /// Begins now.
+    /// Starts the clock now.
     pub fn new(limit: Duration) -> Patience {
         Patience {
             limit,
@@ -30,7 +30,7 @@ impl Patience {
         if self.began.elapsed() < self.limit {
             return false;
         }
-        // The launcher itself is the first.
+        // The first thread is the launcher's.
         let works = threads(launcher)
             .iter()
             .skip(1)
@@ -40,12 +40,12 @@ impl Patience {
     }
 }
 
-/// Of a line that describes a thread: whether it runs, or waits for a processor or a disk.
+/// Whether the thread that a line describes runs, or waits for a processor or a disk.
 fn is_at_work(line: &str) -> bool {
     line.contains(": R (") || line.contains(": D (")
 }
 
-/// Of all processes below a launcher, and of their children that have ended.
+/// The processor time of all processes below a launcher, and of their children that have ended.
 fn processor_time(launcher: i32) -> Duration {
     let ticks: u64 = descendants(launcher).into_iter().map(ticks).sum();
     // SAFETY: a plain question.
@@ -55,7 +55,7 @@ fn processor_time(launcher: i32) -> Duration {
 
 fn ticks(pid: i32) -> u64 {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // A name may hold spaces; the fields 14 to 17 are 11 behind its end.
+    // The program's name may contain spaces. Counted from its end, fields 14 to 17 come after 11 others.
     let fields = line.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let fields = fields.split(' ').skip(11).take(4);
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 pub struct Program {
     /// The program's name in the catalogue.
     pub name: String,
-    /// Which allocator serves its memory.
+    /// Which allocator serves the program's memory.
     pub allocator: Serves,
-    /// Variables that are set in its process.
+    /// Variables that are set in the program's process.
     pub environment: BTreeMap<String, String>,
     /// The command that is started.
     pub executable: Executable,
@@ -21,7 +21,7 @@ pub struct Program {
     pub expects_stdout: Option<Prints>,
     /// For a program without the job protocol: a library that counts calls of the malloc family.
     pub counter: Option<PathBuf>,
-    /// Why it cannot be started: its cells end `unsupported`.
+    /// Why the program cannot be started: its cells end `unsupported`.
     pub refused: Option<String>,
     /// What the program needs but this machine does not have: its cells end `absent`.
     pub absent: Option<String>,

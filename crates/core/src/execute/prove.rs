@@ -53,7 +53,7 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
         .filter(|(function, _)| !wanted.is_empty() && subject.library.exports.contains(*function));
     let exported = exported.map(|(function, index)| (function, &proof.objects[*index]));
     let (ours, others): (Vec<_>, Vec<_>) = exported.partition(|(_, owner)| is_ours(owner));
-    // Where malloc is among them, the others follow from that.
+    // If malloc is one of these functions, the others follow from it.
     let malloc = others.iter().find(|(function, _)| *function == "malloc");
     if let Some((function, owner)) = malloc.or(others.first()) {
         let versions = match ours.is_empty() && is_libc(Path::new(&owner.path)) {
@@ -107,7 +107,7 @@ pub fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     relevant
 }
 
-/// Whether a file should serve the family: a preloaded one or, without any, the C library.
+/// Whether a file should serve the malloc family: a preloaded one or, without any, the C library.
 pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
     match subject.library.files.as_slice() {
         [] => is_libc(path),

@@ -1,7 +1,7 @@
-//! Which objects in a process call a malloc that no preloaded library serves: one that was opened
-//! with RTLD_DEEPBIND or in a namespace of its own calls libc's, and one may have an allocator
-//! inside. Read from outside, while the process runs or has stopped: where the dynamic linker has
-//! bound each object's malloc lies in its memory.
+//! Which objects in a process call a malloc that no preloaded library serves: an object that was
+//! opened with RTLD_DEEPBIND or in a namespace of its own calls libc's, and an object may have an
+//! allocator inside. Found from outside, while the process runs or is stopped: its memory shows
+//! where the dynamic linker has bound each object's malloc.
 
 use super::tree::{field, program};
 use crate::build::command::{allocators_inside, own_malloc};
@@ -25,7 +25,7 @@ const TAKING: [&str; 6] = [
     "memalign",
 ];
 
-/// An object that takes memory where no preloaded library gives it.
+/// An object that allocates from something other than the preloaded libraries.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Beyond {
     /// The object's file.
@@ -33,10 +33,10 @@ pub struct Beyond {
     pub how: How,
 }
 
-/// Where it takes its memory.
+/// Where an object gets its memory from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
-    /// The object's malloc is bound to that of this file.
+    /// The object's malloc is bound to the one in this file.
     Bound(String),
     /// The object has this allocator inside.
     Inside(String),
@@ -48,7 +48,7 @@ impl Beyond {
         matches!(self.how, How::Bound(_))
     }
 
-    /// In words, with the program of the process.
+    /// A description in words, for the program that the process executes.
     pub fn words_in(&self, program: &str) -> String {
         let mut object = self.object.clone();
         if object != program {
@@ -63,25 +63,25 @@ impl Beyond {
     }
 }
 
-/// Reads processes; knows the files that it has read.
+/// Reads processes, and remembers the files that it has read.
 #[derive(Default)]
 pub struct Reader {
     files: BTreeMap<String, Option<Rc<ElfObject>>>,
 }
 
-/// What an object's file says.
+/// What is known of an object from its file.
 #[derive(Default)]
 struct ElfObject {
-    /// Addresses that the dynamic linker fills with that of a function, as in the file.
+    /// Addresses of the slots into which the dynamic linker writes a function's address, as in the file.
     slots: Vec<u64>,
-    /// The address of the malloc that it defines for others.
+    /// The address of the malloc that the object defines for others.
     malloc: Option<u64>,
     /// Whether the object calls its own malloc, whatever others define.
     is_symbolic: bool,
-    /// Whether it is the dynamic linker or libc, the ground that all stand on.
+    /// Whether the object is the dynamic linker or libc, which all others build on.
     is_ground: bool,
     inside: BTreeSet<&'static str>,
-    /// The address of its first byte, as in the file.
+    /// The address of the object's first byte, as in the file.
     first: u64,
 }
 
@@ -93,9 +93,10 @@ pub struct Binding {
     pub defines_malloc: bool,
     /// Whether the object calls for memory by way of the dynamic linker.
     pub calls: bool,
-    /// Files that define a malloc; its own if that serves it. Calls that were never made may lead nowhere yet.
+    /// Files whose malloc is called; the object's own file if it serves itself. Calls that were never made may lead
+    /// nowhere yet.
     pub to: BTreeSet<String>,
-    /// Allocators that it contains under names of their own.
+    /// Allocators that the object contains under names of their own.
     pub inside: BTreeSet<&'static str>,
     is_symbolic: bool,
     /// Whether the object is the dynamic linker or libc.
@@ -105,13 +106,13 @@ pub struct Binding {
 /// A line of `/proc/PID/maps`.
 #[derive(Debug)]
 pub struct Mapping<'a> {
-    /// The first byte.
+    /// The address of the mapping's first byte.
     pub start: u64,
-    /// The byte behind the last one.
+    /// The address after the mapping's last byte.
     pub end: u64,
     /// Whether the mapping may be read and written.
     pub is_written: bool,
-    /// Of the first byte, in the file.
+    /// The offset of the first byte in the file.
     pub offset: u64,
     /// Path, name in brackets, or empty; ` (deleted)` at the end if the file is no longer there.
     pub file: &'a str,
@@ -127,7 +128,7 @@ pub fn file_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Whether a file of this name is the dynamic linker or libc, the ground that all stand on.
+/// Whether a file of this name is the dynamic linker or libc, which all others build on.
 pub fn is_ground(name: &str) -> bool {
     is_linker(name) || name.starts_with("libc.so")
 }
@@ -137,7 +138,7 @@ fn is_linker(name: &str) -> bool {
 }
 
 impl<'a> Mapping<'a> {
-    /// Of a line; nothing if that is another one of `smaps`.
+    /// Parses a line; `None` for the other lines of `smaps`.
     pub fn of(line: &'a str) -> Option<Mapping<'a>> {
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let mut words = line.splitn(6, ' ');
@@ -153,7 +154,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Whether it is the first one of a file: of a program or a library, if nothing else has mapped it.
+    /// Whether the mapping is the first one of a file: of a program or a library, if nothing else has mapped the file.
     pub fn begins_a_file(&self) -> bool {
         self.offset == 0 && self.file.starts_with('/')
     }
@@ -163,7 +164,7 @@ impl<'a> Mapping<'a> {
         is_linker(file_name(self.file))
     }
 
-    /// The content of its file, as the process sees it.
+    /// The content of the mapping's file, as the process sees it.
     pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
         match self.file.strip_suffix(" (deleted)") {
             Some(_) => fs::read(format!(
@@ -176,48 +177,54 @@ impl<'a> Mapping<'a> {
 }
 
 impl Reader {
-    /// The objects of a process that take memory past the preloaded library that serves. Nothing of
-    /// a process that is gone, or that may not be read.
+    /// The objects of a process whose allocations bypass the preloaded library that serves. None
+    /// for a process that is gone, or that may not be read.
     pub fn beyond(&mut self, pid: i32, preloaded: &Path) -> Vec<Beyond> {
         let is_ours = |file: &str| Path::new(file) == preloaded;
         let Ok(objects) = self.bindings(pid) else {
             return Vec::new();
         };
-        // Where it is not loaded, or the program itself comes before it, it serves no object.
+        // If the library is not loaded, or the program's own malloc comes before it, it serves no object.
         let program = program(pid).unwrap_or_default();
-        let is_first = |it: &Binding| Path::new(&it.object) == program && it.defines_malloc;
-        if objects.iter().any(is_first) || !objects.iter().any(|it| is_ours(&it.object)) {
+        let is_first =
+            |binding: &Binding| Path::new(&binding.object) == program && binding.defines_malloc;
+        if objects.iter().any(is_first) || !objects.iter().any(|binding| is_ours(&binding.object)) {
             return Vec::new();
         }
         let mut found = BTreeSet::new();
-        for it in objects {
-            if it.is_ground || is_ours(&it.object) {
+        for binding in objects {
+            if binding.is_ground || is_ours(&binding.object) {
                 continue;
             }
             let name = |how| Beyond {
-                object: it.object.clone(),
+                object: binding.object.clone(),
                 how,
             };
-            if !it.defines_malloc {
-                let inside = it.inside.iter().map(|it| How::Inside((*it).to_owned()));
+            if !binding.defines_malloc {
+                let inside = binding
+                    .inside
+                    .iter()
+                    .map(|allocator| How::Inside((*allocator).to_owned()));
                 found.extend(inside.map(name));
-            } else if it.is_symbolic || it.to.contains(&it.object) {
+            } else if binding.is_symbolic || binding.to.contains(&binding.object) {
                 found.insert(name(How::Inside("a malloc of its own".into())));
             }
-            let others = it.to.iter().filter(|to| !is_ours(to) && **to != it.object);
+            let others = binding
+                .to
+                .iter()
+                .filter(|to| !is_ours(to) && **to != binding.object);
             found.extend(others.map(|to| name(How::Bound(to.clone()))));
         }
         found.into_iter().collect()
     }
 
-    /// Where the calls for memory of each object lead. Fails if the process has ended or its memory may not
-    /// be read.
+    /// Where each object's calls for memory lead. Fails if the process has ended or its memory may not be read.
     pub fn bindings(&mut self, pid: i32) -> io::Result<Vec<Binding>> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let memory = File::open(format!("/proc/{pid}/mem"))?;
         let all: Vec<Mapping> = mappings(&maps).collect();
         let mut found = Vec::new();
-        for first in all.iter().filter(|it| it.begins_a_file()) {
+        for first in all.iter().filter(|mapping| mapping.begins_a_file()) {
             let Some(object) = self.object(pid, first) else {
                 continue;
             };
@@ -238,12 +245,12 @@ impl Reader {
                     continue;
                 }
                 let address = u64::from_ne_bytes(address);
-                let holds = |it: &&Mapping| (it.start..it.end).contains(&address);
+                let holds = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
                 let Some(owner) = all.iter().find(holds) else {
                     continue;
                 };
-                // Before the first call it leads back into the object, and a program may stand for
-                // a function whose address it takes.
+                // Before the first call, a slot's address leads back into the object, and it may
+                // lead into a program that takes the function's address.
                 let is_own = object.malloc == Some(address.wrapping_sub(moved_by));
                 let serves = |object: Rc<ElfObject>| object.malloc.is_some();
                 let is_other = owner.file.starts_with('/')
@@ -258,7 +265,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// What the file says, as the process sees it.
+    /// What the file of a mapping tells, as the process sees it.
     fn object(&mut self, pid: i32, mapping: &Mapping) -> Option<Rc<ElfObject>> {
         let read = || {
             let data = mapping.data(pid).ok()?;
@@ -315,7 +322,7 @@ impl ElfObject {
     }
 }
 
-/// Anonymous memory of a process, in bytes: what is resident and in no file.
+/// The anonymous memory of a process, in bytes: what is resident and in no file.
 pub fn anonymous_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = field(&status, "RssAnon:")?;

@@ -61,13 +61,13 @@ impl<'a> Report<'a> {
             .unwrap_or(Phase::Load)
     }
 
-    /// As [`Report::verify_work`], for a program: it must also have done the requested number of
+    /// Like [`Report::verify_work`], for a program: it must also have done the requested number of
     /// iterations.
     pub fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
         let outcome = self.verify_work();
-        let told = self.iterations();
-        let told_cold = told.iter().filter(|one| one.cold).count();
-        let measured = told.len() - told_cold;
+        let reported = self.iterations();
+        let told_cold = reported.iter().filter(|one| one.cold).count();
+        let measured = reported.len() - told_cold;
         if outcome.is_ok() && (told_cold, measured) != (cold as usize, iterations as usize) {
             let what = format!(
                 "{told_cold} cold and {measured} measured iterations, expected {cold} and {iterations}"
@@ -79,8 +79,8 @@ impl<'a> Report<'a> {
 
     /// Whether the work that was done is the work that the parameters imply.
     pub fn verify_work(&self) -> Outcome {
-        let told = self.lines.value("done").zip(self.lines.value("expected"));
-        let Some((done, expected)) = told else {
+        let account = self.lines.value("done").zip(self.lines.value("expected"));
+        let Some((done, expected)) = account else {
             let what = "it did not account for its work".into();
             return Outcome::Error { what };
         };
@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
         Outcome::WrongResult { what }
     }
 
-    /// As [`Report::verify_work`], for a guest: its clocks must also agree with each other.
+    /// Like [`Report::verify_work`], for a guest: its clocks must also agree with each other.
     pub fn verify_guest(&self) -> Outcome {
         match (self.verify_work(), self.impossible_times()) {
             (Outcome::Ok, Some(what)) => Outcome::WrongResult { what },

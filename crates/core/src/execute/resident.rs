@@ -1,5 +1,5 @@
-//! What processes hold, by kind: from a walk of their page tables, `/proc/PID/smaps`. That delays a process: never of one
-//! that is timed.
+//! What processes hold, by kind, from `/proc/PID/smaps`. Reading that walks the page tables and delays the process, so
+//! it is never done to a process that is timed.
 
 use super::reach::Mapping;
 use crate::catalog::folder::listing;
@@ -8,7 +8,7 @@ use std::fs;
 use std::ops::AddAssign;
 use std::path::PathBuf;
 
-/// Resident memory in bytes, each byte in one kind, and what else grows with it.
+/// Resident memory in bytes, where each byte is of one kind, and other sizes that grow with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ResidentByKind {
     /// All that is resident.
@@ -17,21 +17,22 @@ pub struct ResidentByKind {
     pub pss_bytes: u64,
     /// The heap and anonymous mappings: allocators', and what the program maps itself.
     pub heap_bytes: u64,
-    /// Heap bytes in glibc's arenas but the main one.
+    /// Heap bytes in glibc's arenas other than the main one.
     pub arena_bytes: u64,
-    /// Stacks: the first thread's, and others' if their registers may be read.
+    /// Stacks: that of the first thread, and those of other threads if their registers may be read.
     pub stack_bytes: u64,
     /// The program, libraries and other files.
     pub file_bytes: u64,
     /// Memory files and shared memory.
     pub shared_bytes: u64,
-    /// Of the kernel's.
+    /// Mappings that the kernel provides.
     pub other_bytes: u64,
-    /// Of all that, in huge pages.
+    /// The part of all resident memory that is in huge pages.
     pub huge_bytes: u64,
-    /// Of all that, what the kernel may take back at any time, since the allocator has freed it by MADV_FREE.
+    /// The part of all resident memory that the kernel may take back at any time, because the allocator has freed it
+    /// with MADV_FREE.
     pub lazily_freed_bytes: u64,
-    /// Not resident, but in swap.
+    /// Memory that is not resident, but in swap.
     pub swapped_bytes: u64,
     /// How many mappings there are.
     pub mappings: u64,
@@ -68,16 +69,16 @@ impl AddAssign for ResidentByKind {
     }
 }
 
-/// The largest heap of an arena of glibc, which begins at a multiple of it: as much is reserved for each.
+/// The largest heap of a glibc arena. This much is reserved for each heap, which begins at a multiple of it.
 const ARENA: u64 = 64 << 20;
 
 impl ResidentByKind {
-    /// Of a process with this `smaps`.
+    /// The memory of a process with this `smaps`.
     pub fn of(pid: i32, smaps: &str) -> ResidentByKind {
         ResidentByKind::read(smaps, &stack_pointers(pid))
     }
 
-    /// Of several processes now; nothing of one that is gone or may not be read.
+    /// The memory of several processes now; nothing of a process that is gone or may not be read.
     pub fn of_all(pids: &[i32]) -> ResidentByKind {
         let mut all = ResidentByKind::default();
         for pid in pids {
@@ -90,7 +91,7 @@ impl ResidentByKind {
     fn read(smaps: &str, stack_pointers: &[u64]) -> ResidentByKind {
         let mut held = ResidentByKind::default();
         let mut kind: fn(&mut ResidentByKind) -> &mut u64 = |held| &mut held.other_bytes;
-        // The beginning of what may be an arena's heap, the end of what is seen of it, and what is resident there.
+        // Of what may be an arena's heap: its beginning, the end of the part seen so far, and what is resident there.
         let mut arena: Option<(u64, u64, u64)> = None;
         for line in smaps.lines() {
             if let Some(region) = Mapping::of(line) {
@@ -120,7 +121,7 @@ impl ResidentByKind {
                     }
                     _ => None,
                 };
-                // All that was reserved has passed by.
+                // All that was reserved for the heap has been seen.
                 if let Some((start, end, bytes)) = arena
                     && end == start + ARENA
                 {
@@ -161,7 +162,7 @@ impl ResidentByKind {
     }
 }
 
-/// Where the threads' stacks are: the second word from behind, if the thread waits and may be read.
+/// Addresses in the threads' stacks: the second-last word of `syscall`, if the thread waits and may be read.
 fn stack_pointers(pid: i32) -> Vec<u64> {
     let pointer = |task: PathBuf| {
         let call = fs::read_to_string(task.join("syscall")).ok()?;
@@ -247,7 +248,7 @@ Rss:                   0 kB
 7f0018000000-7f0030000000 rw-p 00000000 00:00 0 
 Rss:                 128 kB
 ";
-        // Two mappings: one used in part, one used up; others are reserved otherwise.
+        // Two heaps of arenas: one used in part, one used up; the other reservations are not of arenas.
         assert_eq!(
             ResidentByKind::read(smaps, &[]).arena_bytes,
             (64 + 32) << 10

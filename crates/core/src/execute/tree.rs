@@ -7,7 +7,7 @@ use std::fs::read_to_string;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// The most threads that are described of a hanging process.
+/// The most threads of a hanging process that are described.
 const MOST_THREADS: usize = 16;
 
 /// One line per thread of a hanging process and of its children: its state, and where in the kernel
@@ -65,7 +65,7 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     all.split_off(1)
 }
 
-/// The same as handles: a process number may belong to another process by the time it is used.
+/// The descendants of a process as handles: a process number may belong to another process by the time it is used.
 pub fn held_descendants(pid: i32) -> Vec<OwnedFd> {
     let open = |pid: i32| {
         let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty());

@@ -1,8 +1,8 @@
-//! Two processes that take turns on one CPU, so that both meet the same machine: the one that is measured, and the one
+//! Two processes that take turns on one CPU, so that both meet the same conditions: the measured process, and the one
 //! that it is compared with.
 //!
-//! They are stopped and continued from here; or the scheduler gives them turns of the length that they ask for, if that is
-//! wanted.
+//! heapmark stops and continues them; or, if that is wanted, the scheduler gives them turns of the length that they ask
+//! for.
 
 use super::held::held;
 use super::tree::{cpu_ns, descendants, held_descendants};
@@ -17,58 +17,58 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Two streams of processes: each side starts its process again until both have done about as much, so that also
-/// processes of unlike length have the other side beside them from start to end.
+/// Two streams of processes: each side starts its process again and again until both have used about as much CPU time,
+/// so that even processes of different lengths have the other side beside them from start to end.
 pub struct Duet {
     turn: Turn,
-    /// The CPUs that heapmark may use, and the one of them on which it takes place.
+    /// The CPUs that heapmark may use, and the one of them on which the duet takes place.
     allowed: Vec<usize>,
     cpu: usize,
     state: Mutex<State>,
     changed: Condvar,
-    /// Readable once it is over.
+    /// Readable once the duet is over.
     over: OwnedFd,
 }
 
 #[derive(Clone, Copy, Default)]
 struct State {
     sides: [Progress; 2],
-    /// Nothing more is wanted of either side.
+    /// Nothing more is wanted from either side.
     is_over: bool,
 }
 
-/// How far a side is.
+/// How far a side has come.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// The launcher of its process, while that runs.
+    /// The launcher of the side's process, while the process runs.
     launcher: Option<i32>,
-    /// Processes that have ended by themselves, and their CPU time.
+    /// How many processes have ended by themselves, and their CPU time.
     runs: u32,
     cpu_ns: u64,
-    /// How often it was continued.
+    /// How often the side was continued.
     turns: u64,
 }
 
-/// Both sides did about as much if one has at least this share of the other's CPU time.
+/// Both sides did about as much work if one has at least this share of the other's CPU time.
 const ALIKE: f64 = 0.9;
-/// Fewer turns of one side meet too little of what the other meets.
+/// With fewer turns, a side meets too little of what the other side meets.
 const LEAST_TURNS: u32 = 3;
 
-/// A turn that is given takes at most this many times its length, if its side waits or others use the CPU.
+/// A turn takes at most this many times its length, if its side waits or others use the CPU.
 const MOST_STRETCHED: u32 = 5;
 /// The shortest slice that the scheduler grants.
 const GIVER_SLICE_NS: u64 = 100_000;
-/// What is left of a turn is not worth a wait below this.
+/// If less than this is left of a turn, it is not worth a wait.
 const NO_TIME: Duration = Duration::from_micros(500);
 
-/// One of the two, as its process is started.
+/// One side of a duet.
 #[derive(Clone)]
 pub struct Side {
     duet: Arc<Duet>,
     index: usize,
 }
 
-/// The other side has done enough: what still runs is ended, and counts for nothing.
+/// The other side has done enough: a process that still runs is ended, and does not count.
 #[derive(Debug)]
 pub struct Over;
 
@@ -80,21 +80,22 @@ impl std::fmt::Display for Over {
 
 impl std::error::Error for Over {}
 
-/// The turns that a process took; stored as it was seen.
+/// The turns that a process took, stored as they were observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnsTaken {
     /// How the turns were made.
     pub by: Turns,
-    /// The CPU.
+    /// The CPU on which the turns took place.
     pub cpu: usize,
     /// How many duets ran at a time, each on a CPU of its own.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub at_once: u32,
-    /// How many processes took them, one after the other.
+    /// How many processes took the turns, one after the other.
     pub runs: u32,
-    /// What was asked for.
+    /// The length of a turn that was asked for.
     pub slice_ns: u64,
-    /// What it got: its CPU time while both were there, over its turns; absent if it took none.
+    /// The mean length of a turn: the CPU time while both sides ran, divided by the number of turns; absent if there
+    /// were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_ns: Option<u64>,
 }
@@ -108,7 +109,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl Duet {
-    /// Of two processes on this CPU.
+    /// A duet of two processes on this CPU.
     pub fn new(turn: Turn, allowed: Vec<usize>, cpu: usize) -> Result<Arc<Duet>> {
         let over = eventfd(0, EventfdFlags::CLOEXEC).context("cannot watch a duet")?;
         Ok(Arc::new(Duet {
@@ -129,12 +130,13 @@ impl Duet {
         }
     }
 
-    /// Gives turns until the duet is over; at once if the scheduler does that.
+    /// Gives turns until the duet is over; returns at once if the scheduler gives them.
     pub fn conduct(&self) {
         if self.turn.by == Turns::Slices {
             return;
         }
-        // As much as can be asked for to be woken in time, where others use all CPUs: a late turn of one is a long turn of the other.
+        // The shortest slice that is granted, so that this thread is woken in time even if others use all CPUs: a late
+        // turn of one side is a long turn of the other.
         heapmark_guest::launch::set_slice(GIVER_SLICE_NS);
         let has_both = |state: &State| state.sides.iter().all(|side| side.launcher.is_some());
         let mut state = held(&self.state);
@@ -168,18 +170,18 @@ impl Duet {
         }
     }
 
-    /// Ends the duet: nothing more of it is wanted.
+    /// Ends the duet: nothing more is wanted from either side.
     pub fn end(&self) {
         held(&self.state).is_over = true;
         self.changed.notify_all();
-        // The pipe is never full: a duet ends a few times at most.
+        // The write never blocks: a duet ends a few times at most.
         let _ = write(&self.over, &1u64.to_ne_bytes());
     }
 
-    /// The turns of both, from the CPU time of their processes and how often these were preempted; so many duets ran at a
-    /// time.
+    /// The turns of both sides, from the CPU time of their processes and how often these were preempted; `at_once`
+    /// duets ran at a time.
     pub fn taken(&self, usages: [(u64, u64); 2], at_once: u32) -> [TurnsTaken; 2] {
-        // While both are there each gets half of the CPU.
+        // While both sides run, each gets half of the CPU.
         let both_ns = usages[0].0.min(usages[1].0);
         let sides = held(&self.state).sides;
         [0, 1].map(|side| {
@@ -202,7 +204,7 @@ impl Duet {
 
 /// The CPU time of a side since its turn began: others that use its CPU take nothing from its turn.
 struct Used {
-    /// Of each process when it was seen first, and when it was seen last.
+    /// The CPU time of each process when it was first seen, and when it was last seen.
     seen_ns: BTreeMap<i32, (u64, u64)>,
 }
 
@@ -215,10 +217,10 @@ impl Used {
         }
     }
 
-    /// How much it is now.
+    /// The CPU time that the side has used in this turn so far.
     fn look(&mut self, side: &Progress) -> Duration {
         for pid in side.launcher.map(descendants).unwrap_or_default() {
-            // A process that began since has used all that it has used in this turn.
+            // A process that was started since then has used all of its CPU time in this turn.
             let (first, last) = self.seen_ns.entry(pid).or_insert((0, 0));
             *last = (*last).max(cpu_ns(pid)).max(*first);
         }
@@ -232,11 +234,11 @@ impl Used {
 
 /// The CPU time of all processes that heapmark has started and that still run.
 pub fn running_ns() -> u64 {
-    let own = std::process::id() as i32;
-    descendants(own).into_iter().map(cpu_ns).sum()
+    let pid = std::process::id() as i32;
+    descendants(pid).into_iter().map(cpu_ns).sum()
 }
 
-/// Sends a signal to all processes of a side but its launcher, which must hear of heapmark's end.
+/// Sends a signal to all processes of a side except its launcher, which must notice when heapmark ends.
 fn signal(side: &Progress, signal: Signal) {
     let processes = side.launcher.map(held_descendants).unwrap_or_default();
     for process in processes {
@@ -245,7 +247,7 @@ fn signal(side: &Progress, signal: Signal) {
 }
 
 impl Side {
-    /// The launcher's words.
+    /// The launcher's arguments for this side.
     pub(super) fn words(&self) -> [String; 3] {
         let slice = match self.duet.turn.by {
             Turns::Slices => self.duet.turn.length,
@@ -255,28 +257,28 @@ impl Side {
         ["turns".into(), cpu, slice.as_nanos().to_string()]
     }
 
-    /// 0 or 1.
+    /// The side's index in its duet: 0 or 1.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The CPU that its process may use.
+    /// The CPU that the side's process may use.
     pub(super) fn cpu(&self) -> usize {
         self.duet.cpu
     }
 
-    /// The CPUs that it may use when it is in no duet.
+    /// The CPUs that the side's process may use when it is in no duet.
     pub(super) fn allowed(&self) -> &[usize] {
         &self.duet.allowed
     }
 
-    /// Lets the process of this side run until the result is dropped.
+    /// Lets the process of this side take turns until the result is dropped.
     pub(super) fn runs(&self, launcher: Pid) -> Running<'_> {
         self.change(|side| side.launcher = Some(launcher.as_raw_nonzero().get()));
         Running(self)
     }
 
-    /// Readable once nothing more is wanted.
+    /// Readable once the duet is over.
     pub(super) fn over(&self) -> BorrowedFd<'_> {
         self.duet.over.as_fd()
     }
@@ -286,18 +288,18 @@ impl Side {
         held(&self.duet.state).is_over
     }
 
-    /// A process of it has ended by itself. Returns whether the duet is over.
+    /// Notes that a process of this side has ended by itself. Returns whether the duet is over.
     pub fn has_done(&self, cpu_ns: u64) -> bool {
         self.change(|side| {
             side.runs += 1;
             side.cpu_ns += cpu_ns;
         });
-        let [own, other] = held(&self.duet.state).sides;
-        let (less, more) = (own.cpu_ns.min(other.cpu_ns), own.cpu_ns.max(other.cpu_ns));
-        let alike = own.runs.min(other.runs) > 0 && less as f64 >= ALIKE * more as f64;
+        let [one, other] = held(&self.duet.state).sides;
+        let (less, more) = (one.cpu_ns.min(other.cpu_ns), one.cpu_ns.max(other.cpu_ns));
+        let alike = one.runs.min(other.runs) > 0 && less as f64 >= ALIKE * more as f64;
         let turn = &self.duet.turn;
         let is_enough =
-            own.runs.min(other.runs) > 0 && u128::from(less + more) >= turn.enough.as_nanos();
+            one.runs.min(other.runs) > 0 && u128::from(less + more) >= turn.enough.as_nanos();
         let least = turn.length * LEAST_TURNS;
         if u128::from(less) >= least.as_nanos() && (alike || is_enough) {
             self.duet.end();
@@ -332,7 +334,7 @@ pub fn knows_turns(plan: &Plan) -> Result<()> {
 
 fn gives_slices() -> bool {
     const ASKED_NS: u64 = 1_000_000;
-    // A thread's own scheduling ends with it.
+    // On a thread of its own: the setting ends with the thread.
     let asked = std::thread::spawn(|| heapmark_guest::launch::set_slice(ASKED_NS)).join();
     asked.unwrap_or(false)
 }

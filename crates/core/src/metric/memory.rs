@@ -1,4 +1,4 @@
-//! Metrics of processes whose memory was sampled: what is resident for what is live.
+//! Metrics of processes whose memory was sampled: what is resident, compared with what is live.
 
 use super::Better::{Higher, Neither};
 use super::Unit::{Bytes, Count, Ns, Share, Times};
@@ -16,7 +16,7 @@ pub const METRICS: &[Metric] = &[
         "live bytes at their peak",
         Bytes,
         "most requested bytes of live blocks in any sample",
-        Value::Memory(|it| Some(it.peak_demand.live_bytes as f64)),
+        Value::Memory(|profile| Some(profile.peak_demand.live_bytes as f64)),
     )
     .better(Neither),
     described(
@@ -26,7 +26,7 @@ pub const METRICS: &[Metric] = &[
         "most live bytes in any sample / the most that the workload can have live, if that is 1 MiB or more; only of processes that another one samples",
         Value::Sample(|sample| {
             // A process that samples itself misses nothing.
-            let memory = sample.memory.filter(|it| it.sampling_share > 0.0)?;
+            let memory = sample.memory.filter(|profile| profile.sampling_share > 0.0)?;
             let most = sample.measurement.requested_peak_bytes;
             (most as f64 >= OVERHEAD_FROM_BYTES)
                 .then(|| memory.peak_demand.live_bytes as f64 / most as f64)
@@ -38,7 +38,7 @@ pub const METRICS: &[Metric] = &[
         "overhead at peak demand",
         Times,
         "resident heap / live bytes when most was live, if that is 1 MiB or more",
-        Value::Memory(|it| overhead(&it.peak_demand)),
+        Value::Memory(|profile| overhead(&profile.peak_demand)),
     )
     .judged_by_range(),
     described(
@@ -46,7 +46,7 @@ pub const METRICS: &[Metric] = &[
         "overhead at peak RSS",
         Times,
         "resident heap / live bytes when most was resident",
-        Value::Memory(|it| overhead(&it.peak_footprint)),
+        Value::Memory(|profile| overhead(&profile.peak_footprint)),
     )
     .judged_by_range(),
     described(
@@ -54,17 +54,17 @@ pub const METRICS: &[Metric] = &[
         "highest resident heap",
         Bytes,
         "the highest resident heap: growth of the resident set since the workload began",
-        Value::Memory(|it| Some(most_heap_bytes(it) as f64)),
+        Value::Memory(|profile| Some(most_heap_bytes(profile) as f64)),
     ),
     described(
         "peak_over_peak",
         "peak over peak",
         Times,
         "the highest resident heap / the most live bytes, independent of when each occurred",
-        Value::Memory(|it| {
+        Value::Memory(|profile| {
             overhead(&MemoryPoint {
-                heap_bytes: most_heap_bytes(it),
-                ..it.peak_demand
+                heap_bytes: most_heap_bytes(profile),
+                ..profile.peak_demand
             })
         }),
     ),
@@ -88,7 +88,7 @@ pub const METRICS: &[Metric] = &[
         "page occupancy",
         Share,
         "live bytes / bytes of the pages that hold any, when most was live",
-        Value::Memory(|it| ratio(it.peak_demand.live_bytes, it.peak_demand.occupied_bytes)),
+        Value::Memory(|profile| ratio(profile.peak_demand.live_bytes, profile.peak_demand.occupied_bytes)),
     )
     .better(Higher),
     described(
@@ -96,15 +96,15 @@ pub const METRICS: &[Metric] = &[
         "internal fragmentation",
         Share,
         "(usable - live) / live bytes when most was live; only of replays in memory mode, as the next three",
-        Value::Memory(|it| Some(usable(it)? / overhead_base(&it.peak_demand)? - 1.0)),
+        Value::Memory(|profile| Some(usable(profile)? / overhead_base(&profile.peak_demand)? - 1.0)),
     ),
     described(
         "external_fragmentation",
         "external fragmentation",
         Share,
         "(resident heap - usable) / live bytes when most was live",
-        Value::Memory(|it| {
-            Some((it.peak_demand.heap_bytes as f64 - usable(it)?) / overhead_base(&it.peak_demand)?)
+        Value::Memory(|profile| {
+            Some((profile.peak_demand.heap_bytes as f64 - usable(profile)?) / overhead_base(&profile.peak_demand)?)
         }),
     ),
     described(
@@ -112,7 +112,7 @@ pub const METRICS: &[Metric] = &[
         "occupancy of the tenth page",
         Share,
         "a tenth of the pages with live blocks hold at most this share of live bytes",
-        Value::Memory(|it| Some(it.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
+        Value::Memory(|profile| Some(profile.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
     )
     .better(Higher),
     described(
@@ -120,9 +120,9 @@ pub const METRICS: &[Metric] = &[
         "sparse pages",
         Share,
         "share of the pages with live blocks that are less than a quarter full",
-        Value::Memory(|it| {
-            let pages = it.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
-            (pages > 0.0).then_some(it.at_peak?.sparse_pages as f64 / pages)
+        Value::Memory(|profile| {
+            let pages = profile.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
+            (pages > 0.0).then_some(profile.at_peak?.sparse_pages as f64 / pages)
         }),
     ),
     described(
@@ -173,7 +173,7 @@ pub const METRICS: &[Metric] = &[
     retained("retained_bytes_5000_ms", |sample| after(sample, 5000)),
 ];
 
-/// Resident heap that is left so long after everything was freed.
+/// The resident heap that is left at some time after everything was freed.
 const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     described(
         key,
@@ -185,41 +185,44 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     .judged_by_range()
 }
 
-/// Memory of a process so long after its last free; the guest reads it at a few moments.
+/// Memory of a process this long after its last free; the guest reads it at a few moments.
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
     let kept = footprint
         .retained
         .iter()
-        .find(|it| it.after_ms == after_ms)?;
+        .find(|moment| moment.after_ms == after_ms)?;
     let grown = kept
         .resident
         .grown_since(&footprint.begin, sample.measurement.held_before_bytes);
     Some(grown as f64)
 }
 
-fn mean_overhead(it: &MemoryProfile) -> Option<f64> {
-    let mean_live = it.live_byte_points as f64 / it.points as f64;
+fn mean_overhead(profile: &MemoryProfile) -> Option<f64> {
+    let mean_live = profile.live_byte_points as f64 / profile.points as f64;
     (mean_live >= OVERHEAD_FROM_BYTES)
-        .then(|| it.heap_byte_points as f64 / it.live_byte_points as f64)
+        .then(|| profile.heap_byte_points as f64 / profile.live_byte_points as f64)
 }
 
 /// The highest resident heap: a sample at the peak of the footprint may have seen more.
-fn most_heap_bytes(it: &MemoryProfile) -> u64 {
-    it.most_heap_bytes.max(it.peak_footprint.heap_bytes)
+fn most_heap_bytes(profile: &MemoryProfile) -> u64 {
+    profile
+        .most_heap_bytes
+        .max(profile.peak_footprint.heap_bytes)
 }
 
-/// What the allocator reports as usable in all live blocks, if the process asked.
-fn usable(it: &MemoryProfile) -> Option<f64> {
-    it.at_peak
-        .map(|it| it.usable_bytes as f64)
+/// The bytes that the allocator reports as usable in all live blocks, if the process asked for them.
+fn usable(profile: &MemoryProfile) -> Option<f64> {
+    profile
+        .at_peak
+        .map(|peak| peak.usable_bytes as f64)
         .filter(|usable| *usable > 0.0)
 }
 
-/// Pages of the map that records live blocks.
+/// The size of the pages in the map that records live blocks.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Live bytes, if they are enough for a ratio.
+/// The live bytes, if there are enough of them for a ratio.
 fn overhead_base(moment: &MemoryPoint) -> Option<f64> {
     Some(moment.live_bytes as f64).filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES)
 }

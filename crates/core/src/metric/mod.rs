@@ -1,6 +1,5 @@
-//! What can be said of a process, one entry each: tables, exports, comparisons and documents follow
-//! from these. What heapmark computes itself is listed here; the figures that a kernel or a program
-//! reports stand in the file of its workload. Must not compare processes.
+//! The metrics of a process, one entry each: tables, exports, comparisons and documents are made from these. What heapmark computes itself
+//! is listed here; the figures that a kernel or a program reports are in the file of its workload. Must not compare processes.
 
 mod counts;
 mod latency;
@@ -25,7 +24,7 @@ use crate::plan::{Case, Mode, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// One number per process.
+/// A number for each process.
 #[derive(Debug)]
 pub struct Metric {
     /// The metric's name in files and on the command line.
@@ -34,33 +33,33 @@ pub struct Metric {
     pub alias: Option<&'static str>,
     /// What the metric is, in a sentence: `time`, `instructions`.
     pub noun: &'static str,
-    /// What it is measured in.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Which direction is good.
+    /// Which direction is better.
     pub better: Better,
-    /// Whether rows are judged by it.
+    /// Whether rows are judged by the metric, and how.
     pub judged: Judged,
-    /// One line of explanation.
+    /// The metric's explanation, in one line.
     pub about: &'static str,
     /// The value of a process.
     pub of: Value,
-    /// The entry of a workload's file that it is made from.
+    /// The entry in a workload's file that the metric is made from, if any.
     pub figure: Option<&'static Figure>,
 }
 
 /// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// Only described.
+    /// Not judged, only described.
     No,
     /// Judged by a test on pairs: the value varies from process to process.
     ByTest,
-    /// By the ranges of its values: it hardly varies from process to process.
+    /// Judged by the ranges of the values, which hardly vary from process to process.
     ByRange,
 }
 
 impl Judged {
-    /// How, in words.
+    /// How rows are judged, in words.
     pub fn word(self) -> &'static str {
         match self {
             Judged::No => "no",
@@ -70,7 +69,7 @@ impl Judged {
     }
 }
 
-/// How a metric is read off a process.
+/// How a metric is computed for a process.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// Computed from the figures of a timed process.
@@ -79,11 +78,11 @@ pub enum Value {
     Sample(fn(&Sample) -> Option<f64>),
     /// Computed from the memory of a process that was sampled.
     Memory(fn(&MemoryProfile) -> Option<f64>),
-    /// From the figures of the row's check: one value, however many processes there are.
+    /// Computed from the figures of the row's check: one value, however many processes there are.
     Check(fn(&BTreeMap<String, f64>) -> Option<f64>),
     /// A figure that the process reports, per operation.
     PerOperation,
-    /// A figure that its kernel reports by this name.
+    /// A figure that the process reports under the metric's key.
     Figure,
     /// A property of all processes of a row together.
     Row,
@@ -98,11 +97,11 @@ pub struct Sample<'a> {
     pub process: Option<Process>,
     /// The process's memory, if that was sampled.
     pub memory: Option<&'a MemoryProfile>,
-    /// What was resident on average, if that was sampled.
+    /// The average resident memory, if that was sampled.
     pub mean_heap: Option<&'a MeanHeap>,
 }
 
-/// A metric that is only described, and of which less is better, unless more is said.
+/// A metric that is only described, and whose lower values are better; callers change what differs.
 const fn described(
     key: &'static str,
     noun: &'static str,
@@ -123,13 +122,13 @@ const fn described(
     }
 }
 
-/// A figure that many processes report by this name, whatever they run.
+/// A figure that many processes report under this name, whatever they run.
 const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'static str) -> Metric {
     described(key, noun, unit, about, Value::Figure)
 }
 
-/// The figures of the workloads' files, in the order of these. Faults there are reported when the
-/// catalogue is loaded; a stored run is shown all the same.
+/// The figures in the workloads' files, in the order of the files. Faults in the files are reported when the catalogue is loaded; a stored
+/// run is shown all the same.
 static FIGURES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let mut figures = Vec::new();
     for workload in workloads(&mut Vec::new()) {
@@ -140,7 +139,7 @@ static FIGURES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
 });
 
 fn of_figure(figure: &'static Figure) -> Metric {
-    let own = described(
+    let metric = described(
         &figure.key,
         &figure.noun,
         figure.unit,
@@ -154,11 +153,11 @@ fn of_figure(figure: &'static Figure) -> Metric {
             false => Judged::No,
         },
         figure: Some(figure),
-        ..own
+        ..metric
     }
 }
 
-/// Refuses figures of the catalogue that have the name of another metric.
+/// Refuses figures of the catalogue that have the same name as another metric.
 pub fn check(catalog: &Catalog) -> Result<(), Faults> {
     let mut names: BTreeSet<&str> = own()
         .flat_map(|metric| [Some(metric.key), metric.alias])
@@ -215,17 +214,17 @@ impl Metric {
         }
     }
 
-    /// What else is done with it.
+    /// The further role of the metric, if it is a figure that has one.
     pub fn role(&self) -> Option<FigureRole> {
         self.figure?.role
     }
 
-    /// The title of its column, if it is a figure that has one.
+    /// The title of the metric's column, if it is a figure that has one.
     pub fn column(&self) -> Option<&'static str> {
         self.figure?.column.as_deref()
     }
 
-    /// The line below the tables, if the metric is a figure that has one.
+    /// The metric's line below the tables, if it is a figure that has one.
     pub fn legend(&self) -> Option<&'static str> {
         self.figure?.legend.as_deref()
     }
@@ -236,7 +235,7 @@ impl Metric {
     }
 }
 
-/// The figures of workloads in the tables of such a run.
+/// The figures of workloads that belong in the tables of a run in this mode.
 pub fn figures_of(mode: FigureMode) -> impl Iterator<Item = &'static Metric> {
     figures().filter(move |metric| {
         let only = metric.figure.and_then(|figure| figure.mode);
@@ -244,7 +243,7 @@ pub fn figures_of(mode: FigureMode) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// The metrics of processes of a run's kind, in the order of its tables.
+/// The metrics of processes in this mode, in the order of the tables.
 pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     match mode {
         Mode::Time => time::METRICS
@@ -267,7 +266,7 @@ pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
     }
 }
 
-/// The metric of this key, which must exist.
+/// The metric with this key, which must exist.
 pub fn named(key: &str) -> &'static Metric {
     all()
         .find(|metric| metric.key == key)
@@ -292,7 +291,7 @@ pub fn of_part(plan: &Plan) -> Vec<&'static Metric> {
     }
 }
 
-/// What heapmark computes itself, or asks of many processes.
+/// The metrics that heapmark computes itself, or that many kinds of processes report.
 fn own() -> impl Iterator<Item = &'static Metric> {
     [
         time::METRICS,
@@ -326,7 +325,7 @@ pub fn key_in(role: FigureRole) -> &'static str {
     with_role(role).map_or("", |metric| metric.key)
 }
 
-/// The metrics by which rows are judged, by their names on the command line.
+/// The metrics by which rows can be judged.
 pub fn judged() -> impl Iterator<Item = &'static Metric> {
     all().filter(|metric| metric.judged != Judged::No)
 }

@@ -4,31 +4,30 @@
 use crate::execute::user_command::VALUE_COST;
 use crate::execute::{Iteration, Measurement};
 
-/// Derived from the iterations of one process that are not cold.
+/// The figures of one process, derived from its measured iterations, which are not cold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
     /// Wall time x threads / operations: what one thread spends on one operation. CPU time in a process that took turns
     /// with another one.
     pub ns_per_op: f64,
-    /// Operations of all threads per microsecond of that time.
+    /// Operations of all threads per microsecond of the time that `ns_per_op` is computed from.
     pub mops_per_s: f64,
     /// CPU time / operations; `None` if the kernel's clock counted none.
     pub cpu_ns_per_op: Option<f64>,
-    /// The program's part of it.
+    /// User time / operations: the program's part of the CPU time.
     pub user_ns_per_op: Option<f64>,
-    /// The kernel's part of it.
+    /// Kernel time / operations: the kernel's part of the CPU time.
     pub kernel_ns_per_op: Option<f64>,
-    /// The number that the program reports of itself, if it is judged by one, in the direction in which less is better.
+    /// The number that the program reports about itself, if it is judged by one, in the direction in which less is better.
     pub value_cost: Option<f64>,
-    /// The allocator's memory at the peak of the resident set; `None` if there was none.
+    /// The allocator's memory at the peak of the resident set; `None` if that is zero or not known.
     pub grown_bytes: Option<f64>,
-    /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the whole.
+    /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the wall time, or if the process took turns with another.
     pub purge_share: Option<f64>,
 }
 
 impl Process {
-    /// `None` if there is nothing to divide: no measured iteration, no operation, no time, no
-    /// thread.
+    /// Computes the figures; `None` if there is nothing to divide: no measured iteration, no operation, no time or no thread.
     pub fn new(measurement: &Measurement, threads: u32) -> Option<Process> {
         let sum = |of: fn(&Iteration) -> f64| measurement.measured().map(of).sum::<f64>();
         let ops = sum(|iteration| iteration.ops as f64);
@@ -37,7 +36,7 @@ impl Process {
         let user_ns = sum(|iteration| iteration.user_ns as f64);
         let kernel_ns = sum(|iteration| iteration.sys_ns as f64);
         let cpu_ns = user_ns + kernel_ns;
-        // The wall time of a process that took turns has the other's turns in it.
+        // The wall time of a process that took turns includes the turns of the other process.
         let took_turns = measurement.turns.is_some();
         let ns = if took_turns { cpu_ns } else { wall_ns };
         if ops == 0.0 || ns == 0.0 || threads == 0 {

@@ -1,4 +1,4 @@
-//! Metrics of timed processes: time, and the memory that is seen in passing.
+//! Metrics of timed processes: their time, and memory that can be read beside it.
 
 use super::Better::Higher;
 use super::Unit::{Bytes, Count, GibSeconds, MopsPerS, Ns, Share, Times};
@@ -8,7 +8,7 @@ use crate::execute::{Iteration, Measurement};
 /// Wall time, by which rows are compared unless another metric is named.
 pub const WALL: &Metric = &METRICS[0];
 
-/// What an allocator takes before it has to.
+/// The key of the memory that an allocator holds before the first block of the workload.
 pub const HELD_BEFORE: &str = "held_before_bytes";
 
 pub const METRICS: &[Metric] = &[
@@ -166,12 +166,12 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
-/// Minor page faults of an operation; `None` without operations.
+/// Minor page faults per operation; `None` without operations.
 fn faults_per_op(measurement: &Measurement) -> Option<f64> {
     quotient(measurement, |one| one.minor_faults, |one| one.ops)
 }
 
-/// A sum over the measured iterations over another one.
+/// The sum of one counter over the measured iterations, divided by the sum of another.
 fn quotient(
     measurement: &Measurement,
     over: fn(&Iteration) -> u64,

@@ -124,7 +124,7 @@ pub const METRICS: &[Metric] = &[
     ),
 ];
 
-/// Over the measured iterations.
+/// The sum of a time over the measured iterations.
 fn sum(sample: &Sample, time: fn(&Iteration) -> u64) -> f64 {
     sample
         .measurement
@@ -133,7 +133,7 @@ fn sum(sample: &Sample, time: fn(&Iteration) -> u64) -> f64 {
         .sum()
 }
 
-/// The largest of the figures with such names.
+/// The largest of the figures whose names are wanted.
 fn longest(figures: &BTreeMap<String, f64>, wanted: fn(&str) -> bool) -> Option<f64> {
     figures
         .iter()

@@ -1,4 +1,4 @@
-//! The allocators as a page, from the data files alone: `make docs` keeps it.
+//! The page about the allocators, made from the data files only; `make docs` keeps it up to date.
 
 use super::render::escaped;
 use super::text;
@@ -69,7 +69,7 @@ fn row(allocator: &Allocator) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Releases of packages depend on the system.
+/// The release of an allocator; that of a package depends on the system.
 fn release(allocator: &Allocator) -> String {
     match allocator.sources.dates.is_empty() {
         true => allocator.release(None),
@@ -95,7 +95,7 @@ fn sources(source: &Source) -> String {
     }
 }
 
-/// `5.3.1-0-g81034ce1...`, the form of `git describe`, up to its number.
+/// The version without the commit: `5.3.1` from `5.3.1-0-g81034ce1...`, the form of `git describe`.
 fn without_commit(version: &str) -> &str {
     version.split("-0-g").next().unwrap_or(version)
 }

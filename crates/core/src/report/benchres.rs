@@ -1,5 +1,5 @@
-//! `benchres.csv` of mimalloc-bench beside a run: its medians beside our ratios, for tests of the same role. Which workload has the
-//! role of which test stands in the table of docs/COMPARISON.md, and nowhere else.
+//! Compares `benchres.csv` of mimalloc-bench with a run: the medians in the file and our ratios, for tests of the same role. Which workload
+//! has the role of which test is written in the table of docs/COMPARISON.md, and nowhere else.
 
 use super::document::{Block, Cell, Sheet};
 use super::sheet::SheetOf;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 const ROLES: &str = include_str!("../../../../docs/COMPARISON.md");
 const TABLE: &str = "## mimalloc-bench, test by test";
-/// What `time` writes of a program in the line before that of its numbers.
+/// The beginning of the line that `time` writes before the numbers of a program that failed.
 const FAILED: &str = "Command ";
 
 /// A line: a test under an allocator, once.
@@ -21,13 +21,13 @@ const FAILED: &str = "Command ";
 pub struct BenchLine {
     /// The test, by mimalloc-bench's name.
     pub test: String,
-    /// The allocator, by its name there.
+    /// The allocator, by mimalloc-bench's name.
     pub allocator: String,
-    /// Seconds; `None` if it failed.
+    /// The elapsed time in seconds; `None` if the program failed.
     pub elapsed_s: Option<f64>,
 }
 
-/// The lines of a file: `benchmark allocator elapsed rss user sys page-faults page-reclaims`, by spaces.
+/// Reads the lines of a file: `benchmark allocator elapsed rss user sys page-faults page-reclaims`, separated by spaces.
 pub fn read(text: &str) -> Result<Vec<BenchLine>> {
     let mut lines = Vec::new();
     let mut failed = false;
@@ -66,7 +66,7 @@ pub fn read(text: &str) -> Result<Vec<BenchLine>> {
     Ok(lines)
 }
 
-/// `1:02:03.45`, `2:03.45` or `3.45`.
+/// Seconds from `1:02:03.45`, `2:03.45` or `3.45`.
 fn seconds(text: &str) -> Option<f64> {
     text.split(':').try_fold(0.0, |sum, part| {
         let part: f64 = part.parse().ok()?;
@@ -74,13 +74,13 @@ fn seconds(text: &str) -> Option<f64> {
     })
 }
 
-/// A test, and what has its role here.
+/// A test of mimalloc-bench, and the workloads that have the same role here.
 struct TestRole {
     test: &'static str,
     ours: Vec<&'static str>,
 }
 
-/// The table's rows.
+/// The rows of the table in docs/COMPARISON.md.
 fn roles() -> Vec<TestRole> {
     let (_, table) = ROLES.split_once(TABLE).expect("the table of tests");
     let rows = table.lines().take_while(|line| !line.starts_with("## "));
@@ -106,44 +106,44 @@ fn fits(test: &str, threads: u32) -> bool {
     }
 }
 
-/// A row of ours beside one of theirs.
+/// A row of a run beside a row of mimalloc-bench.
 #[derive(Debug, Serialize)]
 pub struct BesideRow {
-    /// `relay@2`.
+    /// The case, such as `relay@2`.
     pub case: String,
-    /// The test of that role.
+    /// The test that has the case's role.
     pub test: String,
-    /// The allocator.
+    /// The allocator, by heapmark's name.
     pub allocator: String,
-    /// The row's median elapsed time over the baseline's.
+    /// mimalloc-bench's median elapsed time over the baseline's.
     pub theirs: f64,
-    /// Runs of it behind that.
+    /// The number of mimalloc-bench's runs behind that median.
     pub runs: usize,
-    /// Our time over the baseline's.
+    /// heapmark's time over the baseline's.
     pub ours: Ratio,
     /// `agree`, `differ`, or why neither can be said.
     pub direction: &'static str,
 }
 
-/// A run beside a file.
+/// A run beside a file of mimalloc-bench.
 #[derive(Debug, Serialize)]
 pub struct Beside {
-    /// What both are compared with.
+    /// The baseline of all ratios, of both sides.
     pub baseline: String,
-    /// Of tests of the same role.
+    /// The rows of tests that have the role of a case.
     pub rows: Vec<BesideRow>,
-    /// Tests of the file that nothing in the run has the role of, with what would have.
+    /// Tests of the file whose role nothing in the run has, with the workloads that would have it.
     pub not_in_run: Vec<String>,
     /// Lines of the file without a time.
     pub failed: usize,
     /// The smallest and the largest number of runs of a test under an allocator.
     pub runs: [usize; 2],
-    /// The shortest time that is set beside ours, in seconds.
+    /// The shortest of mimalloc-bench's times that are compared, in seconds.
     pub shortest_s: f64,
 }
 
-/// The medians of the file beside the ratios of a run. `is_called` tells whether a word of theirs means an allocator of ours;
-/// differences up to `threshold` have no direction.
+/// Compares the medians of the file with the ratios of a run. `is_called` tells whether mimalloc-bench's name for an allocator means one of
+/// heapmark's; differences up to `threshold` have no direction.
 pub fn beside(
     lines: &[BenchLine],
     analysis: &Analysis,
@@ -151,9 +151,9 @@ pub fn beside(
     threshold: f64,
 ) -> Result<Beside> {
     let times = |test: &str, name: &str| -> Vec<f64> {
-        let own = lines.iter().filter(|line| line.test == test);
-        let own = own.filter(|line| is_called(&line.allocator, name));
-        own.filter_map(|line| line.elapsed_s).collect()
+        let of_test = lines.iter().filter(|line| line.test == test);
+        let of_test = of_test.filter(|line| is_called(&line.allocator, name));
+        of_test.filter_map(|line| line.elapsed_s).collect()
     };
     let mut rows = Vec::new();
     let mut not_in_run = Vec::new();
@@ -174,12 +174,12 @@ pub fn beside(
             };
             for row in case.rows.iter().filter(|row| row.role == Role::Candidate) {
                 let theirs = times(test, &row.allocator);
-                let Some((own, ratio)) = Spread::of(&theirs).zip(row.ratio(WALL.key)) else {
+                let Some((spread, ratio)) = Spread::of(&theirs).zip(row.ratio(WALL.key)) else {
                     continue;
                 };
-                shortest_s = shortest_s.min(own.min).min(base_s);
+                shortest_s = shortest_s.min(spread.min).min(base_s);
                 runs = [runs[0].min(theirs.len()), runs[1].max(theirs.len())];
-                let over = own.median / base_s;
+                let over = spread.median / base_s;
                 rows.push(BesideRow {
                     case: case_name(&case.workload, case.threads),
                     test: test.to_owned(),
@@ -214,7 +214,7 @@ pub fn beside(
     })
 }
 
-/// Whether both say the same. Theirs is a figure without an interval, so a small one says nothing.
+/// Whether both ratios say the same. mimalloc-bench's has no interval, so a small difference says nothing.
 fn direction(theirs: f64, ours: Option<Verdict>, threshold: f64) -> &'static str {
     let theirs = match theirs {
         ratio if ratio > 1.0 + threshold => Verdict::Slower,
@@ -229,7 +229,7 @@ fn direction(theirs: f64, ours: Option<Verdict>, threshold: f64) -> &'static str
     }
 }
 
-/// The table, and what it must not be read without.
+/// The table, and the notes that must be read with it.
 pub fn blocks(beside: &Beside) -> Vec<Block> {
     vec![Block::Sheet(sheet(beside)), Block::notes(notes(beside))]
 }
@@ -328,8 +328,8 @@ sh8benchN sys 0:02.50 4412 0.99 0.00 0 538
 
     #[test]
     fn their_medians_stand_beside_our_ratios_of_the_same_role() {
-        let told = told(FILE);
-        let rows: Vec<(&str, &str, usize, &str)> = told
+        let comparison = told(FILE);
+        let rows: Vec<(&str, &str, usize, &str)> = comparison
             .rows
             .iter()
             .map(|row| (&*row.test, &*row.allocator, row.runs, row.direction))
@@ -341,19 +341,22 @@ sh8benchN sys 0:02.50 4412 0.99 0.00 0 538
                 ("cfrac", "jemalloc", 1, "differ")
             ]
         );
-        assert!((told.rows[0].theirs - 0.875).abs() < 1e-9);
-        assert_eq!((told.failed, told.runs, told.shortest_s), (1, [1, 2], 3.4));
+        assert!((comparison.rows[0].theirs - 0.875).abs() < 1e-9);
         assert_eq!(
-            told.not_in_run,
+            (comparison.failed, comparison.runs, comparison.shortest_s),
+            (1, [1, 2], 3.4)
+        );
+        assert_eq!(
+            comparison.not_in_run,
             ["barnes (clustalo-align)", "sh8benchN (batch-order-next)"]
         );
-        let said = notes(&told).join(" ");
+        let sentences = notes(&comparison).join(" ");
         for part in [
             "medians of 1 to 2 runs",
             "3.40 s, is known to 0.1 %",
             "1 line of tests that failed",
         ] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(sentences.contains(part), "{part}: {sentences}");
         }
     }
 

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 pub struct ComparisonSubject<'a> {
     /// The run, or the later of two.
     pub new: &'a RunFile,
-    /// The earlier of two.
+    /// The earlier of two runs.
     pub old: Option<&'a RunFile>,
-    /// What rows are judged by.
+    /// The metric that rows are judged by.
     pub by: &'static Metric,
     /// A difference up to this share is too small to matter.
     pub threshold: f64,
@@ -34,7 +34,7 @@ pub fn comparison(subject: ComparisonSubject, comparison: &Comparison) -> Vec<Bl
     ]
 }
 
-/// For programs.
+/// A comparison as JSON, for programs.
 pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> String {
     #[derive(Serialize)]
     struct ComparisonDocument<'a> {
@@ -57,7 +57,7 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
     })
 }
 
-/// What was known before a run of the allocators of these rows, and of what they are compared with.
+/// The faults that were known before a run, of the baseline and of the allocators of these rows.
 fn findings<'a>(
     run: &'a RunFile,
     comparison: &Comparison,
@@ -72,21 +72,21 @@ fn findings<'a>(
         .filter(|(_, findings)| !findings.is_empty())
 }
 
-/// The failed checks in sentences; of the old run only if it was another.
+/// The failed checks in sentences; for the old run, only those that the new run does not have.
 fn failed_checks(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
-    let said = |run| {
+    let sentences = |run| {
         let all = findings(run, comparison);
-        let said = all.filter_map(|(name, findings)| known_faults::failed(name, findings));
-        said.collect::<Vec<String>>()
+        let texts = all.filter_map(|(name, findings)| known_faults::failed(name, findings));
+        texts.collect::<Vec<String>>()
     };
-    let new = said(subject.new);
-    let mut old = subject.old.map(said).unwrap_or_default();
+    let new = sentences(subject.new);
+    let mut old = subject.old.map(sentences).unwrap_or_default();
     old.retain(|line| !new.contains(line));
     let old = old.into_iter().map(|line| format!("In the old run {line}"));
     new.into_iter().chain(old).collect()
 }
 
-/// The rows.
+/// The table of the compared rows.
 pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     let clock = subject.by.noun;
     let over = match subject.old {
@@ -120,19 +120,21 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     sheet
 }
 
-/// The notes that the rows of two runs must not be read without.
+/// The notes that must be read with the rows of two runs.
 pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
-    let differing = comparison
-        .differences
-        .iter()
-        .map(|it| format!("{}: {} -> {}", it.what, it.old, it.new));
+    let differing = comparison.differences.iter().map(|difference| {
+        format!(
+            "{}: {} -> {}",
+            difference.what, difference.old, difference.new
+        )
+    });
     let differing = text::join(differing, "; ");
     if !differing.is_empty() {
         words.push(format!("Not the same in both: {differing}."));
     }
-    // What other programs do changes such a value hardly: there is no drift to separate.
+    // Other programs hardly change such a value, so there is no drift to separate.
     if subject.by.judged == Judged::ByRange {
         return words;
     }
@@ -144,7 +146,7 @@ pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String>
         None => "The runs have no baseline in common, so drift cannot be separated from a change."
             .to_owned(),
     };
-    // The two libraries, if there are two of one name.
+    // The two libraries, if an allocator of the same name has another library in each run.
     let changed = subject.new.allocators.iter().find_map(|info| {
         let mut before = old.allocators.iter();
         let before =

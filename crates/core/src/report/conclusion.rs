@@ -30,8 +30,7 @@ pub fn conclusion(analysis: &Analysis) -> String {
         + &huge_pages(analysis)
 }
 
-/// `Noisy run: 40 of 40 parts were disturbed (other programs), ...`: before anything is said by times
-/// of which most were disturbed.
+/// `Noisy run: 40 of 40 parts were disturbed (other programs), ...`: stands before any claim about times of which most were disturbed.
 fn noise(analysis: &Analysis) -> String {
     let by = match &analysis.conclusion {
         Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking) => ranking.by,
@@ -163,7 +162,7 @@ pub fn head(run: &RunFile, analysis: &Analysis) -> String {
     )
 }
 
-/// When it was started: `2026-01-01 10:00:00 UTC`.
+/// When the run was started: `2026-01-01 10:00:00 UTC`.
 pub fn moment(run: &RunFile) -> String {
     let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
     format!("{} UTC", seconds.replace('T', " "))
@@ -214,8 +213,8 @@ pub fn interference(analysis: &Analysis) -> Option<String> {
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0);
-    let said = join(seen.map(|(_, said)| said), "; ");
-    (!said.is_empty()).then(|| format!("Interference: {said}."))
+    let text = join(seen.map(|(_, text)| text), "; ");
+    (!text.is_empty()).then(|| format!("Interference: {text}."))
 }
 
 fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
@@ -237,12 +236,12 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     )
 }
 
-/// ` In another program: 0.70 to 1.04.`, after real programs: the next one is no run of these.
+/// ` In another program: 0.70 to 1.04.`, after real programs: the range in which a further program is expected.
 fn another_program(analysis: &Analysis, leader: &str) -> String {
     let several = analysis.real_programs().len() > 1;
     let mut overall = analysis.overall.iter().filter(|_| several);
-    let own = overall.find(|one| one.allocator == leader);
-    let next = own.and_then(|one| one.next_case);
+    let of_leader = overall.find(|one| one.allocator == leader);
+    let next = of_leader.and_then(|one| one.next_case);
     next.map_or_else(String::new, |(low, high)| {
         format!(
             " In another program: {} to {}.",
@@ -338,8 +337,7 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     sentence
 }
 
-/// The leader's time over the baseline's, the number of the table of all cases if there is one; that
-/// has wall times.
+/// The leader's time over the baseline's. If there is a table of all cases, which has wall times, the number is the one in that table.
 fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     let ratio = ranking.against_baseline()?.ratio?;
     let ratio = shown(analysis, ranking, &ranking.leader, ratio)?;
@@ -364,8 +362,8 @@ fn the_next(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     ))
 }
 
-/// What a table shows of an allocator: its row over all cases, which has wall times, or the ratio of the
-/// only case; nothing if there is no such row.
+/// The ratio that a table shows for an allocator: over all cases, from the table that has wall times, or of the only case; `None` if there
+/// is no such row.
 fn shown(analysis: &Analysis, ranking: &Ranking, allocator: &str, only: Ratio) -> Option<Ratio> {
     if ranking.cases == 1 {
         return Some(only);
@@ -380,7 +378,7 @@ fn shown(analysis: &Analysis, ranking: &Ranking, allocator: &str, only: Ratio) -
     })
 }
 
-/// In the digits of the first table.
+/// A ratio of times in words, with as many digits as in the first table.
 fn of_time(ratio: &Ratio, analysis: &Analysis, by: Clock) -> String {
     let digits = match analysis.overall.is_empty() {
         true => units::ratio,
@@ -393,14 +391,14 @@ fn of_time(ratio: &Ratio, analysis: &Analysis, by: Clock) -> String {
     )
 }
 
-/// `; its peak RSS is 1.12x glibc's`, if it can be compared.
+/// The leader's memory, if it can be compared: `; its peak RSS is 1.12x glibc's`.
 fn memory_claim(analysis: &Analysis, ranking: &Ranking) -> String {
     let peak = |name: &str| analysis.held_by(name)?.peak.map(times);
-    if let Some(own) = peak(&ranking.leader) {
+    if let Some(held) = peak(&ranking.leader) {
         let base = peak(&analysis.baseline).filter(|_| ranking.leader != analysis.baseline);
         let base = base.map(|base| format!("{} {base}", analysis.baseline));
         let base = enclosed(" (", &base.unwrap_or_default(), ")");
-        return format!("; it holds {own} what is live at the peak{base}");
+        return format!("; it holds {held} what is live at the peak{base}");
     }
     let Some(memory) = ranking.memory else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The tables of a run that counted.
+//! The tables of a run that counted events.
 
 use super::document::{Cell, Sheet};
 use super::heading::heading_of;
@@ -55,7 +55,7 @@ fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
         };
         if counter != Counter::Kernel && rows.iter().any(is_first) {
             let spread = |row: &TableRow| spread(row.cell(event)?);
-            // Of one process there is none.
+            // A single process has no spread.
             if rows.iter().any(|row| spread(row).is_some()) {
                 table.add("spread", spread);
             }

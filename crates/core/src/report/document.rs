@@ -1,5 +1,5 @@
-//! What a report contains: blocks of text and tables of values with their units. A document has no
-//! width, no colour and no escapes: only the renderers know these. Strings from outside are as they came.
+//! What a report contains: blocks of text, and tables of values with their units. A document has no width, no colour and no escapes: only
+//! the renderers know these. Strings from outside are unchanged.
 
 use super::units;
 use crate::analyse::{Ratio, TableCell, Verdict};
@@ -21,22 +21,22 @@ pub enum Block {
 /// Lines below a heading, or without one.
 #[derive(Default)]
 pub struct Notes {
-    /// Empty if there is none.
+    /// The heading; empty if there is none.
     pub heading: Note,
-    /// One sentence each, or a few.
+    /// The lines, of one or a few sentences each.
     pub lines: Vec<Note>,
 }
 
 /// Text and its importance.
 #[derive(Clone, Default, Serialize)]
 pub struct Note {
-    /// Plain words.
+    /// The text in plain words.
     pub text: String,
-    /// What a colour may repeat.
+    /// The importance, which a colour may repeat.
     pub mark: Mark,
 }
 
-/// What a cell or a note says in a word; colours only repeat it.
+/// The meaning of a cell or a note, in a word; colours only repeat it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
@@ -47,17 +47,17 @@ pub enum Mark {
     Strong,
     /// A reason to doubt.
     Doubt,
-    /// Less than what it is compared with.
+    /// A value that is less than the one it is compared with.
     Faster,
-    /// More than that.
+    /// A value that is more than the one it is compared with.
     Slower,
     /// No difference that matters.
     Same,
-    /// No difference that is known.
+    /// It is not known whether there is a difference.
     Unclear,
-    /// Nothing is claimed.
+    /// The verdict is withheld: nothing is claimed.
     Withheld,
-    /// What the others are compared with.
+    /// The row that the others are compared with.
     Baseline,
     /// There is no number, and nothing has failed.
     Gap,
@@ -68,65 +68,65 @@ pub enum Mark {
 /// A table, and what must be read with it.
 #[derive(Default, Serialize)]
 pub struct Sheet {
-    /// `larson, 2 threads (oversubscribed)`.
+    /// The heading, such as `larson, 2 threads (oversubscribed)`.
     pub heading: String,
-    /// What must be known before the first number is read.
+    /// A text above the table, which must be known before the first number is read.
     pub above: Option<String>,
     /// A title for each column. A screen breaks titles at their line breaks, if they have any.
     pub columns: Vec<String>,
-    /// The first cell of each names what the others are of.
+    /// The rows; the first cell of each names what the row is about.
     pub rows: Vec<Vec<Cell>>,
-    /// Below it.
+    /// Notes below the table.
     pub notes: Vec<Note>,
-    /// Whether a page shows it only if it is asked for.
+    /// Whether a page shows the table only on request.
     pub folded: bool,
-    /// Whether a page shows its cells as coloured fields.
+    /// Whether a page shows the cells as coloured fields.
     pub is_matrix: bool,
-    /// How many of the first columns say what a row is of; 0 is one.
+    /// How many of the first columns name what a row is about; 0 means one.
     pub heads: usize,
-    /// Places of columns that a screen leaves out if it has no room for all, the first of these first.
+    /// The columns that a narrow screen leaves out, by index, in the order in which they are left out.
     #[serde(skip)]
     pub spare: Vec<usize>,
 }
 
-/// A value, and what a reader is told of it.
+/// A value, and what readers are told about it.
 #[derive(Clone, Default, Serialize)]
 pub struct Cell {
-    /// Before the value: `<= `, `~`.
+    /// A sign before the value: `<= `, `~`.
     pub sign: &'static str,
     /// The value shown.
     pub value: Value,
-    /// The word for it.
+    /// The meaning of the value, in a word.
     pub mark: Mark,
-    /// Strength of its colour on a page, in percent.
+    /// The strength of the cell's colour on a page, in percent.
     pub heat: u32,
-    /// What a page says of it if it is pointed at.
+    /// The cell's tooltip on a page.
     pub words: String,
-    /// The id of what a page says more of it.
+    /// The id of the part of a page that says more about the cell.
     pub href: Option<String>,
     /// The cell's own id on a page.
     pub id: Option<String>,
-    /// The length of a bar, over the longest of its column.
+    /// The length of the cell's bar, over the longest bar of the column.
     pub bar: Option<f64>,
 }
 
 /// The content of a cell.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// Not known.
+    /// A value that is not known.
     #[default]
     Nothing,
-    /// A name, a verdict: never broken.
+    /// A name or a verdict, which is never broken.
     Word(String),
-    /// Sentences.
+    /// Sentences, which may be broken between words.
     Text(String),
     /// A number with its unit.
     Number(f64, Unit),
     /// A number in the unit of its column's title.
     Digits(f64),
-    /// One number over another.
+    /// The ratio of two numbers.
     Ratio(f64),
-    /// A ratio in a column of many, in two decimals.
+    /// A ratio in a column with many others, shown in two decimals.
     Short(f64),
     /// A ratio with its interval.
     Interval(Ratio),
@@ -136,11 +136,11 @@ pub enum Value {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Alignment {
-    /// Left, between words.
+    /// Aligned left, broken between words.
     Text,
-    /// Left, never.
+    /// Aligned left, never broken.
     Word,
-    /// Right, never.
+    /// Aligned right, never broken.
     Number,
 }
 
@@ -203,7 +203,7 @@ impl Sheet {
         }
     }
 
-    /// A table of sentences.
+    /// A table whose cells are sentences.
     pub fn of_text(
         heading: impl Into<String>,
         columns: &[&str],
@@ -213,12 +213,12 @@ impl Sheet {
         Sheet::new(heading, columns, rows.into_iter().map(cells))
     }
 
-    /// Adds lines below it.
+    /// Adds notes below the table.
     pub fn remark(&mut self, lines: impl IntoIterator<Item = String>) {
         self.notes.extend(lines.into_iter().map(Note::from));
     }
 
-    /// A column is aligned as its first cell with a value asks for.
+    /// The alignment of a column, which is that of its first cell with a value.
     pub fn alignment(&self, column: usize) -> Alignment {
         let alignment = |row: &Vec<Cell>| match &row.get(column)?.value {
             Value::Text(_) => Some(Alignment::Text),
@@ -237,18 +237,18 @@ impl Sheet {
 }
 
 impl Cell {
-    /// Sentences.
+    /// A cell with sentences.
     pub fn text(text: impl Into<String>) -> Cell {
         Value::Text(text.into()).into()
     }
 
-    /// A number over another.
+    /// A cell with the ratio of two numbers.
     pub fn ratio(ratio: f64) -> Cell {
         Value::Ratio(ratio).into()
     }
 
-    /// The verdict on a value and its ratio; nothing for a row that is not judged. One that is unclear
-    /// among so many rows, and whose own interval excludes 1, says so: `faster? (+14)`.
+    /// The verdict on a value and its ratio; nothing for a row that is not judged. A verdict that is unclear only among so many rows, with
+    /// an interval that excludes 1, says so: `faster? (+14)`.
     pub fn verdict(verdict: Option<Verdict>, by: &Metric, ratio: Option<Ratio>) -> Cell {
         let Some(verdict) = verdict else {
             return "".into();

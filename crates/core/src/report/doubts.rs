@@ -4,10 +4,10 @@ use super::text::{count, join, list};
 use super::units::percent;
 use crate::analyse::{Analysis, Role, distinct};
 
-/// How far to trust the numbers, in a line, if anything is known of that.
+/// How far to trust the numbers, in a line, if anything is known about that.
 pub fn doubts(analysis: &Analysis) -> Option<String> {
     let base = &analysis.baseline;
-    // Below the table of a single case stands the same with its interval.
+    // For a single case, a line below its table says the same, with an interval.
     let copies = analysis.copies().filter(|_| analysis.cases.len() > 1);
     let copies =
         copies.map(|(least, most)| format!("a copy of {base} took {least:.2} to {most:.2}"));
@@ -32,30 +32,33 @@ pub fn doubts(analysis: &Analysis) -> Option<String> {
     let checked = analysis.checked.iter();
     let failing = list(
         checked
-            .filter(|(_, it)| !it.findings.is_empty())
+            .filter(|(_, result)| !result.findings.is_empty())
             .map(|(name, _)| name),
     );
     let failing = (!failing.is_empty()).then(|| format!("checks that failed: {failing}"));
-    let told = [copies, again, disturbed, machine, failing];
+    let reasons = [copies, again, disturbed, machine, failing];
     let rule = analysis.huge_pages.remark().map(str::to_owned);
     let has_floors = analysis.rows().any(|row| row.role == Role::Floor);
     let libraries = c_libraries(&analysis.c_libraries, has_floors);
     let rest = [unplanned(analysis), libraries, rule];
     let rest = rest.into_iter().flatten().chain(absent(analysis));
-    let told: Vec<String> = told.into_iter().flatten().chain(rest).collect();
-    (!told.is_empty()).then(|| format!("Trust: {}.", join(told, "; ").trim_end_matches('.')))
+    let reasons: Vec<String> = reasons.into_iter().flatten().chain(rest).collect();
+    (!reasons.is_empty()).then(|| format!("Trust: {}.", join(reasons, "; ").trim_end_matches('.')))
 }
 
 /// Allocators that this machine cannot run, each reason once.
 fn absent(analysis: &Analysis) -> Vec<String> {
     let reasons = analysis.rows().filter_map(|row| {
-        let absent = row.failed.as_ref().filter(|it| it.first.is_absent())?;
+        let absent = row
+            .failed
+            .as_ref()
+            .filter(|failure| failure.first.is_absent())?;
         Some(format!("{}: {}", row.allocator, absent.summary()))
     });
     distinct(reasons)
 }
 
-/// Says that these rows differ in more than malloc.
+/// The remark that some rows differ in more than malloc, if they do.
 pub fn c_libraries(names: &[String], has_floors: bool) -> Option<String> {
     let are = match names {
         [] => return None,
@@ -72,7 +75,7 @@ pub fn c_libraries(names: &[String], has_floors: bool) -> Option<String> {
     ))
 }
 
-/// Says that records were left out of all tables, if some were.
+/// The remark that records were left out of all tables, if some were.
 pub fn unplanned(analysis: &Analysis) -> Option<String> {
     let records = count(analysis.unplanned, "record");
     (analysis.unplanned > 0).then(|| format!("{records} of no planned row: ignored."))

@@ -1,4 +1,4 @@
-//! What servers hold after their load (`try --drain`): a row each, and in words what has grown.
+//! What servers hold after their load (`try --drain`): a row for each, and in words what has grown.
 
 use super::document::{Cell, Sheet};
 use super::factor;
@@ -19,26 +19,29 @@ fn of_case(case: &Table) -> Option<Sheet> {
     let first = all.first()?;
     let heading = format!("after the load{}", factor::words(case));
     let mut table = SheetOf::new(heading, all);
-    table.add("row", |it: &Drained| Cell::text(it.row.as_str()));
-    table.add("live, end", |it| {
-        at_end(it).and_then(|it| it.live_bytes).map(size)
+    table.add("row", |server: &Drained| Cell::text(server.row.as_str()));
+    table.add("live, end", |server| {
+        at_end(server).and_then(|end| end.live_bytes).map(size)
     });
-    table.add("RSS before", |it| size(it.before.rss_bytes));
+    table.add("RSS before", |server| size(server.before.rss_bytes));
     for (place, moment) in first.after.iter().enumerate() {
         let title = match place {
             0 => "at end".to_owned(),
             _ => format!("+{} s", moment.after_s),
         };
-        table.add(title, move |it: &Drained| {
-            it.after.get(place).map(|it| size(it.rss_bytes))
+        table.add(title, move |server: &Drained| {
+            server.after.get(place).map(|moment| size(moment.rss_bytes))
         });
     }
-    table.add("PSS, end", |it| at_end(it).map(|it| size(it.pss_bytes)));
-    table.add("above live, MiB s", |it| {
-        it.above_live_byte_s
-            .map(|it| Cell::from((it / MIB, Unit::Count)))
+    table.add("PSS, end", |server| {
+        at_end(server).map(|end| size(end.pss_bytes))
     });
-    table.add("what stays", |it| it.growth.word());
+    table.add("above live, MiB s", |server| {
+        server
+            .above_live_byte_s
+            .map(|byte_s| Cell::from((byte_s / MIB, Unit::Count)))
+    });
+    table.add("what stays", |server| server.growth.word());
     let mut sheet = table.sheet;
     sheet.remark(all.iter().map(sentence));
     sheet.remark([
@@ -55,12 +58,12 @@ fn size(bytes: f64) -> Cell {
     Cell::from((bytes, Unit::Bytes))
 }
 
-fn at_end(it: &Drained) -> Option<&DrainMoment> {
-    it.after.last()
+fn at_end(server: &Drained) -> Option<&DrainMoment> {
+    server.after.last()
 }
 
 impl GrowthKind {
-    /// In a word or two.
+    /// The kind of growth, in a word or two.
     pub fn word(self) -> &'static str {
         match self {
             GrowthKind::None => "nothing",
@@ -75,17 +78,17 @@ impl GrowthKind {
     }
 }
 
-/// What has grown, by how much, and what to do next.
-fn sentence(it: &Drained) -> String {
-    let Some(end) = at_end(it) else {
-        return format!("{}: not known", it.row);
+/// A sentence about a server: what has grown, by how much, and what to do next.
+fn sentence(server: &Drained) -> String {
+    let Some(end) = at_end(server) else {
+        return format!("{}: not known", server.row);
     };
     let mib = units::bytes;
-    let grown = mib((end.rss_bytes - it.before.rss_bytes).max(0.0));
+    let grown = mib((end.rss_bytes - server.before.rss_bytes).max(0.0));
     let after = format!("{} s after the load", end.after_s);
     let live = |moment: &DrainMoment| moment.live_bytes.map_or("an unknown amount".into(), mib);
-    let (before, now) = (live(&it.before), live(end));
-    let words = match it.growth {
+    let (before, now) = (live(&server.before), live(end));
+    let words = match server.growth {
         GrowthKind::None => format!("next to nothing of its load stays {after}"),
         GrowthKind::Leak => format!(
             "leak: live memory grew from {before} to {now} to the end of the load, and is live {after}: blocks that nobody frees, or \
@@ -101,27 +104,30 @@ fn sentence(it: &Drained) -> String {
         GrowthKind::HugePages => format!(
             "huge pages: of {grown} that stay {after}, {} are in huge pages, with {now} live: --thp machine shows whether they \
              are why",
-            mib(end.huge_bytes - it.before.huge_bytes)
+            mib(end.huge_bytes - server.before.huge_bytes)
         ),
         GrowthKind::Threads => format!(
             "threads keep: of {grown} that stay {after}, {} are in the arenas that threads have used ({} live now), with {now} of \
              blocks live",
-            mib(end.arena_bytes - it.before.arena_bytes),
+            mib(end.arena_bytes - server.before.arena_bytes),
             count(end.threads, "thread")
         ),
         GrowthKind::Files => format!(
             "files: of {grown} that stay {after}, {} are mapped files and shared memory, which no allocator serves",
-            mib(end.file_bytes - it.before.file_bytes)
+            mib(end.file_bytes - server.before.file_bytes)
         ),
         GrowthKind::Unknown => format!(
             "not known: {grown} stay {after}, and what of that is live is not known or explains no half"
         ),
     };
-    let why = it.shape.as_ref().map(|shape| by_probes(shape, end.threads));
-    format!("{}: {words}{}", it.row, why.unwrap_or_default())
+    let why = server
+        .shape
+        .as_ref()
+        .map(|shape| by_probes(shape, end.threads));
+    format!("{}: {words}{}", server.row, why.unwrap_or_default())
 }
 
-/// How freed memory came to stay, and what to measure.
+/// Why freed memory stayed resident, and what to measure next.
 fn by_probes(shape: &GrowthShape, threads: f64) -> String {
     let [_, grown] = shape.grown_bytes.map(|bytes| units::bytes(bytes.max(0.0)));
     let measure = |setting: &str| {

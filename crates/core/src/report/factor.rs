@@ -10,9 +10,9 @@ use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
 
 /// The words for a factor.
 struct FactorWords {
-    /// Behind a heading.
+    /// The words for the factor behind a heading.
     case: String,
-    /// The ratio, and the verdict on it.
+    /// The titles of two columns: the ratio, and the verdict on it.
     columns: [String; 2],
     /// The meaning of the ratio.
     legend: String,
@@ -54,13 +54,13 @@ fn words_of(factor: Factor) -> FactorWords {
     }
 }
 
-/// Behind a heading.
+/// The words for a case's factor, to be put behind a heading; empty without a factor.
 pub fn words(case: &Table) -> String {
     let words = case.factor.map(|factor| words_of(factor).case);
     enclosed(", ", &words.unwrap_or_default(), "")
 }
 
-/// Each row over the same allocator without the factor, and the verdict on that.
+/// Adds columns with each row's ratio to the same allocator without the factor, and the verdict on that.
 pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     let Some(factor) = case.factor else {
         return;
@@ -77,20 +77,20 @@ fn verdict(over: FactorRatio) -> Cell {
     Cell::verdict(over.verdict, WALL, Some(over.ratio))
 }
 
-/// All rows of a case with a factor in a line, for tables that have no such columns.
+/// All rows of a case with a factor, in a line, for tables that have no such columns.
 pub fn line(case: &Table) -> Option<String> {
     let [ratio, _] = words_of(case.factor?).columns;
-    let told = case.rows.iter().filter_map(|row| {
+    let ratios = case.rows.iter().filter_map(|row| {
         let over = row.factor?;
         let (ratio, word) = (interval(&over.ratio), verdict(over));
         Some(format!("{} {ratio} {word}", row.allocator))
     });
-    let told = join(told.map(|text| text.trim_end().to_owned()), ", ");
+    let ratios = join(ratios.map(|text| text.trim_end().to_owned()), ", ");
     let name = case_name(&case.workload, case.threads);
-    (!told.is_empty()).then(|| format!("Time {ratio}, {name}: {told}."))
+    (!ratios.is_empty()).then(|| format!("Time {ratio}, {name}: {ratios}."))
 }
 
-/// What the litter itself takes.
+/// A sentence about the memory that the litter itself takes.
 pub fn memory(case: &Table) -> Option<String> {
     if !matches!(case.factor, Some(Factor::Age(_))) {
         return None;
@@ -98,11 +98,11 @@ pub fn memory(case: &Table) -> Option<String> {
     let [live, resident, give_back] = LITTER;
     let rows = case.rows.iter().filter(|row| row.role != Role::AaCopy);
     let figure = |name: &str, row: &TableRow| row.figures.get(name).copied();
-    let told = rows.clone().filter_map(|row| {
+    let held = rows.clone().filter_map(|row| {
         let resident = units::bytes(figure(resident, row)?);
         Some(format!("{} {resident}", row.allocator))
     });
-    let told = join(told, ", ");
+    let held = join(held, ", ");
     let most = |name: &str| {
         let of_rows = rows.clone();
         let of_rows = of_rows.filter_map(|row| figure(name, row));
@@ -119,7 +119,7 @@ pub fn memory(case: &Table) -> Option<String> {
         None => "",
     };
     Some(format!(
-        "the litter has {} live{sizes}, and holds: {told}; all memory of these rows includes it{}",
+        "the litter has {} live{sizes}, and holds: {held}; all memory of these rows includes it{}",
         units::bytes(most(live)?),
         back.unwrap_or_default()
     ))

@@ -25,7 +25,7 @@ pub fn first_screen(run: &RunFile, analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-/// What was measured where, and the sentences that answer.
+/// What was measured and where, and the run's answer.
 fn headed_answer(run: &RunFile, analysis: &Analysis) -> Block {
     let head = format!(
         "heapmark {}, {}, {} on {}",
@@ -57,7 +57,7 @@ fn tried(analysis: &Analysis) -> Option<Vec<Block>> {
     Some(sheets.into_iter().map(Block::Sheet).collect())
 }
 
-/// The tables of all cases: there are few.
+/// The tables of all cases, for runs with only a few.
 fn all(analysis: &Analysis) -> Vec<Block> {
     let sheets = run::sheets(analysis).into_iter().map(Block::Sheet);
     sheets.chain([Block::notes(doubts(analysis))]).collect()

@@ -1,4 +1,4 @@
-//! The compiler flags of the libraries that heapmark builds, beside their authors' own.
+//! The compiler flags of the libraries that heapmark builds, beside the flags that their authors use.
 
 use super::text::join;
 use crate::build::flags::{flags, for_all};

@@ -7,20 +7,20 @@ use super::{text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow};
 use crate::metric::{FigureMode, FigureRole, Unit, figures_of, key_in};
 
-/// The metric that each process has whose memory was seen.
+/// The metric of every process whose memory was sampled.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
-/// A metric that only a process has whose calls were watched.
+/// A metric that only processes have whose calls were watched.
 const WATCHED: &str = "page_occupancy";
-/// A metric that only a replay has that sampled itself.
+/// A metric that only replays have that sampled themselves.
 const AT_PEAK: &str = "tenth_page";
 
-/// A metric that is 0 on most machines: then it has no column.
+/// A metric that is 0 on most machines; it has a column only if it is above 0.
 const HUGE: &str = "huge_share";
 
-/// A column: its title, and its metric.
+/// The title and the metric of a column.
 type MetricColumn = (&'static str, &'static str);
 
-/// Columns of what is measured of every process.
+/// The columns for what is measured in every process.
 const COLUMNS: [MetricColumn; 17] = [
     ("peak demand", PEAK_DEMAND),
     ("peak heap", "peak_heap_bytes"),
@@ -48,18 +48,18 @@ fn metric_columns() -> impl Iterator<Item = MetricColumn> {
     COLUMNS.into_iter().chain(of_figures)
 }
 
-/// The metric that some row must have for the column of this one.
+/// The metric that some row must have if the column of the metric `key` is to be shown.
 fn shown_with(key: &str) -> &str {
     match key {
         "overhead_at_peak_demand" | "overhead_at_peak_footprint" | "mean_overhead" => WATCHED,
         "internal_fragmentation" | "external_fragmentation" | "sparse_pages" => AT_PEAK,
-        own => own,
+        other => other,
     }
 }
 
 /// The tables of memory.
 pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    // In a run that times, memory is measured in one process of each allocator.
+    // In a run that measures time, memory is measured in one process of each allocator.
     let planned = match analysis.cases.is_empty() {
         true => analysis.planned_blocks,
         false => 1,
@@ -69,13 +69,13 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
         .iter()
         .map(|case| of_case(case, planned))
         .collect();
-    // The calls of other starts are nearly the same, and in the exports.
+    // Only the first table with such calls shows them: those of other starts are nearly the same, and in the exports.
     let lines = analysis.footprints.iter().map(other_calls);
-    let told = sheets
+    let first = sheets
         .iter_mut()
         .zip(lines)
         .find(|(_, lines)| !lines.is_empty());
-    if let Some((sheet, lines)) = told {
+    if let Some((sheet, lines)) = first {
         sheet.remark(lines);
     }
     sheets
@@ -124,7 +124,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// Whether some row has a metric, which says something.
+/// Whether some row has a metric with a value that says something.
 fn has(rows: &[&TableRow], key: &str) -> bool {
     let says = |cell: &TableCell| key != HUGE || cell.spread.max > 0.0;
     rows.iter().any(|row| row.cell(key).is_some_and(says))
@@ -170,12 +170,11 @@ fn of_case(case: &Table, planned: u32) -> Sheet {
     sheet
 }
 
-/// Samples that saw less of what can be live may have missed the peak. For some workloads this is an
-/// upper bound: the sum over threads.
+/// Samples that saw less than this share of what can be live may have missed the peak. For some workloads, what can be live is an upper
+/// bound: the sum over threads.
 const SEEN: f64 = 0.75;
 
-/// `samples may have missed the peak: hoard (saw 54 %)`: the figures of such a row are those of
-/// other moments.
+/// `samples may have missed the peak: hoard (saw 54 %)`: the rows whose figures are those of other moments than the peak.
 fn missed(rows: &[&TableRow]) -> Option<String> {
     let seen = |row: &&TableRow| {
         let cell = row.cell("seen_peak_share")?;
@@ -216,13 +215,13 @@ fn grows(cell: &TableCell) -> bool {
     }
 }
 
-/// Processes of a row may differ by so much, as a share, before a table says so.
+/// The share by which processes of a row may differ before a table says so.
 const ALIKE: f64 = 0.02;
-/// Of differences of memory, those of a page more or less say nothing.
+/// A difference in memory of one page or less says nothing.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what is not the same in each process
-/// of a row, by the column that differs most.
+/// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what differs between the processes of a row, by the column that differs
+/// most.
 fn varying(rows: &[&TableRow]) -> Option<String> {
     let of_row = |row: &&TableRow| {
         let wide = metric_columns().filter_map(|(title, key)| {
@@ -238,7 +237,7 @@ fn varying(rows: &[&TableRow]) -> Option<String> {
     named("from process to process", &all)
 }
 
-/// By how much the processes of a row differ, as a share; `None` if that is little, or no memory.
+/// By how much the processes of a row differ, as a share; `None` if that is little, or if the metric is not one of memory.
 fn difference(cell: &TableCell) -> Option<f64> {
     let TableCell { metric, spread, .. } = cell;
     if metric.role() == Some(FigureRole::RatioOfTimes) {
@@ -249,15 +248,15 @@ fn difference(cell: &TableCell) -> Option<f64> {
     let is_wide = match metric.unit {
         Unit::Bytes => apart > PAGE_BYTES && share > ALIKE,
         Unit::Times | Unit::GibSeconds => share > ALIKE,
-        // Of the whole.
+        // A share of the whole is relative already.
         Unit::Share => return (apart > ALIKE).then_some(apart),
         _ => false,
     };
     is_wide.then_some(share)
 }
 
-/// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what starts ask of the kernel, and
-/// those of the baseline do not. Rows that ask the same share a line.
+/// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what allocators ask of the kernel at their start, and the baseline does
+/// not. Rows that ask the same share a line.
 fn other_calls(case: &Table) -> Vec<String> {
     let names = |row: &TableRow, role: FigureRole| -> Vec<String> {
         row.details
@@ -280,11 +279,11 @@ fn other_calls(case: &Table) -> Vec<String> {
         ]
         .map(|(verb, role)| {
             let usual = names(base, role);
-            let own: Vec<String> = names(row, role)
+            let unusual: Vec<String> = names(row, role)
                 .into_iter()
                 .filter(|name| !usual.contains(name))
                 .collect();
-            (!own.is_empty()).then(|| format!("{verb} {}", own.join(", ")))
+            (!unusual.is_empty()).then(|| format!("{verb} {}", unusual.join(", ")))
         })
         .into_iter()
         .flatten()
@@ -343,10 +342,16 @@ mod tests {
     fn what_differs_from_process_to_process_is_said_and_what_hardly_does_is_not() {
         let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let mut lab = lab.following_memory(|_| Some((8, 16)));
-        let told = "from process to process: hoard (peak/peak 4.00x to 4.12x)";
+        let line = "from process to process: hoard (peak/peak 4.00x to 4.12x)";
         for (more, says_so) in [(1.01, false), (1.03, true)] {
-            let of_hoard = lab.records.iter_mut().filter(|it| it.allocator == "hoard");
-            let memory = of_hoard.filter_map(|it| it.memory.as_mut()).next().unwrap();
+            let of_hoard = lab
+                .records
+                .iter_mut()
+                .filter(|record| record.allocator == "hoard");
+            let memory = of_hoard
+                .filter_map(|record| record.memory.as_mut())
+                .next()
+                .unwrap();
             memory.peak_footprint.heap_bytes = (32.0 * more * f64::from(1 << 20)) as u64;
             let page = exported(Format::Markdown, &lab);
             assert_eq!(
@@ -354,7 +359,7 @@ mod tests {
                 says_so,
                 "{page}"
             );
-            assert!(!says_so || page.contains(told), "{page}");
+            assert!(!says_so || page.contains(line), "{page}");
         }
     }
 
@@ -362,14 +367,19 @@ mod tests {
     fn samples_that_missed_the_peak_are_said() {
         let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let mut lab = lab.following_memory(|_| Some((8, 16)));
-        let told = "samples may have missed the peak of what can be live: hoard (saw 40 %)";
+        let line = "samples may have missed the peak of what can be live: hoard (saw 40 %)";
         let page = exported(Format::Markdown, &lab);
         assert!(!page.contains("missed the peak"), "{page}");
-        let of_hoard = lab.records.iter_mut().filter(|it| it.allocator == "hoard");
-        let measurement = of_hoard.filter_map(|it| it.measurement.as_mut()).next();
+        let of_hoard = lab
+            .records
+            .iter_mut()
+            .filter(|record| record.allocator == "hoard");
+        let measurement = of_hoard
+            .filter_map(|record| record.measurement.as_mut())
+            .next();
         measurement.unwrap().requested_peak_bytes *= 2;
         let page = exported(Format::Markdown, &lab);
-        assert!(page.contains(told), "{page}");
+        assert!(page.contains(line), "{page}");
     }
 
     #[test]

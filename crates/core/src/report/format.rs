@@ -41,13 +41,13 @@ pub enum Format {
 
 /// A run in a format for files.
 pub struct Exported {
-    /// The content of the file: text.
+    /// The content of the file, which is text.
     pub bytes: Vec<u8>,
-    /// Which rows it leaves out, in a line.
+    /// Which rows the format leaves out, in a line.
     pub note: Option<String>,
 }
 
-/// The formats and their names on the command line, in the order of messages.
+/// The formats and their names on the command line, in the order in which messages list them.
 const NAMES: &[(Format, &str)] = &[
     (Format::Csv, "csv"),
     (Format::Samples, "csv-samples"),
@@ -65,7 +65,7 @@ const NAMES: &[(Format, &str)] = &[
 ];
 
 impl Format {
-    /// All formats, in the order of messages.
+    /// All formats, in the order in which messages list them.
     pub fn all() -> impl Iterator<Item = Format> {
         NAMES.iter().map(|(format, _)| *format)
     }
@@ -79,7 +79,7 @@ impl Format {
             .1
     }
 
-    /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.
+    /// Whether the format holds each record as it was measured: then [`write_raw`] needs only one record at a time.
     pub fn is_raw(self) -> bool {
         matches!(self, Format::Samples | Format::Json)
     }
@@ -102,7 +102,7 @@ pub fn write_raw(
     }
 }
 
-/// A run in a format for files. Fails if nothing of the run fits into the format.
+/// A run in a format for files. Fails if the format can hold nothing of the run.
 pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
     let name = format.name();
     let mut note = None;

@@ -1,4 +1,4 @@
-//! What the table of a case is called.
+//! The headings of the tables of cases.
 
 use super::{factor, text, user_command};
 use crate::analyse::Table;

@@ -3,7 +3,7 @@
 use super::text::{count, enclosed, list, short};
 use crate::store::{CheckVerdict, KnownFault, Standing};
 
-/// The standing of a check: what says that a program may rely on it.
+/// What entitles a program to rely on the behaviour that a check tests, in words.
 pub fn standing(standing: Standing) -> &'static str {
     match standing {
         Standing::Std => "ISO C or POSIX",
@@ -13,20 +13,19 @@ pub fn standing(standing: Standing) -> &'static str {
     }
 }
 
-/// Checks that a sentence about an allocator names.
+/// The most checks that a sentence about an allocator names.
 const MOST_NAMED: usize = 2;
 
-/// What a reader of its numbers must know of an allocator, from earlier checks that it did not pass,
-/// the worst first: `x fails 3 checks: free-errno (free of 1 bytes set errno to 22), fork-signal (hang)
-/// and 1 more; heapmark check -a x (2026-01-01).`
+/// What readers of an allocator's numbers must know from earlier checks that the allocator did not pass, the worst first: `x fails 3
+/// checks: free-errno (free of 1 bytes set errno to 22), fork-signal (hang) and 1 more; heapmark check -a x (2026-01-01).`
 pub fn failed(allocator: &str, findings: &[KnownFault]) -> Option<String> {
-    let newest = findings.iter().map(|it| it.at.as_str()).max()?;
-    let named = findings.iter().take(MOST_NAMED).map(|it| {
-        let found = match it.verdict {
-            CheckVerdict::Fail => short(&it.found),
+    let newest = findings.iter().map(|finding| finding.at.as_str()).max()?;
+    let named = findings.iter().take(MOST_NAMED).map(|finding| {
+        let found = match finding.verdict {
+            CheckVerdict::Fail => short(&finding.found),
             other => other.to_string(),
         };
-        format!("{}{}", it.check, enclosed(" (", &found, ")"))
+        format!("{}{}", finding.check, enclosed(" (", &found, ")"))
     });
     let more = findings.len().saturating_sub(MOST_NAMED);
     let more = (more > 0).then(|| format!("{more} more"));
@@ -38,7 +37,7 @@ pub fn failed(allocator: &str, findings: &[KnownFault]) -> Option<String> {
     ))
 }
 
-/// `fails 3 checks`.
+/// How many checks an allocator fails: `fails 3 checks`.
 pub fn fails(findings: &[KnownFault]) -> String {
     format!("fails {}", count(findings.len(), "check"))
 }

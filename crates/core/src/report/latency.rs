@@ -61,12 +61,11 @@ pub const PERCENTILES: [(&str, &str, &str); 6] = [
     ("max", "longest", "max_ns"),
 ];
 
-/// From the shortest tail to the longest, by the highest percentile that all have; the harness's
-/// own line last.
+/// The rows from the shortest tail to the longest, by the highest percentile that all of them have; the harness's own row is last.
 fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
     let mut rows: Vec<&TableRow> = case.rows.iter().collect();
     rows.retain(|row| row.of_function(function, "max_ns").is_some());
-    // Neither the median, the first, nor the longest, the last.
+    // Neither the median, which is the first, nor the longest call, which is the last.
     let all_have = PERCENTILES[1..5].iter().rev().find(|(_, _, key)| {
         rows.iter()
             .all(|row| row.of_function(function, key).is_some())
@@ -94,7 +93,7 @@ fn percentiles(case: &Table, function: &str) -> Sheet {
     table.sheet
 }
 
-/// One line per allocator.
+/// The longest call of each allocator, one per line.
 fn longest(case: &Table) -> Sheet {
     let of_row = |row| {
         let calls: &TableRow = row;

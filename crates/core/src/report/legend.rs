@@ -1,4 +1,4 @@
-//! The meaning of the columns, only of those shown.
+//! The meaning of the columns that are shown.
 
 use super::{factor, footprint, latency, limit, operations, text, user_command};
 use crate::analyse::{Analysis, Purge, Role, Table, TableRow};
@@ -36,7 +36,7 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             "stalled: processes with stalls ({by}). That may be the allocator's own doing, so they count."
         )
     });
-    let told = |of: &dyn Fn(&TableRow) -> Option<String>| told(&rows, of);
+    let texts = |of: &dyn Fn(&TableRow) -> Option<String>| told(&rows, of);
     let versions = versions(analysis);
     if let Some((case, tried)) = user_command::of(analysis) {
         return user_command::legend(tried, &case.baseline, case.took_turns)
@@ -50,18 +50,18 @@ fn of_columns(analysis: &Analysis) -> Vec<String> {
             .any(|(case, row)| marked(case, row))
             .then(|| line.to_owned())
     };
-    // If allocators do not run a case, a program is its baseline.
+    // A case that no allocator runs has a program as its baseline.
     let baselines: BTreeSet<&String> = analysis.cases.iter().map(|case| &case.baseline).collect();
     let baselines = text::list(baselines);
     let ratio = format!(
         "time / {baselines}: ns/op over {baselines}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
          ([n = 5]: too few pairs for one). CPU, user: the same of CPU time, and of its part outside the kernel."
     );
-    let partial = told(&|row| {
+    let partial = texts(&|row| {
         let left = (!row.left_to_libc.is_empty()).then(|| text::list(&row.left_to_libc))?;
         Some(format!("{} leaves {left}", row.allocator))
     });
-    let flawed = told(&|row| {
+    let flawed = texts(&|row| {
         let found = (!row.findings.is_empty()).then(|| row.findings.join("; "))?;
         Some(format!("{}: {found}", row.allocator))
     });
@@ -148,7 +148,7 @@ fn measured(analysis: &Analysis) -> Vec<(&Table, &TableRow)> {
     rows
 }
 
-/// What some rows have to say, each text once.
+/// The texts that some rows have, each once.
 fn told(
     rows: &[(&Table, &TableRow)],
     of: &dyn Fn(&TableRow) -> Option<String>,
@@ -156,7 +156,7 @@ fn told(
     rows.iter().filter_map(|(_, row)| of(row)).collect()
 }
 
-/// What the rows are of: a slow one may be years old, and `tcmalloc` is the name of two allocators.
+/// The versions of the rows: a slow allocator may be years old, and `tcmalloc` is the name of two allocators.
 fn versions(analysis: &Analysis) -> Option<String> {
     let versions = told(&measured(analysis), &|row| {
         let named = analysis.named(&row.allocator);
@@ -165,7 +165,7 @@ fn versions(analysis: &Analysis) -> Option<String> {
     (!versions.is_empty()).then(|| format!("versions: {}.", text::list(&versions)))
 }
 
-/// A sentence for each allocator that was known before the run not to pass some check.
+/// A sentence for each allocator that was known before the run to fail some check.
 pub fn failed_checks(analysis: &Analysis) -> Vec<String> {
     let checked = analysis.checked.iter();
     checked

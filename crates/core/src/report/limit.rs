@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, Table, TableRow, TriedLimit};
 use crate::plan::LimitKind;
 use crate::plan::limit::TIMED_PERCENT;
 
-/// What a search determines.
+/// The metric that a search determines.
 const SMALLEST: &str = "smallest_limit_bytes";
 
 /// The tables of limits.
@@ -95,7 +95,7 @@ fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     });
 }
 
-/// The smallest limit; if processes under some limit ended differently, the range that it lies in.
+/// The smallest limit; if processes under some limit ended differently, the range in which the smallest limit lies.
 fn smallest_or_range(row: &TableRow) -> Cell {
     let is_mixed = |limit: &TriedLimit| (1..limit.outcomes.len()).contains(&limit.ok());
     let cell = row.cell(SMALLEST);
@@ -109,7 +109,7 @@ fn smallest_or_range(row: &TableRow) -> Cell {
     }
 }
 
-/// Why there is no time under so many per cent.
+/// How a process ended under a limit of this percentage, which is why it has no time.
 fn ended(tried: &[TriedLimit], percent: u32) -> String {
     tried
         .iter()
@@ -117,8 +117,7 @@ fn ended(tried: &[TriedLimit], percent: u32) -> String {
         .map_or("-".into(), |limit| limit.word().into())
 }
 
-/// `oom at 16.0 MiB, 18.2 MiB; ok 7 of 9 times at 18.4 MiB; ok at 18.6 MiB, 128 MiB`: the limits of a
-/// search, in ascending order.
+/// The limits of a search, in ascending order: `oom at 16.0 MiB, 18.2 MiB; ok 7 of 9 times at 18.4 MiB; ok at 18.6 MiB, 128 MiB`.
 fn strip(tried: &[TriedLimit]) -> String {
     let mut stretches: Vec<(String, Vec<String>)> = Vec::new();
     for limit in tried.iter().filter(|limit| limit.percent.is_none()) {

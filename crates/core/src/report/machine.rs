@@ -10,7 +10,7 @@ use crate::observe::Prices;
 use crate::observe::preflight::{ItemState, Preflight};
 use std::collections::BTreeMap;
 
-/// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
+/// The machine's warnings: `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
 pub fn warnings(names: &[String]) -> String {
     let mean = match names.len() {
         0 => return "machine: no warnings".into(),
@@ -24,11 +24,11 @@ pub fn warnings(names: &[String]) -> String {
     )
 }
 
-/// `AMD EPYC (2 CPUs), Linux 6.1.0`, as a run has stored it.
+/// The machine in a few words, as a run has stored it: `AMD EPYC (2 CPUs), Linux 6.1.0`.
 pub fn machine_name(machine: &BTreeMap<String, String>) -> String {
-    let told = |key: &str| machine.get(key).map_or("unknown", String::as_str);
-    let cpus = count(told("usable_cpus"), "CPU");
-    format!("{} ({cpus}), Linux {}", told("cpu_model"), told("kernel"))
+    let fact = |key: &str| machine.get(key).map_or("unknown", String::as_str);
+    let cpus = count(fact("usable_cpus"), "CPU");
+    format!("{} ({cpus}), Linux {}", fact("cpu_model"), fact("kernel"))
 }
 
 /// The line about the machine that the run was made on, if it was inspected.
@@ -36,7 +36,7 @@ pub fn machine_line(analysis: &Analysis) -> Option<String> {
     analysis.machine_warnings.as_deref().map(warnings)
 }
 
-/// The lines about its prices, if they were measured.
+/// The lines about the machine's prices, if they were measured.
 pub fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
     let prices = analysis.prices.iter();
     prices
@@ -45,7 +45,7 @@ pub fn lines_of_prices(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
+/// The prices in a line: `prices here: page-fault-first 2.45 us, page-fault-again 2.19 us, ...`.
 pub fn prices_line(prices: &Prices) -> String {
     let all = prices
         .prices
@@ -66,7 +66,7 @@ pub fn price_warning(prices: &Prices) -> Option<String> {
     ))
 }
 
-/// All prices in a table, and what each of them is.
+/// All prices in a table, with what each of them means.
 pub fn price_table(prices: &Prices) -> Sheet {
     let mut table = SheetOf::new("Prices", &prices.prices);
     table.add("price", |price| &price.name);

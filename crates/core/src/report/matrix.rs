@@ -9,17 +9,16 @@ use super::{factor, operations};
 use crate::analyse::{Analysis, Overall, Ratio, Role, Table, TableRow, Verdict, distinct};
 use crate::metric::WALL;
 
-/// Rows of the matrix.
+/// The most rows of the matrix.
 const MOST_ROWS: usize = 13;
-/// Letters of a heading; a longer word is cut.
+/// The most letters of a word in a heading; a longer word is cut.
 const MOST_LETTERS: usize = 8;
-/// What a cell says of a row that failed.
+/// The content of the cell of a row that failed.
 pub const FAILED: &str = "fail";
-/// The ratio, up or down, of the strongest colour.
+/// The ratio, up or down, that has the strongest colour.
 const STRONGEST: f64 = 4.0;
 
-/// The matrix of a run; `None` if it has no two cases that could be put side by side: then its tables
-/// are short enough.
+/// The matrix of a run; `None` if the run does not have two cases that could be put side by side: then its tables are short enough.
 pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     let mut sheet = table(analysis)?;
     sheet.remark(analysis.cases.iter().filter_map(factor::line));
@@ -28,8 +27,8 @@ pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     Some(sheet)
 }
 
-/// The table of [`matrix`] of a run that goes on: so far `done` blocks, of as many as `of` says. It
-/// has no sentence that answers, since verdicts are made for the end of a run.
+/// The table of [`matrix`] for a run that still goes on, after `done` of `of` blocks. It comes without an answer, since verdicts are made
+/// for the end of a run.
 pub fn provisional(analysis: &Analysis, done: u32, of: &str) -> Option<Block> {
     let heading = format!("Provisional, after {done} of {of} blocks; the answer follows:");
     let table = table(analysis)?;
@@ -70,12 +69,12 @@ fn table(analysis: &Analysis) -> Option<Sheet> {
     });
     sheet.spare = closest_first(ratios, first_case);
     let left_out = all - names.len();
-    let told = || format!("{} below these.", count(left_out, "more row"));
-    sheet.remark((left_out > 0).then(told));
+    let remark = || format!("{} below these.", count(left_out, "more row"));
+    sheet.remark((left_out > 0).then(remark));
     Some(sheet)
 }
 
-/// The places of columns, from this one on, those first whose values are closest to each other.
+/// The indices of columns, which are counted from `first`; columns whose values are closest to each other come first.
 pub fn closest_first(columns: impl Iterator<Item = Vec<f64>>, first: usize) -> Vec<usize> {
     let apart = |values: Vec<f64>| {
         let least = values.iter().copied().min_by(f64::total_cmp);
@@ -87,7 +86,7 @@ pub fn closest_first(columns: impl Iterator<Item = Vec<f64>>, first: usize) -> V
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// Rows of the matrix: the fastest over all cases first, then those that are not in all of them.
+/// The rows of the matrix: the fastest over all cases first, then the allocators that are not in all cases.
 pub fn names<'a>(
     analysis: &'a Analysis,
     cases: impl IntoIterator<Item = &'a Table>,
@@ -101,7 +100,7 @@ pub fn names<'a>(
     distinct(ranked.chain(others))
 }
 
-/// What all cases come to, in time and in memory.
+/// Adds columns for all cases together: time and memory.
 fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
     let of = |name: &str| analysis.overall_of(name);
     let is_baseline = |name: &str| name == analysis.baseline && of(name).is_some();
@@ -127,14 +126,13 @@ fn over_all(table: &mut SheetOf<&str>, analysis: &Analysis) {
     }
 }
 
-/// `0.36 [0.34, 0.37]`.
+/// A ratio in two decimals, with its interval: `0.36 [0.34, 0.37]`.
 fn in_two_digits(one: &Overall) -> String {
     let interval = one.interval.map(short_bounds).unwrap_or_default();
     units::short(one.ratio) + &enclosed(" ", &interval, "")
 }
 
-/// As many words of each workload's name as tell it from the others, each in a line, and its
-/// threads.
+/// The heading of each case: as many words of the workload's name as distinguish it from the others, one word per line, and the threads.
 pub fn headings(cases: &[&Table]) -> Vec<String> {
     let of_words = |words: usize| -> Vec<String> {
         let heading = |case: &&Table| {
@@ -153,7 +151,7 @@ pub fn headings(cases: &[&Table]) -> Vec<String> {
     tried.find(is_clear).unwrap_or_else(|| of_words(MOST_WORDS))
 }
 
-/// An allocator in a case, by a metric over the baseline's.
+/// The cell of an allocator in a case: a metric over the baseline's.
 pub fn cell(case: &Table, name: &str, by: &str) -> Cell {
     let without = |shown: &str, mark, words: String| Cell {
         mark,
@@ -182,9 +180,9 @@ fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> Cell {
         Some(Verdict::Same) => (Mark::Same, ""),
         Some(Verdict::Faster | Verdict::Slower | Verdict::Small) => (way(ratio.ratio), ""),
         Some(Verdict::TooFew { .. }) => (Mark::Unclear, "…"),
-        // A row that is not judged has its interval.
+        // A row that is not judged still has an interval.
         None if ratio.side().is_some() => (way(ratio.ratio), ""),
-        // Shown for what it is, without a colour: among so many cells chance does that, too.
+        // Such a ratio is shown, but without a colour: among so many cells, chance alone leads to some of these.
         Some(_) if ratio.side().is_some() => (Mark::Unclear, ""),
         Some(Verdict::Unclear { .. }) | None => (Mark::Unclear, "~"),
     };
@@ -223,7 +221,7 @@ fn measured(analysis: &Analysis) -> impl Iterator<Item = &TableRow> {
     rows.filter(|row| row.role == Role::Candidate && row.has_run())
 }
 
-/// The meaning of the marks that are there.
+/// The meaning of each mark that occurs in the matrix.
 pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
     let cells = analysis.cases.iter().flat_map(|case| {
         let names = measured(analysis).map(|row| &row.allocator);
@@ -241,7 +239,7 @@ pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
         .map(|(_, words)| words)
 }
 
-/// The meaning of the marks that are there.
+/// The meaning of all marks that occur, as one text.
 fn legend(analysis: &Analysis) -> String {
     let mut words = vec!["Below 1 is faster".to_owned()];
     words.extend(marks(analysis));

@@ -14,14 +14,14 @@ use heapmark_stats::geometric_mean;
 
 /// The highest resident heap.
 const HEAP: &str = "peak_heap_bytes";
-/// Resident right after everything was freed, and the last time that a process looked.
+/// The memory that is resident right after everything was freed, and when a process looked for the last time.
 const FREED: &str = "retained_bytes_0_ms";
 const AT_REST: &str = "retained_bytes_5000_ms";
-/// Less than this part of what is resident, given back or kept, is nothing or all.
+/// Giving back a smaller share of what is resident counts as giving back nothing.
 const HARDLY: f64 = 0.05;
-/// An allocator that holds so many times what the best one does is bad at that.
+/// An allocator that holds this many times what the best one holds is called bad.
 const BAD: f64 = 3.0;
-/// Allocators of which a sentence says what they are bad at.
+/// The most allocators that a sentence calls bad.
 const MOST_BAD: usize = 3;
 
 /// `At the peak glibc holds least: 2.89x what is live (2.80x to 2.95x in each process), ...`
@@ -32,29 +32,29 @@ pub fn sentence(analysis: &Analysis) -> String {
     };
     let (small, others): (Vec<_>, Vec<_>) =
         (peaks.iter()).partition(|(_, held)| *held <= least * AS_SMALL);
-    let own = list(small.iter().map(|(name, _)| name));
+    let smallest = list(small.iter().map(|(name, _)| name));
     let verb = match small.len() {
         1 => "holds least",
         _ => "hold least, within 3 % of each other",
     };
-    let told = others
+    let texts = others
         .iter()
         .map(|(name, held)| format!("{name} {}", times(*held)));
-    let others = enclosed(" (", &join(told, ", "), ")");
+    let others = enclosed(" (", &join(texts, ", "), ")");
     let mean = match cases {
         1 => String::new(),
         cases => format!(", the mean of {}", count(cases, "case")),
     };
     let range = range(analysis, small[0].0);
     format!(
-        "At the peak {own} {verb}: {} what is live{mean}{range}{others}.{}{}",
+        "At the peak {smallest} {verb}: {} what is live{mean}{range}{others}.{}{}",
         times(least),
         returns(analysis),
         bad(analysis, &peaks)
     )
 }
 
-/// `At the peak mimalloc3 holds least: 192 KiB, ...`: of a single case in which too little is live for a ratio.
+/// `At the peak mimalloc3 holds least: 192 KiB, ...`: for a single case in which too little is live for a ratio.
 fn of_heaps(analysis: &Analysis) -> String {
     let [case] = &analysis.footprints[..] else {
         return "This run sampled memory, and timed nothing. Its tables are the answer.".into();
@@ -67,7 +67,7 @@ fn of_heaps(analysis: &Analysis) -> String {
     let Some(((name, held), others)) = heaps.split_first() else {
         return "This run sampled memory, and timed nothing.".into();
     };
-    let told = others
+    let texts = others
         .iter()
         .map(|(name, held)| format!("{name} {}", bytes(held.median)));
     format!(
@@ -75,11 +75,11 @@ fn of_heaps(analysis: &Analysis) -> String {
         bytes(held.median),
         bytes(held.min),
         bytes(held.max),
-        enclosed(" (", &join(told, ", "), ")")
+        enclosed(" (", &join(texts, ", "), ")")
     )
 }
 
-/// `, 12.1 MiB, 2.80x to 2.95x from process to process`: what is known beside a median.
+/// `, 12.1 MiB, 2.80x to 2.95x from process to process`: what is known besides a median.
 fn range(analysis: &Analysis, allocator: &str) -> String {
     let rows: Vec<&TableRow> = held::with_peaks(&analysis.footprints)
         .into_iter()
@@ -91,20 +91,20 @@ fn range(analysis: &Analysis, allocator: &str) -> String {
     };
     let low = end(|row| Some(row.cell(held::PEAK)?.spread.min));
     let high = end(|row| Some(row.cell(held::PEAK)?.spread.max));
-    let own = match rows[..] {
+    let heap = match rows[..] {
         [row] => row.median(HEAP).map(|held| bytes(held) + ", "),
         _ => None,
     };
-    let own = own.unwrap_or_default();
+    let heap = heap.unwrap_or_default();
     let several = rows
         .iter()
         .all(|row| row.cell(held::PEAK).is_some_and(|cell| cell.n > 1));
     let Some((low, high)) = low.zip(high).filter(|_| several) else {
-        return enclosed(", ", own.trim_end_matches(", "), "");
+        return enclosed(", ", heap.trim_end_matches(", "), "");
     };
     match (times(low), times(high)) {
-        (low, high) if low == high => format!(", {own}the same in each process"),
-        (low, high) => format!(", {own}{low} to {high} from process to process"),
+        (low, high) if low == high => format!(", {heap}the same in each process"),
+        (low, high) => format!(", {heap}{low} to {high} from process to process"),
     }
 }
 
@@ -122,7 +122,7 @@ fn returns(analysis: &Analysis) -> String {
     told_of_shares(&rest, "of what is resident when all is freed within 5 s")
 }
 
-/// A share of each allocator, the most first: the least over all cases that have one.
+/// Each allocator's share, the largest first. An allocator's share is the smallest over all cases that have one.
 fn shares(analysis: &Analysis, share: impl Fn(&TableRow) -> Option<f64>) -> Vec<(&str, f64)> {
     let mut all: Vec<(&str, f64)> = Vec::new();
     for row in analysis.footprints.iter().flat_map(|case| &case.rows) {
@@ -154,7 +154,7 @@ fn told_of_shares(shares: &[(&str, f64)], what: &str) -> String {
     }
 }
 
-/// ` Bad: rpmalloc at chain (73.5x; tcmalloc 1.29x), ...`: the cases in which allocators hold most beside the best one.
+/// ` Bad: rpmalloc at chain (73.5x; tcmalloc 1.29x), ...`: the cases in which allocators hold most compared with the best one.
 fn bad(analysis: &Analysis, peaks: &[(&str, f64)]) -> String {
     let rows = analysis.footprints.iter().flat_map(|case| &case.rows);
     let growing = rows.filter_map(|row| footprint::is_growing(row).then_some(&row.allocator));
@@ -164,31 +164,30 @@ fn bad(analysis: &Analysis, peaks: &[(&str, f64)]) -> String {
     for (name, _) in peaks {
         let worst = cases.iter().filter_map(|case| {
             let held = |row: &TableRow| row.median(held::PEAK).filter(|_| row.role.ranks());
-            let own = held(case.row(name)?)?;
+            let peak = held(case.row(name)?)?;
             let others = case.rows.iter();
             let others = others.filter_map(|row| Some((held(row)?, &row.allocator)));
             let (least, best) = others.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
-            let told = format!(
+            let text = format!(
                 "{name} at {} ({}; {best} {})",
                 case.workload,
-                times(own),
+                times(peak),
                 times(least)
             );
-            (own >= BAD * least).then_some((own / least, told))
+            (peak >= BAD * least).then_some((peak / least, text))
         });
         all.extend(worst.max_by(|(a, _), (b, _)| a.total_cmp(b)));
     }
     all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let told = all.into_iter().take(MOST_BAD).map(|(_, told)| told);
-    enclosed(" Bad: ", &list(told), ".") + &enclosed(" Still growing: ", &list(growing), ".")
+    let texts = all.into_iter().take(MOST_BAD).map(|(_, text)| text);
+    enclosed(" Bad: ", &list(texts), ".") + &enclosed(" Still growing: ", &list(growing), ".")
 }
 
-/// What each allocator holds at the peak of each case over what is live there; `None` of a single
-/// workload or allocator.
+/// What each allocator holds at the peak of each case, over what is live at that moment; `None` for a single workload or allocator.
 pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     let cases = held::with_peaks(&analysis.footprints);
     let (peaks, _) = held::peaks(&analysis.footprints);
-    // The calls of several threads made by one are no case of their own.
+    // A case in which one thread makes the calls of several is not a case of its own.
     let workloads = distinct(cases.iter().map(|case| &case.workload)).len();
     if !analysis.cases.is_empty() || workloads < 2 || peaks.len() < 2 {
         return None;
@@ -200,8 +199,8 @@ pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     let asleep = shares(analysis, |row| row.median(asleep));
     if !asleep.is_empty() {
         table.add("given\nback", |(name, _)| {
-            let own = asleep.iter().find(|(other, _)| other == name);
-            own.map(|(_, share)| (*share, Unit::Share))
+            let entry = asleep.iter().find(|(other, _)| other == name);
+            entry.map(|(_, share)| (*share, Unit::Share))
         });
     }
     let first = table.sheet.columns.len();

@@ -1,14 +1,14 @@
-//! Who else may be the right one: the best compromise, the best for pools of threads, the smallest. Each is
-//! named only if no other beats it in both time and memory.
+//! Who else may be the right choice: the best compromise, the best for pools of threads, the smallest. An allocator is named only if no
+//! other beats it in both time and memory.
 
 use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
 use crate::analyse::{Analysis, Clock, Conclusion, MemoryShape, Ranking, distinct, held};
 use crate::metric::{self, FigureRole};
 
-/// Allocators whose memory differs by less are called as small as each other.
+/// Allocators whose memory differs by less are called equally small.
 pub const AS_SMALL: f64 = 1.03;
-/// Allocators that are named as being as small as another one.
+/// The most allocators that are named as being equally small.
 const MOST_NAMED: usize = 2;
 /// A compromise saves at least this part: of the memory of the fastest, and of the time of the smallest.
 pub const WORTH_NAMING: f64 = 0.1;
@@ -16,13 +16,13 @@ pub const WORTH_NAMING: f64 = 0.1;
 /// An allocator that has a place in the choice between time and memory.
 struct Choice<'a> {
     name: &'a str,
-    /// Over the baseline's, over all cases; infinite for one that is not in all of them.
+    /// The time over the baseline's, over all cases; infinite for an allocator that is not in all cases.
     time: f64,
-    /// Of the memory that is compared: over what is live, or over the baseline's.
+    /// The memory that is compared: over what is live, or over the baseline's.
     memory: f64,
 }
 
-/// ` Good compromise: snmalloc (0.47, 1.32x).` and the like; nothing of an answer that names no leader.
+/// ` Good compromise: snmalloc (0.47, 1.32x).` and similar sentences; empty for an answer that names no leader.
 pub fn others(analysis: &Analysis) -> String {
     let (Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking)) = &analysis.conclusion else {
         return String::new();
@@ -34,7 +34,7 @@ pub fn others(analysis: &Analysis) -> String {
     };
     let at_peak = choices(analysis, ranking, peak);
     let in_pools = choices(analysis, ranking, |name| analysis.held_by(name)?.worst());
-    // The names of the table of all cases, which has wall times.
+    // These names come from the table of all cases, which has wall times.
     let (between, for_pools) = match ranking.by {
         Clock::Wall => (
             compromise(analysis, leader, &at_peak),
@@ -58,7 +58,7 @@ fn choices<'a>(
     let choice = |name| {
         let memory = memory(name)?;
         let one = analysis.overall_of(name);
-        // Another one takes the baseline's place only if it is certainly faster, by more than 1 %.
+        // Another allocator takes the baseline's place only if it is certainly faster, by more than 1 %.
         let time = match one {
             Some(one) if one.allocator == ranking.leader => one.ratio,
             Some(one) if one.interval.is_some_and(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
@@ -70,7 +70,7 @@ fn choices<'a>(
     names.filter_map(choice).collect()
 }
 
-/// The one that costs least, time times memory, among those that are not beaten in both.
+/// The allocator that costs least, time times memory, among those that no other beats in both.
 fn best_trade<'a, 'b>(choices: &'b [Choice<'a>], leader: &str) -> Option<&'b Choice<'a>> {
     let is_beaten = |one: &Choice| {
         let beats = |other: &Choice| other.time < one.time && other.memory < one.memory * AS_SMALL;
@@ -85,13 +85,13 @@ fn best_trade<'a, 'b>(choices: &'b [Choice<'a>], leader: &str) -> Option<&'b Cho
 /// ` Good compromise: snmalloc (0.47, 1.32x).`: less memory than the fastest holds, and less time than the
 /// smallest takes.
 fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
-    let told = || {
+    let sentence = || {
         let fastest = choices.iter().find(|one| one.name == leader)?;
         let small = choices
             .iter()
             .min_by(|a, b| a.memory.total_cmp(&b.memory))?;
         let one = best_trade(choices, leader)?;
-        let saves = |own: f64, other: f64| own <= other * (1.0 - WORTH_NAMING);
+        let saves = |cost: f64, other: f64| cost <= other * (1.0 - WORTH_NAMING);
         let is_between = saves(one.memory, fastest.memory)
             && saves(one.time, small.time)
             && one.memory > small.memory * AS_SMALL;
@@ -100,12 +100,12 @@ fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
             format!(" Good compromise: {} ({time}, {memory}).", one.name)
         })
     };
-    told().unwrap_or_default()
+    sentence().unwrap_or_default()
 }
 
 /// ` For pools of threads: tcmalloc-percpu (0.50, pool 1.37x).`: where the fastest holds much more.
 fn for_pools(leader: &str, choices: &[Choice]) -> String {
-    let told = || {
+    let sentence = || {
         let fastest = choices.iter().find(|one| one.name == leader)?;
         let one = best_trade(choices, leader)?;
         (one.memory * held::BAD <= fastest.memory).then(|| {
@@ -117,12 +117,11 @@ fn for_pools(leader: &str, choices: &[Choice]) -> String {
             )
         })
     };
-    told().unwrap_or_default()
+    sentence().unwrap_or_default()
 }
 
-/// ` Smallest: glibc (1.11x; dlmalloc as well).`: the one with the least memory over all cases, and its
-/// price; of several that are as small, the fastest. Nothing if the leader is among them, whose memory is
-/// said already.
+/// ` Smallest: glibc (1.11x; dlmalloc as well).`: the allocator with the least memory over all cases, and its price; of several that are
+/// equally small, the fastest. Empty if the leader is among them, since its memory is stated already.
 fn smallest(analysis: &Analysis, ranking: &Ranking, mut small: Vec<Choice>) -> String {
     let memories = small.iter().map(|one| one.memory);
     let least = memories.min_by(f64::total_cmp).unwrap_or_default();
@@ -149,14 +148,17 @@ fn smallest(analysis: &Analysis, ranking: &Ranking, mut small: Vec<Choice>) -> S
         false => times(one.memory),
     };
     let more = others.len().saturating_sub(MOST_NAMED);
-    let named = others.iter().take(MOST_NAMED).map(|it| it.name.to_owned());
+    let named = others
+        .iter()
+        .take(MOST_NAMED)
+        .map(|choice| choice.name.to_owned());
     let named = list(named.chain((more > 0).then(|| count(more, "other"))));
-    let own = join(price.into_iter().chain([memory]), ", ");
+    let numbers = join(price.into_iter().chain([memory]), ", ");
     let as_small = enclosed("; ", &named, " as well");
-    format!(" Smallest: {} ({own}{as_small}).", one.name)
+    format!(" Smallest: {} ({numbers}{as_small}).", one.name)
 }
 
-/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most beside the best allocator.
+/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most compared with the best allocator.
 fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
     let Some((shape, best)) = held::weakness(&analysis.held, leader, &analysis.baseline) else {
         return String::new();
@@ -165,18 +167,18 @@ fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
         return String::new();
     }
     let number = |name: &str| Some(shape_number(shape, analysis.held_by(name)?.of(shape)?));
-    let own = number(leader).unwrap_or_default();
+    let value = number(leader).unwrap_or_default();
     let kernel = kernel_of(shape);
     let what = match shape {
-        MemoryShape::Peak => format!("memory at the peak: it holds {own} what is live"),
+        MemoryShape::Peak => format!("memory at the peak: it holds {value} what is live"),
         MemoryShape::Pool => {
-            format!("{kernel}, a pool of threads: it holds {own} one request's memory")
+            format!("{kernel}, a pool of threads: it holds {value} one request's memory")
         }
         MemoryShape::FanIn => {
-            format!("{kernel}, a thread that only frees: it holds {own} what can be live")
+            format!("{kernel}, a thread that only frees: it holds {value} what can be live")
         }
         MemoryShape::Returned => {
-            format!("{kernel}: a sleeping process returns {own} of a burst")
+            format!("{kernel}: a sleeping process returns {value} of a burst")
         }
     };
     let others = distinct([&analysis.baseline, &best.allocator])
@@ -189,14 +191,14 @@ fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
     )
 }
 
-/// What shows a shape: replays, or the kernel with that figure.
+/// What shows a shape of memory: the kernel with that figure, or replays.
 pub fn kernel_of(shape: MemoryShape) -> &'static str {
     metric::with_role(FigureRole::Held(shape))
         .and_then(|metric| metric.figure)
         .map_or("replays", |figure| &figure.workload)
 }
 
-/// The number of a shape in words.
+/// The number for a shape of memory, as text.
 pub fn shape_number(shape: MemoryShape, number: f64) -> String {
     match shape {
         MemoryShape::Returned => units::percent(number),

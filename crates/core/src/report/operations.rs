@@ -5,21 +5,21 @@ use super::{factor, text, units};
 use crate::analyse::{Analysis, Role, Table, TableCell, TableRow, Verdict};
 use crate::metric::{FigureMode, FigureRole, Judged, Metric, Unit, figures_of, key_in};
 
-/// From this part of the load on, how busy the baseline is says that the rates are wrong.
+/// The share by which a baseline's busy time may differ from the load before the rates are called wrong.
 const OTHER_LOAD: f64 = 0.25;
 
-/// The figures of a row that have columns, with the titles of these.
+/// The figures of a row that have columns, each with the column's title.
 fn shown(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
     let cells = row.cells.iter();
     cells.filter_map(|cell| Some((cell.metric.column()?, cell)))
 }
 
-/// The cells by which rows are judged, beside their time.
+/// The cells by which rows are judged, besides their time.
 fn judged(row: &TableRow) -> impl Iterator<Item = (&'static str, &TableCell)> {
     shown(row).filter(|(_, cell)| cell.metric.judged != Judged::No)
 }
 
-/// Whether rows are judged by a figure of their kernel, which is the answer then.
+/// Whether rows are judged by a figure of their kernel, which then decides the answer.
 pub fn any_judged_figure(analysis: &Analysis) -> bool {
     let mut rows = analysis.rows();
     rows.any(|row| judged(row).next().is_some())
@@ -27,10 +27,10 @@ pub fn any_judged_figure(analysis: &Analysis) -> bool {
 
 /// `; p50 480 ns, p99 3.20 us`: times among the figures of a row without columns.
 pub fn times(row: &TableRow) -> String {
-    let told = shown(row)
+    let texts = shown(row)
         .filter(|(_, cell)| cell.metric.unit == Unit::Ns)
         .map(|(title, cell)| format!("{title} {}", units::duration(cell.spread.median)));
-    text::enclosed("; ", &text::list(told), "")
+    text::enclosed("; ", &text::list(texts), "")
 }
 
 /// `A/A: the copy's p99 is 1.02 of glibc's`, and whether that is called a difference.
@@ -53,8 +53,8 @@ pub fn judged_of_copy(case: &Table) -> Vec<String> {
         .collect()
 }
 
-/// How busy a baseline is that should be as busy as the load says, if it is not: the process that
-/// the rates come from was disturbed, or these were.
+/// How busy the baseline is, if that is far from the load: then either the process that the rates come from was disturbed, or these
+/// processes were.
 pub fn other_load(case: &Table) -> Option<String> {
     let baseline = case.baseline_row()?;
     let [load, busy] =
@@ -110,12 +110,12 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     }
 }
 
-/// Whether a figure says something of a row.
+/// Whether a figure says something about a row.
 pub fn says(figure: &Metric, row: &TableRow) -> bool {
     row.median(figure.key).is_some_and(|median| median != 0.0)
 }
 
-/// The figures that the kernel reports of itself, but for those that are 0 in each row.
+/// Adds columns for the figures that the kernel reports, except those that are 0 in each row.
 fn figures(table: &mut SheetOf<TableRow>) {
     for metric in figures_of(FigureMode::Time) {
         let Some(title) = metric.column() else {
@@ -132,7 +132,7 @@ fn figures(table: &mut SheetOf<TableRow>) {
     }
 }
 
-/// Memory, at its peak and over time.
+/// Adds columns for memory, at its peak and over time.
 fn held(table: &mut SheetOf<TableRow>) {
     table.memory();
     if table
@@ -151,7 +151,7 @@ mod tests {
     use crate::analyse::fake_run::FakeRun;
     use crate::report::{Screen, terminal};
 
-    /// The table of a run whose baseline is so busy at a load of 60 %.
+    /// The table of a run whose baseline is busy for this share of the time, at a load of 60 %.
     fn table(busy: f64) -> String {
         let mut lab = FakeRun::new(&["glibc", "hoard"], &["open-loop"], 3).fill(|_, _, _| 20.0);
         let figures = [
@@ -164,10 +164,10 @@ mod tests {
         for measurement in lab
             .records
             .iter_mut()
-            .filter_map(|it| it.measurement.as_mut())
+            .filter_map(|record| record.measurement.as_mut())
         {
-            let own = figures.map(|(name, value)| (name.to_owned(), value));
-            measurement.figures.extend(own);
+            let entries = figures.map(|(name, value)| (name.to_owned(), value));
+            measurement.figures.extend(entries);
         }
         let screen = Screen {
             width: 200,
@@ -191,7 +191,7 @@ mod tests {
             fits.contains("7.00 us") && !fits.contains("load: "),
             "{fits}"
         );
-        let told = "load: glibc serves requests 20 % of the time where the rates say 60 %";
-        assert!(table(0.2).contains(told), "{}", table(0.2));
+        let line = "load: glibc serves requests 20 % of the time where the rates say 60 %";
+        assert!(table(0.2).contains(line), "{}", table(0.2));
     }
 }

@@ -14,7 +14,7 @@ use crate::plan::{OwnValue, ReadValue};
 use crate::store::RunFile;
 use std::collections::BTreeSet;
 
-/// Rows of the table: with verdict, heads, machine, versions and command they are twelve lines.
+/// The most rows of the table: with verdict, headings, machine, versions and command, the text has twelve lines.
 const MOST_ROWS: usize = 5;
 
 /// The answer, a table, what was measured where, and the command.
@@ -66,10 +66,14 @@ fn releases(run: &RunFile) -> String {
         .allocators
         .iter()
         .filter(|info| Some(&info.name) != copy);
-    let subject = |name: &str| run.subjects.iter().find(|it| it.allocator.name == name);
-    let told = infos.map(|info| {
-        let is_build =
-            subject(&info.name).is_some_and(|it| matches!(it.allocator.source, Source::AsCalled));
+    let subject = |name: &str| {
+        run.subjects
+            .iter()
+            .find(|subject| subject.allocator.name == name)
+    };
+    let texts = infos.map(|info| {
+        let is_build = subject(&info.name)
+            .is_some_and(|found| matches!(found.allocator.source, Source::AsCalled));
         let what = if is_build {
             info.origin.clone()
         } else {
@@ -79,10 +83,10 @@ fn releases(run: &RunFile) -> String {
         let variables = variables.map(|(name, value)| format!(" {name}={value}"));
         format!("{} is {what}{}", info.name, variables.collect::<String>())
     });
-    escaped(&join(told, ", "))
+    escaped(&join(texts, ", "))
 }
 
-/// The command line that measures the same.
+/// The command line that repeats the measurement.
 fn again(run: &RunFile) -> String {
     let mut words = vec!["heapmark".to_owned()];
     let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
@@ -101,7 +105,7 @@ fn again(run: &RunFile) -> String {
         return typed(&words);
     };
     words.push("try".into());
-    let as_built = |it: &Subject| matches!(it.allocator.source, Source::AsCalled);
+    let as_built = |subject: &Subject| matches!(subject.allocator.source, Source::AsCalled);
     if !run.subjects.iter().any(as_built) {
         words.extend(allocators(&run.subjects, run));
     }
@@ -125,15 +129,15 @@ fn again(run: &RunFile) -> String {
     }
 }
 
-/// `-a glibc,mine=/path/lib.so`.
+/// The flag that chooses the allocators: `-a glibc,mine=/path/lib.so`.
 fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let compared = subjects
         .iter()
-        .filter(|it| run.plan.allocators.contains(&it.allocator.name));
+        .filter(|subject| run.plan.allocators.contains(&subject.allocator.name));
     for subject in compared {
         let name = &subject.allocator.name;
-        // `build+allocator`.
+        // The row of a build has the name `build+allocator`.
         let name = name.split_once('+').map_or(name.as_str(), |(_, name)| name);
         let file = subject.library.files.first();
         let word = match (&subject.allocator.source, file) {

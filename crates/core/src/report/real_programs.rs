@@ -14,7 +14,7 @@ use crate::metric::{Unit, WALL};
 /// A program of a run.
 type MeasuredProgram<'a> = (&'a Table, &'a CommandFacts);
 
-/// The tables of time and memory; `None` if the run has no two real programs.
+/// The tables of time and memory; `None` unless the run has at least two real programs.
 pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     let mut programs = analysis.real_programs();
     if programs.len() < 2 {
@@ -49,7 +49,8 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
             }
         ),
     ];
-    let names = |programs: &[MeasuredProgram]| list(programs.iter().map(|it| &it.0.workload));
+    let names =
+        |programs: &[MeasuredProgram]| list(programs.iter().map(|program| &program.0.workload));
     if !without.is_empty() {
         let names = names(&without);
         remarks.push(format!(
@@ -67,21 +68,21 @@ pub fn programs(analysis: &Analysis) -> Option<Vec<Block>> {
     Some(blocks)
 }
 
-/// What a matrix shows of the rows.
+/// What a matrix shows about the rows.
 #[derive(Clone, Copy)]
 struct Shown {
     better: &'static str,
-    /// The baseline's own value.
+    /// The metric of the baseline's own value, and its unit.
     own: (&'static str, Unit),
-    /// What the others are shown over it by.
+    /// The metric whose ratio to the baseline's value the other allocators show.
     over: &'static str,
     mean: fn(&Overall) -> Option<f64>,
-    /// Where another program may lie.
+    /// The range in which another program is expected.
     next: fn(&Overall) -> Option<(f64, f64)>,
 }
 
 impl Shown {
-    /// Whether enough programs were measured to say where another one may lie.
+    /// Whether enough programs were measured for a range in which another one is expected.
     fn tells_next(&self, analysis: &Analysis) -> bool {
         let mut overall = analysis.overall.iter();
         overall.any(|one| (self.next)(one).is_some())
@@ -104,7 +105,7 @@ const MEMORY: Shown = Shown {
     next: |_| None,
 };
 
-/// The share of a program's CPU time in malloc and free, with a bar over the highest one of these.
+/// The share of a program's CPU time in malloc and free, with a bar over the highest share of all programs.
 pub fn in_malloc(facts: &CommandFacts, all: &[&CommandFacts]) -> Cell {
     let shares = all.iter().filter_map(|facts| facts.malloc_share);
     let highest = shares.fold(0.0, f64::max);
@@ -116,18 +117,18 @@ pub fn in_malloc(facts: &CommandFacts, all: &[&CommandFacts]) -> Cell {
     }
 }
 
-/// Programs, the mean behind those that count, then the others.
+/// The programs that count, the mean over these, then the other programs.
 fn matrix(analysis: &Analysis, all: &[MeasuredProgram], counted: usize, of: Shown) -> Sheet {
     let mut table = SheetOf::new("", all);
     let facts: Vec<&CommandFacts> = all.iter().map(|(_, facts)| *facts).collect();
     table.add("", |(case, _)| &case.workload);
-    table.add("in malloc", |(_, own)| in_malloc(own, &facts));
+    table.add("in malloc", |(_, command)| in_malloc(command, &facts));
     let baseline = &analysis.baseline;
     table.add(baseline, |(case, _)| {
         let (key, unit) = of.own;
-        let own = case.baseline_row().and_then(|row| row.median(key));
-        match own {
-            Some(own) => (own, unit).into(),
+        let median = case.baseline_row().and_then(|row| row.median(key));
+        match median {
+            Some(median) => (median, unit).into(),
             None => cell(case, baseline, of.over),
         }
     });
@@ -153,8 +154,8 @@ fn matrix(analysis: &Analysis, all: &[MeasuredProgram], counted: usize, of: Show
         };
         sheet.rows.insert(counted, row("mean", &mean));
         let next = |one: &Overall| {
-            let told = |(low, high)| format!("{}-{}", units::short(low), units::short(high));
-            (of.next)(one).map(told).into()
+            let range = |(low, high)| format!("{}-{}", units::short(low), units::short(high));
+            (of.next)(one).map(range).into()
         };
         if of.tells_next(analysis) {
             sheet

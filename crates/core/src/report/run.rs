@@ -19,7 +19,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     render::terminal(&blocks, screen)
 }
 
-/// The verdict first, then where it was measured, and the same.
+/// The verdict, what was run and when, everything that the terminal shows below the verdict, and the machine.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let verdict = Note::marked(conclusion::conclusion(analysis), Mark::Strong);
     let mut blocks = vec![
@@ -61,7 +61,7 @@ fn body(analysis: &Analysis) -> Vec<Block> {
     blocks
 }
 
-/// The sentences that answer.
+/// The sentences that answer what the run asked.
 pub fn answer(analysis: &Analysis) -> Note {
     let mark = match analysis.conclusion {
         Conclusion::Fastest(_) => Mark::Strong,

@@ -17,7 +17,7 @@ pub const RED: &str = "31";
 pub const GREEN: &str = "32";
 pub const YELLOW: &str = "33";
 
-/// Whole lines without what a terminal obeys, but for the colours of a [`Screen`].
+/// Removes from whole lines what a terminal would interpret, except the colours of a [`Screen`].
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c == '\n' || (!c.is_control() && !is_invisible(c));
     if text.chars().all(is_plain) {
@@ -44,13 +44,13 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
     (plain + rest).into()
 }
 
-/// The sequence at the beginning of a text if it is one of ours.
+/// The escape sequence at the beginning of a text, if it is one of heapmark's colours; otherwise empty.
 fn colour(text: &str) -> &str {
     let end = text.find('m').map_or(0, |end| end + 1);
     let sequence = &text[..end];
     match sequence
         .strip_prefix("\u{1b}[")
-        .and_then(|it| it.strip_suffix('m'))
+        .and_then(|code| code.strip_suffix('m'))
     {
         Some("0" | BOLD | RED | GREEN | YELLOW) => sequence,
         _ => "",

@@ -9,17 +9,17 @@ use crate::metric::Unit;
 /// How much a table says.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Extent {
-    /// What decides.
+    /// Only what decides.
     Brief,
-    /// All that is known.
+    /// Everything that is known.
     Full,
 }
 
-/// A table under construction: a row for each of these.
+/// A table under construction, with a row for each of `rows`.
 pub struct SheetOf<'a, R> {
-    /// In the order of the table.
+    /// What the rows are made from, in the order of the table.
     pub rows: Vec<&'a R>,
-    /// What is there so far.
+    /// The table as far as it exists.
     pub sheet: Sheet,
 }
 
@@ -45,7 +45,7 @@ impl<'a, R> SheetOf<'a, R> {
 }
 
 impl SheetOf<'_, TableRow> {
-    /// A column of a metric.
+    /// Adds the column of a metric.
     pub fn metric(&mut self, title: &str, key: &str) {
         self.add(title, |row| row.cell(key));
     }
@@ -57,17 +57,17 @@ impl SheetOf<'_, TableRow> {
         }
     }
 
-    /// The time over the baseline's, and the verdict on it.
+    /// Adds columns for the time over the baseline's, and for the verdict on it.
     pub fn judged(&mut self, baseline: &str) {
         self.add(format!("time / {baseline} [95 %]"), time_ratio);
         self.add("verdict", |row| verdict(row, "ns_per_op"));
     }
 
-    /// Memory at its peak.
+    /// Adds a column for memory at its peak.
     pub fn memory(&mut self) {
         let overhead = |row: &TableRow| row.median("overhead");
-        let told = self.rows.iter().filter(|row| overhead(row).is_some());
-        let title = match told.count() {
+        let rows = self.rows.iter().filter(|row| overhead(row).is_some());
+        let title = match rows.count() {
             0 => "peak RSS",
             all if all == self.rows.len() => "overhead",
             _ => "overhead or peak RSS",
@@ -166,7 +166,7 @@ pub fn overall(analysis: &Analysis) -> Sheet {
     table.sheet
 }
 
-/// `processes: hoard 1 of 3`: rows that rest on fewer than were planned.
+/// `processes: hoard 1 of 3`: rows that have fewer processes than planned.
 pub fn fewer(rows: &[&TableRow], planned: u32) -> Option<String> {
     let of_row = |row: &&TableRow| {
         let n = row.cells.iter().map(|cell| cell.n).max()?;
@@ -175,7 +175,7 @@ pub fn fewer(rows: &[&TableRow], planned: u32) -> Option<String> {
     named("processes", &Vec::from_iter(rows.iter().filter_map(of_row)))
 }
 
-/// `what: one, other`, if there is any.
+/// `what: one, other`; `None` without rows.
 pub fn named(what: &str, rows: &[String]) -> Option<String> {
     (!rows.is_empty()).then(|| format!("{what}: {}", rows.join(", ")))
 }

@@ -139,7 +139,7 @@ Legend
 fn what_the_rows_are_of_stands_below_the_tables() {
     let mut lab = rich();
     assert!(!on(WIDE, &lab).contains("versions: "), "none is known");
-    // A run of today, and what is known of one of before.
+    // A release as runs store it today, and two versions from what earlier runs stored.
     lab.allocator("hoard").release = "Hoard, 2017".into();
     lab.allocator("rpmalloc").sources = "2021".into();
     lab.allocator("glibc").version = "2.36".into();

@@ -14,7 +14,7 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Invisible characters that change how their neighbours are shown.
+/// Whether a character is invisible, and changes how its neighbours are shown.
 pub(super) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -35,7 +35,7 @@ pub struct Escaping<W>(pub W);
 
 impl<W: Write> Write for Escaping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Control characters below this range are escapes already.
+        // Control characters below 0x20 are escapes already: `serde_json` has written these.
         if bytes.iter().all(|byte| *byte < 0x7f) {
             self.0.write_all(bytes)?;
             return Ok(bytes.len());
@@ -57,10 +57,10 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// Each text once, with the names that have it.
+/// Each text once, with the names of all entries that have it.
 pub fn together(all: &[(String, String)]) -> Vec<(String, String)> {
     let with = |text: &String| {
-        let names = all.iter().filter(|(_, it)| it == text);
+        let names = all.iter().filter(|(_, other)| other == text);
         let names = list(distinct(names.map(|(name, _)| name)));
         (text.clone(), names)
     };
@@ -101,7 +101,7 @@ pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
     }
 }
 
-/// Longer texts are cut where they stand for themselves in a line.
+/// Longer texts are cut where they must fit into one line.
 const MOST_LETTERS: usize = 100;
 
 /// The text in one short line.
@@ -109,7 +109,7 @@ pub fn short(text: &str) -> String {
     cut(text, MOST_LETTERS)
 }
 
-/// The text in one line, its rest beyond so many letters left out.
+/// The text in one line, cut after so many characters.
 pub fn cut(text: &str, most: usize) -> String {
     let mut short = join(text.split_whitespace(), " ");
     if let Some((end, _)) = short.char_indices().nth(most) {
@@ -119,7 +119,7 @@ pub fn cut(text: &str, most: usize) -> String {
     short
 }
 
-/// The text between two others; nothing for an empty one.
+/// The text between two others; empty if the text is empty.
 pub fn enclosed(before: &str, text: &str, after: &str) -> String {
     if text.is_empty() {
         String::new()

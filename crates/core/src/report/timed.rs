@@ -88,8 +88,8 @@ fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis, ext
     }
 }
 
-/// A row with a larger share of kernel time in its CPU time has its page faults in the notes: wall time would have the
-/// waits for a CPU of a busy machine in it.
+/// A row has its page faults in the notes if kernel time is a larger share of its CPU time. A share of wall time would include
+/// the waits for a CPU on a busy machine.
 const KERNEL_SHARE: f64 = 0.1;
 
 fn notes(row: &TableRow, case: &Table, analysis: &Analysis) -> String {
@@ -174,8 +174,9 @@ fn numberless(row: &TableRow, case: &Table, planned_blocks: u32) -> Option<Note>
             text::count(row.unusable, "sample")
         ),
     });
-    if let Some((Outcome::Crash { .. }, command)) =
-        failed.map(|it| &it.first).zip(case.command.as_ref())
+    if let Some((Outcome::Crash { .. }, command)) = failed
+        .map(|failure| &failure.first)
+        .zip(case.command.as_ref())
     {
         note.text += &user_command::why_it_may_crash(command);
     }
@@ -216,8 +217,8 @@ fn caveats(case: &Table, extent: Extent) -> Vec<String> {
     lines
 }
 
-/// Where each allocator's nodes lie between two copies, which the same process reads as well: by
-/// time, and by the pages of 1000 nodes in a row.
+/// Where each allocator's nodes lie between two copies that the same process reads as well: by time, and by the pages of 1000 nodes in a
+/// row.
 fn placement(case: &Table) -> Vec<String> {
     let of_rows = |role: FigureRole| {
         let key = metric::key_in(role);
@@ -230,7 +231,7 @@ fn placement(case: &Table) -> Vec<String> {
         figures.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         figures
     };
-    let told = |role: FigureRole, text: fn(f64) -> String| {
+    let values = |role: FigureRole, text: fn(f64) -> String| {
         of_rows(role)
             .iter()
             .map(|(value, allocator)| format!("{allocator} {}", text(*value)))
@@ -243,11 +244,11 @@ fn placement(case: &Table) -> Vec<String> {
         [
             format!(
                 "placement, from 0 % (the time of a packed copy) to 100 % (of a scattered one): {}",
-                told(FigureRole::Placement, units::percent)
+                values(FigureRole::Placement, units::percent)
             ),
             format!(
                 "pages of 1000 nodes in a row, {packed} if packed, {scattered} if scattered: {}",
-                told(FigureRole::Pages, units::digits)
+                values(FigureRole::Pages, units::digits)
             ),
         ]
     }).into_iter().flatten().collect()

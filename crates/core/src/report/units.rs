@@ -8,7 +8,7 @@ use crate::metric::Unit;
 pub struct PrintedUnit {
     /// The name as it is printed.
     pub name: &'static str,
-    /// In the base unit.
+    /// The size in the base unit.
     pub size: f64,
 }
 
@@ -37,7 +37,7 @@ const BYTES: Units = [
 ];
 
 impl PrintedUnit {
-    /// A value of the base unit in this one.
+    /// The digits of a value in this unit; the value itself is in the base unit.
     pub fn digits(self, value: f64) -> String {
         digits(value / self.size)
     }
@@ -54,7 +54,7 @@ pub fn value(unit: Unit, value: f64) -> String {
         Unit::Bytes => bytes(value),
         Unit::Share => percent(value),
         Unit::Times => times(value),
-        // Many clocks count whole ones.
+        // Many clocks count whole nanoseconds.
         Unit::Ns if value < 1e3 && value.fract() == 0.0 => format!("{value:.0} ns"),
         Unit::Ns => duration(value),
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
@@ -62,12 +62,12 @@ pub fn value(unit: Unit, value: f64) -> String {
     }
 }
 
-/// For a column of times in nanoseconds per operation.
+/// The unit for a column of times in nanoseconds per operation.
 pub fn time(smallest: f64) -> PrintedUnit {
     fitting(TIMES, smallest)
 }
 
-/// For a column of rates in millions of operations per second.
+/// The unit for a column of rates in millions of operations per second.
 pub fn rate(smallest: f64) -> PrintedUnit {
     fitting(RATES, smallest)
 }
@@ -77,12 +77,12 @@ pub fn duration(ns: f64) -> String {
     time(ns).text(ns).replace("/op", "")
 }
 
-/// `14.0 MiB`.
+/// A size as text: `14.0 MiB`.
 pub fn bytes(bytes: f64) -> String {
     size(bytes).text(bytes)
 }
 
-/// For an axis of sizes in bytes.
+/// The unit for an axis of sizes in bytes.
 pub fn size(bytes: f64) -> PrintedUnit {
     fitting(BYTES, bytes)
 }
@@ -96,7 +96,7 @@ fn fitting(units: Units, value: f64) -> PrintedUnit {
     PrintedUnit { name, size }
 }
 
-/// `1,234,567`
+/// A number with its digits in groups: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
@@ -136,7 +136,7 @@ pub fn short(ratio: f64) -> String {
     }
 }
 
-/// `0.704 [0.690, 0.719]`.
+/// A ratio with its interval: `0.704 [0.690, 0.719]`.
 pub fn interval(of: &Ratio) -> String {
     let estimate = ratio(of.ratio);
     match of.interval {
@@ -145,7 +145,7 @@ pub fn interval(of: &Ratio) -> String {
     }
 }
 
-/// `[0.690, 0.719]`.
+/// The bounds of an interval: `[0.690, 0.719]`.
 pub fn bounds(ends: (f64, f64)) -> String {
     bounds_in(ends, ratio)
 }
@@ -159,7 +159,7 @@ fn bounds_in((low, high): (f64, f64), digits: fn(f64) -> String) -> String {
     format!("[{}, {}]", digits(low), digits(high))
 }
 
-/// `0.36 of glibc's time [0.34, 0.37]`, `1.26 times glibc's CPU time [1.20, 1.30]`, in these digits.
+/// A ratio in a phrase, with these digits: `0.36 of glibc's time [0.34, 0.37]`, `1.26 times glibc's CPU time [1.20, 1.30]`.
 pub fn over(of: &Ratio, what: &str, digits: fn(f64) -> String) -> String {
     let joint = if of.ratio < 1.0 { "of" } else { "times" };
     let interval = of

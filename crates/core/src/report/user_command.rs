@@ -19,9 +19,9 @@ use heapmark_stats::LEAST_BLOCKS;
 
 /// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
-/// A smaller share of CPU time has no digits.
+/// A smaller share of CPU time is reported only as less than this.
 const LEAST_SHARE: f64 = 0.001;
-/// Fewer calls than this are told as such, and not as a rate.
+/// Fewer calls than this are reported as a number, not as a rate.
 const FEW_CALLS: f64 = 10_000.0;
 
 /// The command of a run, if it has a single one.
@@ -31,7 +31,7 @@ pub fn of(analysis: &Analysis) -> Option<(&Table, &CommandFacts)> {
     cases.find_map(|case| Some((case, case.command.as_ref()?)))
 }
 
-/// `python3 build.py`, or the server and its client.
+/// The command as a heading: `python3 build.py`, or the server and its client.
 pub fn heading(tried: &CommandFacts) -> String {
     let mut heading = short(&tried.line);
     if let Some(client) = &tried.client {
@@ -48,7 +48,7 @@ pub fn ratio(row: &TableRow) -> f64 {
     row.ranked().ratio.map_or(1.0, |ratio| ratio.ratio)
 }
 
-/// A ratio of costs as one of the numbers that the command reports.
+/// Turns a ratio of costs into one of the numbers that the command reports.
 fn of_values(cost: Ratio, value: &OwnValue) -> Ratio {
     match value.higher {
         true => Ratio {
@@ -60,7 +60,7 @@ fn of_values(cost: Ratio, value: &OwnValue) -> Ratio {
     }
 }
 
-/// The number that rows are judged by, over the baseline's, and the verdict on that; then those that are only shown.
+/// Adds the number that rows are judged by, its ratio to the baseline's and the verdict on it; then the numbers that are only shown.
 fn values(table: &mut SheetOf<TableRow>, case: &Table, tried: &CommandFacts) {
     for (place, value) in tried.values.iter().enumerate() {
         let figure = value.figure();
@@ -80,9 +80,9 @@ fn values(table: &mut SheetOf<TableRow>, case: &Table, tried: &CommandFacts) {
     }
 }
 
-/// The meaning of their columns.
+/// The meaning of the columns of reported numbers.
 fn legend_of_values(tried: &CommandFacts) -> Vec<String> {
-    let told = tried.values.iter().map(|value| {
+    let sentences = tried.values.iter().map(|value| {
         let good = if value.higher { "above 1" } else { "below 1" };
         format!(
             "{}: the number that each process reports in {}; medians over processes; over the baseline's of the same block {good} is \
@@ -90,13 +90,16 @@ fn legend_of_values(tried: &CommandFacts) -> Vec<String> {
             value.name, value.from
         )
     });
-    told.collect()
+    sentences.collect()
 }
 
-/// Sorted by the ratios of time.
+/// Adds the columns of a command's table.
 pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
-    let own = case.command.as_ref().filter(|it| !it.values.is_empty());
-    if let Some(tried) = own {
+    let command = case
+        .command
+        .as_ref()
+        .filter(|tried| !tried.values.is_empty());
+    if let Some(tried) = command {
         values(table, case, tried);
         if extent == Extent::Full {
             table.add("wall s", |row| seconds(row, "wall_ns"));
@@ -127,7 +130,7 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table, extent: Extent) {
     if table.rows.iter().any(|row| number(row) > Some(1.0)) {
         table.metric("largest process", "largest_process_rss_bytes");
     }
-    // Otherwise the heading has their number.
+    // If all rows have the same number of processes, the heading states it.
     let mut pairs = table.rows.windows(2);
     if pairs.any(|pair| number(pair[0]) != number(pair[1])) {
         table.metric("processes", "processes");
@@ -146,7 +149,7 @@ fn cpu(table: &mut SheetOf<TableRow>, case: &Table) {
     });
 }
 
-/// What time is where processes took turns.
+/// The meaning of time in a run whose processes took turns.
 pub fn of_turns(noun: &str, baseline: &str) -> String {
     format!(
         "in turns: each {noun} and {baseline} took turns on one CPU, in fresh processes until both had worked as long, so that \
@@ -213,11 +216,11 @@ pub fn crossed(case: &Table) -> Option<Sheet> {
 }
 
 /// What a build and an allocator take together, over what each takes by itself.
-fn interaction(it: &Interaction) -> String {
+fn interaction(interaction: &Interaction) -> String {
     let Interaction {
         variant, allocator, ..
-    } = it;
-    let seen = match it.verdict {
+    } = interaction;
+    let seen = match interaction.verdict {
         Verdict::Faster => format!("together they gain more than {variant} and {allocator} each"),
         Verdict::Slower => format!("together they gain less than {variant} and {allocator} each"),
         Verdict::Same => "the gains of the two add up".into(),
@@ -225,11 +228,11 @@ fn interaction(it: &Interaction) -> String {
     };
     format!(
         "interaction of {variant} and {allocator}: {} of what both take by themselves: {seen}",
-        units::interval(&it.ratio)
+        units::interval(&interaction.ratio)
     )
 }
 
-/// What the table must not be read without: that allocators reach the command only in part.
+/// The note that must be read with the table: allocators reach the command only in part.
 pub fn reached_in_part(tried: &CommandFacts) -> Option<String> {
     if !tried.is_reached_in_part() {
         return None;
@@ -253,8 +256,8 @@ pub fn reached_in_part(tried: &CommandFacts) -> Option<String> {
     ))
 }
 
-/// Why a program that glibc carries to its end may crash under another allocator, if its own fault
-/// is known; to follow an outcome.
+/// Why a program that runs to its end under glibc may crash under another allocator, if a fault of the program is known; to be put behind
+/// an outcome.
 pub fn why_it_may_crash(tried: &CommandFacts) -> String {
     let mut words = String::new();
     if let Some(objects) = &tried.mixed {
@@ -275,14 +278,14 @@ pub fn why_it_may_crash(tried: &CommandFacts) -> String {
 
 const LEAVES_MORE_WORK: &str = "each run seems to leave more work for the next one, so --prepare CMD must restore what it changes";
 
-/// The time in malloc and free, unless the answer has it, and what could not be reached.
+/// The time in malloc and free, unless the run's answer states it, and what could not be reached.
 pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     let untimed = || Some(format!("not known; {}", tried.untimed.as_ref()?));
-    let own = match extent {
+    let time = match extent {
         Extent::Brief => None,
         Extent::Full => in_malloc(tried).or_else(untimed),
     };
-    let mut lines = Vec::from_iter(own.map(|line| format!("time in malloc and free: {line}")));
+    let mut lines = Vec::from_iter(time.map(|line| format!("time in malloc and free: {line}")));
     lines.extend(
         tried
             .memory
@@ -314,10 +317,10 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
             "its first runs ended in time under every allocator, and later ones under none: {LEAVES_MORE_WORK}"
         ));
     }
-    if let Some((code, said)) = &tried.exit {
-        let said = enclosed(": ", &short(said), "");
+    if let Some((code, line)) = &tried.exit {
+        let line = enclosed(": ", &short(line), "");
         lines.push(format!(
-            "the command ends with exit code {code} each time, as it is meant to{said}"
+            "the command ends with exit code {code} each time, as it is meant to{line}"
         ));
     }
     let server = |name: &str| tried.served_by.iter().find(|(row, _)| row == name);
@@ -326,8 +329,8 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
         let share = tried.shares.iter().find(|(row, _)| row == name);
         let share =
             share.map(|(_, share)| format!("; {} in malloc and free", units::percent(*share)));
-        let told: String = served.into_iter().chain(share).collect();
-        format!("{name}: {}{told}", short(line))
+        let facts: String = served.into_iter().chain(share).collect();
+        format!("{name}: {}{facts}", short(line))
     }));
     let of_user = tried.served_by.iter().filter(|_| tried.variants.is_empty());
     lines.extend(of_user.map(|(row, owners)| {
@@ -381,7 +384,7 @@ pub fn lines(tried: &CommandFacts, extent: Extent) -> Vec<String> {
     lines
 }
 
-/// What RSS at end has to be compared with, and what is not known of it.
+/// What RSS at end has to be compared with, and what is not known about that.
 fn live_at_end(tried: &CommandFacts) -> Option<String> {
     let whose = match (&tried.client, &tried.end_of) {
         (Some(_), _) => ", when its client has ended".to_owned(),
@@ -389,9 +392,9 @@ fn live_at_end(tried: &CommandFacts) -> Option<String> {
         (None, None) => String::new(),
     };
     let live = |bytes| format!("{} in blocks of malloc{whose}", units::bytes(bytes));
-    let told = [tried.end_live_bytes.map(live), tried.end_unknown.clone()];
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    (!told.is_empty()).then(|| format!("live at the end: {}", told.join("; ")))
+    let parts = [tried.end_live_bytes.map(live), tried.end_unknown.clone()];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("live at the end: {}", parts.join("; ")))
 }
 
 /// The share of CPU time, computed from glibc's calls.
@@ -401,7 +404,7 @@ fn in_malloc(tried: &CommandFacts) -> Option<String> {
         None => "its CPU time",
         Some(_) => "the server's CPU time while its client runs",
     };
-    // The calls of a server are of its whole life.
+    // The calls of a server are counted over its whole life.
     let all = tried.calls.filter(|_| tried.client.is_none());
     let calls = match (all, tried.calls_per_cpu_s) {
         (Some(0.0), _) => ", which makes no call".into(),
@@ -470,7 +473,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         }
     }
     let baseline = &case.baseline;
-    let own = analysis.named(baseline);
+    let base_name = analysis.named(baseline);
     let noun = tried.noun();
     let all = spread(&candidates, baseline, noun_of(tried, ranking), tried);
     Some(if !faster.is_empty() {
@@ -482,12 +485,12 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             slower => format!(" {slower} others are slower."),
         };
         format!(
-            "Stay with {own} until more is known: no {noun} was shown to be faster; {} may be.{slower}",
+            "Stay with {base_name} until more is known: no {noun} was shown to be faster; {} may be.{slower}",
             may_be(&promising, tried)
         )
     } else if slower.is_empty() && near {
         format!(
-            "Stay with {own}: no {noun} differs from it by more than {} ({all}).",
+            "Stay with {base_name}: no {noun} differs from it by more than {} ({all}).",
             units::percent(farthest(&candidates))
         )
     } else {
@@ -497,14 +500,14 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
             1 => format!("1 of {of} is slower"),
             slower => format!("{slower} of {of} are slower"),
         };
-        format!("Stay with {own}: no {noun} is faster here, and {slower} ({all}).")
+        format!("Stay with {base_name}: no {noun} is faster here, and {slower} ({all}).")
     })
 }
 
 /// ` Least memory: dlmalloc, 41.0 MiB at the peak (glibc 45.0 MiB).`, if another one than the baseline
 /// holds less, by more than 3 %.
 pub fn least_memory(analysis: &Analysis) -> String {
-    let told = || {
+    let sentence = || {
         let (case, _) = of(analysis)?;
         let peak = |row: &TableRow| row.median("peak_rss_bytes").filter(|_| row.role.ranks());
         let rows = case.rows.iter().filter_map(|row| Some((peak(row)?, row)));
@@ -520,7 +523,7 @@ pub fn least_memory(analysis: &Analysis) -> String {
             )
         })
     };
-    told().unwrap_or_default()
+    sentence().unwrap_or_default()
 }
 
 /// The time in malloc and free as a separate sentence.
@@ -563,7 +566,7 @@ pub fn copy(case: &Table, aa_copy: &Ratio) -> Option<String> {
 /// A candidate: its time over the baseline's by the clock of the ranking, and the verdict on that.
 struct JudgedRow<'a> {
     allocator: &'a str,
-    /// Of the costs; below 1 is better.
+    /// The ratio of the costs; below 1 is better.
     ratio: f64,
     /// The ends of the 95 % interval of the ratio.
     interval: Option<(f64, f64)>,
@@ -571,7 +574,7 @@ struct JudgedRow<'a> {
 }
 
 impl JudgedRow<'_> {
-    /// The row's ratio and the ends of that, as they are shown.
+    /// The row's ratio and its interval, in the direction in which they are shown.
     fn shown(&self, tried: &CommandFacts) -> Ratio {
         let cost = Ratio {
             ratio: self.ratio,
@@ -613,7 +616,8 @@ fn gain(
     );
     let peak = |name: &str| case.row(name)?.median("peak_rss_bytes").map(units::bytes);
     let memory = peak(best.allocator).zip(peak(base));
-    let memory = memory.map(|(own, of_base)| format!("; {own} at the peak ({base} {of_base})"));
+    let memory =
+        memory.map(|(of_best, of_base)| format!("; {of_best} at the peak ({base} {of_base})"));
     let between = compromise(case, faster, tried);
     let rivals = ranking.rivals().map(|contest| &contest.against);
     let rivals = rivals
@@ -633,11 +637,11 @@ fn gain(
     )
 }
 
-/// ` Good compromise: mimalloc2 (0.712, 40.4 MiB).`: of those that are faster, the one that costs least, time times
-/// memory, if it holds much less than the fastest.
+/// ` Good compromise: mimalloc2 (0.712, 40.4 MiB).`: of the allocators that are faster, the one that costs least, time times memory, if it
+/// holds much less than the fastest.
 fn compromise(case: &Table, faster: &[&JudgedRow], tried: &CommandFacts) -> String {
     let peak = |name: &str| case.row(name)?.median("peak_rss_bytes");
-    let told = || {
+    let sentence = || {
         let most = peak(faster[0].allocator)? * (1.0 - WORTH_NAMING);
         let smaller = faster[1..]
             .iter()
@@ -652,13 +656,13 @@ fn compromise(case: &Table, faster: &[&JudgedRow], tried: &CommandFacts) -> Stri
             row.allocator
         ))
     };
-    told().unwrap_or_default()
+    sentence().unwrap_or_default()
 }
 
-/// Rows that a sentence names with their intervals.
+/// The most rows that a sentence names, with their intervals.
 const MOST_NAMED: usize = 3;
 
-/// `dlmalloc (1.008 [0.928, 1.077])`: each with its own interval, the lowest ratio first.
+/// The promising rows, the lowest ratio first, each with its own interval: `dlmalloc (1.008 [0.928, 1.077])`.
 fn may_be(promising: &[&JudgedRow], tried: &CommandFacts) -> String {
     let named = promising.iter().take(MOST_NAMED).map(|row| {
         let shown = row.shown(tried);
@@ -680,8 +684,7 @@ fn ends(candidates: &[JudgedRow]) -> Option<(f64, f64)> {
     low.zip(high)
 }
 
-/// How far from the baseline an end of an interval is at most, as a share of its time: rounded up to
-/// what is shown.
+/// The largest distance of an interval's end from the baseline, as a share of the baseline's time; rounded up to the digits that are shown.
 fn farthest(candidates: &[JudgedRow]) -> f64 {
     let (low, high) = ends(candidates).unwrap_or((1.0, 1.0));
     ((1.0 - low).max(high - 1.0) * 1000.0).ceil() / 1000.0

@@ -5,7 +5,7 @@ use super::sheet::{SheetOf, over_baseline};
 use super::text;
 use crate::analyse::{Role, Table, TableRow};
 
-/// Sorted by wall time, with the start-up share of a short one beside it.
+/// Adds the columns of whole processes: times, the ratio and its verdict, memory, pauses and start-up.
 pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     table.add("wall s", |row| seconds(row, "wall_ns"));
     table.add("CPU s", |row| seconds(row, "cpu_ns"));
@@ -32,13 +32,13 @@ pub fn seconds(row: &TableRow, key: &str) -> Option<f64> {
     Some(row.median(key)? / 1e9)
 }
 
-/// Whether another allocator could have changed the row.
+/// A note if another allocator could not have changed the row.
 pub fn note(row: &TableRow) -> Option<String> {
     let responds = row.responds_to_malloc()?;
     (row.role == Role::Program && !responds).then(|| "not touched by malloc choice".into())
 }
 
-/// `n = 12`, if a row's problem has another size than the table's.
+/// The size of the row's problem, if it differs from the table's: `n = 12`.
 pub fn sizes(row: &TableRow) -> Option<String> {
     let sizes = row.parameters.iter();
     let sizes = text::list(sizes.map(|(name, value)| format!("{name} = {value}")));

@@ -1,4 +1,4 @@
-//! The workloads as a page, from the data files alone: `make docs` keeps it.
+//! The page about the workloads, made from the data files only; `make docs` keeps it up to date.
 
 use super::render::escaped;
 use super::text;
@@ -145,7 +145,7 @@ fn section(workload: &Workload, origin: &str) -> String {
     out
 }
 
-/// A variant by what it changes.
+/// A line about a variant, with the parameters that it changes.
 fn variant_line(main: &Workload, variant: &Workload) -> String {
     let mut changes = Vec::new();
     for preset in ["quick", "paper"] {
@@ -172,7 +172,7 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
     format!("- **{name}**: {about}{changes}\n")
 }
 
-/// The repetitions of a process, preset by preset unless they agree.
+/// The repetitions in a process, for each preset unless both agree.
 fn rounds(workload: &Workload) -> String {
     let [quick, paper] = ["quick", "paper"].map(|preset| {
         workload

@@ -50,8 +50,8 @@ impl Session {
             }
             left_over.extend(self.repeat(disturbed, paces, progress)?);
             let standings = standings(head, self.known.all());
-            let compared = standings.iter().filter(|it| !it.is_copy);
-            let shifts: Vec<Option<Shift>> = compared.map(|it| it.shift).collect();
+            let compared = standings.iter().filter(|standing| !standing.is_copy);
+            let shifts: Vec<Option<Shift>> = compared.map(|standing| standing.shift).collect();
             let blocks = block as usize + 1;
             let is_late = self.over_budget(self.used_s() - began_s);
             let may_end = !self.plan.budget_of_suite || block + 1 >= self.plan.blocks;
@@ -60,12 +60,17 @@ impl Session {
             if next != Next::GoOn {
                 break;
             }
-            if !had_intervals && shifts.iter().flatten().any(|it| it.interval.is_some()) {
+            if !had_intervals
+                && shifts
+                    .iter()
+                    .flatten()
+                    .any(|shift| shift.interval.is_some())
+            {
                 had_intervals = true;
                 progress.provisional(block + 1, head, self.known.all());
             }
         }
-        // What disturbed them before may be over now.
+        // What disturbed these parts before may be over now.
         self.repeat(left_over, paces, progress)?;
         Ok(())
     }
@@ -166,14 +171,15 @@ impl Session {
         }
     }
 
-    /// Whether what takes so long would end after the budget.
+    /// Whether something that takes this long would end after the budget is used up.
     fn over_budget(&self, seconds: f64) -> bool {
         let budget_s = self.plan.budget_s;
         budget_s.is_some_and(|budget_s| self.used_s() + seconds >= budget_s)
     }
 
-    /// What of the budget is used up: of an interrupted run its processes, so that it ends about where it would have ended
-    /// without the interruption, and of this session all of its time.
+    /// How much of the budget is used up: for the earlier sessions of an interrupted run the time of their processes,
+    /// so that the run ends about where it would have ended without the interruption, and for this session all of its
+    /// time.
     pub(super) fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
         self.processes_s().max(here_s)
@@ -183,7 +189,7 @@ impl Session {
     fn processes_s(&self) -> f64 {
         let of_suite = self.plan.budget_of_suite;
         let all = self.known.all().iter();
-        seconds_of_processes(all.filter(|it| !of_suite || it.purpose == Purpose::Sample))
+        seconds_of_processes(all.filter(|record| !of_suite || record.purpose == Purpose::Sample))
     }
 
     /// The process of a cell of a block.

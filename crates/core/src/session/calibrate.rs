@@ -28,7 +28,7 @@ pub struct Pace {
     pub iterations: u32,
     pub timeout: Duration,
     expected_s: f64,
-    /// For a checked process: as many iterations as a timed one makes, cold ones included.
+    /// Iterations of a checked process: as many as a timed one makes, cold ones included.
     pub checked: u32,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         Ok(self.paced(iterations, checked, self.seconds_of(&cell) * share))
     }
 
-    /// A case with a factor has the work of the one without.
+    /// Calibrates a case. A case with a factor has the work of the case without it.
     fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
         let case = self.selection.plan.plain(case);
         let due = self.calibration(case)?;
@@ -108,8 +108,8 @@ impl Session {
         })
     }
 
-    /// The job with the number of requests that are full load, as the calibration has shown it; a
-    /// baseline that failed there has shown none, and its row says so.
+    /// The job with the number of requests that are full load, as the calibration has shown it. If
+    /// the baseline failed there, nothing is known, and its row says so.
     pub(super) fn at_capacity(&self, cell: &Cell, mut job: Job) -> Job {
         let plan = &self.selection.plan;
         let known = plan.shows_capacity(cell.case).and_then(|first| {
@@ -172,8 +172,8 @@ pub(super) fn without_capacity(mut job: Job) -> Job {
     job
 }
 
-/// Operations of all threads in a second, of the fastest iteration: what else the machine does makes
-/// others only slower.
+/// Operations of all threads per second in the fastest iteration: other work on the machine only makes iterations
+/// slower.
 fn per_s(measurement: &Measurement) -> Option<u64> {
     measurement
         .measured()

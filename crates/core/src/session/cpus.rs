@@ -5,7 +5,7 @@ use crate::observe::machine::{allowed_cpus, cores};
 use anyhow::{Context, Result};
 use std::sync::Mutex;
 
-/// The CPUs on which duets take place, one a duet.
+/// The CPUs on which duets take place, one for each duet.
 pub(super) struct Cpus {
     /// How many duets there are at a time.
     pub(super) lanes: u32,
@@ -13,7 +13,7 @@ pub(super) struct Cpus {
 }
 
 impl Cpus {
-    /// For so many at a time: of one core each, if there are several.
+    /// CPUs for this many duets at a time; if there are several, one CPU of each core.
     pub(super) fn new(lanes: usize) -> Cpus {
         let cpus = match lanes {
             1 => allowed_cpus(),
@@ -25,7 +25,7 @@ impl Cpus {
         }
     }
 
-    /// One that is free, by a random number.
+    /// Takes a free CPU, chosen by a random number.
     pub(super) fn take(&self, choice: u64) -> Result<usize> {
         let mut free = held(&self.free);
         let place = choice.checked_rem(free.len() as u64);

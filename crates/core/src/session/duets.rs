@@ -17,19 +17,20 @@ use crate::plan::{Cell, Part, Turn};
 use crate::store::RunFile;
 use anyhow::Result;
 
-/// The padding of a later process of a stream: another one of the 4096.
+/// By how much the padding of a stream's next process differs, modulo 4096.
 const PADDING_STEP: u32 = 1237;
 
 /// More duets at a time would share too much of caches and memory.
 const MOST_LANES: usize = 2;
 
 impl Session {
-    /// Whether these processes are a duet.
+    /// Whether the processes of a part are a duet.
     pub(super) fn takes_turns(&self, part: &Part) -> bool {
         self.due_turn(part).is_some()
     }
 
-    /// Runs the duets of a case in a block, unless one side is known or has failed too often: alone it would be compared with nothing.
+    /// Runs the duets of a case in a block, unless one side is known or has failed too often: the other side alone
+    /// could not be compared with anything.
     pub(super) fn duets(
         &mut self,
         block: u32,
@@ -50,7 +51,7 @@ impl Session {
             return Ok(());
         };
         progress.begin(&first.sides[1].cell.id);
-        // All are of one case.
+        // All of these duets are of one case.
         let lanes = self.lanes_of(first);
         let runner = self.runner.clone();
         runner.duets(lanes, &work, &mut |(index, sides)| {
@@ -88,8 +89,9 @@ impl Session {
         }))
     }
 
-    /// How many such duets may run at a time: those of kernels, each on a core of its own, and with memory for both sides. Two
-    /// of a command could disturb each other by what it does outside of its process.
+    /// How many duets like this one may run at a time. Those of kernels run each on a core of its own, if there is
+    /// memory for both sides. Two duets of a command could disturb each other by what the command does outside of its
+    /// process.
     fn lanes_of(&self, duet: &DueDuet) -> usize {
         let cell = &duet.sides[0].cell;
         let is_kernel = self.case(cell).command().is_none();
@@ -107,7 +109,7 @@ impl Processes {
         let first = &due.sides[0].cell;
         let cpu = cpus.take(first.seed.wrapping_add(u64::from(first.part)))?;
         let duet = Duet::new(due.turn, allowed_cpus(), cpu)?;
-        // What other duets have used by then is heapmark's own, too.
+        // The CPU time that other duets have used by then is heapmark's own, too.
         let machine = || {
             let mut now = held(&self.counters).snapshot();
             now.own_cpu_ns += running_ns();
@@ -141,7 +143,7 @@ impl Processes {
             let usage = side
                 .as_ref()
                 .and_then(|(_, attempt)| attempt.usage.as_ref());
-            usage.map_or((0, 0), |it| (it.cpu_ns(), it.involuntary_switches))
+            usage.map_or((0, 0), |usage| (usage.cpu_ns(), usage.involuntary_switches))
         });
         let taken = duet.taken(usages, cpus.lanes);
         let mut sides = ended.into_iter().zip(taken).map(|(side, taken)| {
@@ -158,7 +160,7 @@ impl Processes {
         Ok([sides.next().flatten(), sides.next().flatten()])
     }
 
-    /// Starts a process again until the duet is over: the results of all that ended by themselves as one.
+    /// Starts a process again until the duet is over. Returns the results of all that ended by themselves as one.
     fn stream(&self, due: &Due, side: &Side) -> Result<Option<Attempt>> {
         let mut job = due.job.clone();
         job.side = Some(side.clone());

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 /// The rest of a row is skipped after this many failed processes of one allocator and case.
 const MOST: usize = 2;
 
-/// Workload, threads, allocator.
+/// A row: workload, threads, allocator.
 type FailedRow = (String, u32, String);
 
-/// Failed processes by row; a failed check counts as the most.
+/// Failed processes by row; a failed check counts as `MOST`.
 #[derive(Default)]
 pub struct Failures(HashMap<FailedRow, usize>);
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Another allocator may need this many times the memory of the baseline.
 const MEMORY: u64 = 3;
 
-/// How many processes may run at a time, if each needs so many CPUs and so much of the memory that is left.
-/// One, if that is not known.
+/// How many processes may run at a time, if each needs this many CPUs and this much of the memory that is left. One, if
+/// that is not known.
 pub fn lanes(cpus: u32, bytes: u64, memory_left: Option<u64>) -> usize {
     let by_cpus = usable_cpus() / cpus;
     let by_memory = memory_left.map_or(1, |left| left / bytes.max(1));
@@ -21,7 +21,7 @@ pub fn lanes(cpus: u32, bytes: u64, memory_left: Option<u64>) -> usize {
 }
 
 impl Session {
-    /// Runs all of them, as many at a time as each kind allows.
+    /// Runs all processes that are due, as many at a time as each kind allows.
     pub(super) fn together(&mut self, work: Vec<Due>, progress: &mut dyn Progress) -> Result<()> {
         let mut by_lanes: BTreeMap<usize, Vec<Due>> = BTreeMap::new();
         for due in work {
@@ -33,7 +33,7 @@ impl Session {
         Ok(())
     }
 
-    /// How many such processes may run at a time: each needs its own CPUs and memory.
+    /// How many processes like this one may run at a time: each needs its own CPUs and memory.
     fn lanes(&self, due: &Due) -> usize {
         let plan = &self.selection.plan;
         let case = self.case(&due.cell);
@@ -69,7 +69,7 @@ impl Session {
         let runner = self.runner.clone();
         let mut again = Vec::new();
         let mut ended = |(index, started, observed): Ending| {
-            // A lack of memory that another process caused is not a fault of this one.
+            // Run again by itself: another process may have caused the lack of memory.
             if matches!(
                 observed.attempt.outcome,
                 Outcome::Oom { .. } | Outcome::Unsupported { .. }

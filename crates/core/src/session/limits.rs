@@ -9,18 +9,18 @@ use crate::store::Purpose;
 use anyhow::Result;
 use heapmark_wire::limit_search::{LEAST_BYTES, LimitSearch, STEP};
 
-/// The first limits are between the most live bytes and so many times as much. If live bytes are not
-/// known, a part of what an unlimited process takes stands for them.
+/// The first limits are between the most live bytes and this many times as much. If live bytes are not known, a part of
+/// what an unlimited process takes stands in for them.
 const MOST: f64 = 8.0;
-/// The process without a limit took at most this many times what looks at it have seen.
+/// The process without a limit took at most this many times as much as was seen of it.
 const UNSEEN: f64 = 1.1;
-/// If the largest of the limits is too small, it is raised at most so many times; further if the
-/// process without a limit ended before it was looked at.
+/// If the largest of the limits is too small, it is raised at most this many times; more often if
+/// the process without a limit ended before it was looked at.
 const MOST_FURTHER: u32 = 8;
 const MOST_FURTHER_UNSEEN: u32 = 24;
 
 impl Session {
-    /// Finds the smallest limit of each row, then times all rows near theirs.
+    /// Finds the smallest limit of each row, then times all rows near their smallest limits.
     pub(super) fn limits(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let plan = &self.selection.clone().plan;
         let mut found = Vec::new();
@@ -32,10 +32,10 @@ impl Session {
         }
         let smallest = |cell: &Cell| {
             let mut found = found.iter();
-            let own = |(case, row, _): &&(usize, &str, Limit)| {
+            let is_of_cell = |(case, row, _): &&(usize, &str, Limit)| {
                 (*case, *row) == (cell.case, cell.allocator.as_str())
             };
-            found.find(own).map(|(.., limit)| *limit)
+            found.find(is_of_cell).map(|(.., limit)| *limit)
         };
         for block in 0..plan.blocks {
             for part in plan.block(block) {
@@ -47,7 +47,7 @@ impl Session {
         Ok(())
     }
 
-    /// The smallest limit of a row; `None` if it has failed without one, or has none.
+    /// The smallest limit of a row; `None` if the row failed without a limit, or no limit is enough.
     fn smallest(
         &mut self,
         case: usize,
@@ -79,8 +79,8 @@ impl Session {
         Ok(found.map(limit))
     }
 
-    /// Where to look, and what each limit must have room for besides, given the process without a
-    /// limit; `None` if it did not end `ok`.
+    /// The limits to try, and the bytes that each limit must have room for besides, given the
+    /// process without a limit; `None` if that process did not end `ok`.
     fn limits_around(&self, free: &Cell) -> Option<(LimitSearch, u64)> {
         let record = self.known.get(&free.id)?;
         let demand = record.demand.as_ref()?;
@@ -94,7 +94,7 @@ impl Session {
             ((taken_bytes / MOST) as u64).max(LEAST_BYTES)
         };
         let step_of = |bytes: f64| (bytes / anchor_bytes as f64).max(1.0).ln() / STEP.ln();
-        // What lies reserved may be far more than what is live.
+        // Reserved memory may be far more than live memory.
         let most_bytes = taken_bytes.max(anchor_bytes as f64 * MOST);
         let limits = LimitSearch {
             anchor_bytes,

@@ -19,13 +19,13 @@ const FORMAT: &str = "heapmark check 1";
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
     pub passed: Passed,
-    /// What it reported.
+    /// What the checked process reported.
     pub measurement: Option<Measurement>,
     pub findings: Vec<String>,
 }
 
 impl Kept {
-    /// Of a process that has passed with this many iterations.
+    /// The entry of a process that has passed with this many iterations.
     pub fn of(record: &Record, iterations: u32) -> Kept {
         Kept {
             passed: Passed {
@@ -72,7 +72,7 @@ impl Shelf {
         })
     }
 
-    /// Where the check of this work is kept if it was passed.
+    /// The file in which a passed check of this work is kept.
     pub fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
         let files = &subject.library.files;
         for file in files {
@@ -89,14 +89,14 @@ impl Shelf {
     }
 }
 
-/// The check that is kept there, if it made at least this many iterations.
+/// The check that is kept in a file, if it made at least this many iterations.
 pub fn find(place: &Path, iterations: u32) -> Option<Kept> {
     let text = file::read_stored(place).ok()?;
     let kept: Kept = serde_json::from_slice(&text).ok()?;
     (kept.passed.iterations >= iterations).then_some(kept)
 }
 
-/// Keeps a passed check; removes an earlier one if this one failed.
+/// Keeps a passed check; `None` removes an earlier one, because the check has failed.
 pub fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
     let Some(kept) = kept else {
         return match fs::remove_file(place) {

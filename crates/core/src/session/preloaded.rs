@@ -3,7 +3,7 @@
 use crate::observe::Root;
 use crate::observe::preflight::preloaded_everywhere;
 
-/// To follow a sentence; empty if there is nothing.
+/// A sentence about what the system preloads, to follow another one; empty if it preloads nothing.
 pub fn by_system() -> String {
     let all = preloaded_everywhere(&Root::machine());
     match all[..] {

@@ -15,7 +15,7 @@ use std::ptr::null_mut;
 /// The smallest page of any machine: no page is skipped.
 const PAGE_BYTES: usize = 4096;
 
-/// The memory that processes may take, of the machine and of its control group.
+/// The memory that processes may still take: what the machine or its control group has left, whichever is less.
 pub fn memory_left(root: &Root) -> Option<u64> {
     let limit = Groups::of(root, "memory").and_then(|groups| groups.memory_left(root));
     let available = root.memory_bytes("MemAvailable").into_iter();
@@ -37,7 +37,7 @@ pub fn make_present(root: &Root, bytes: u64) {
         else {
             return;
         };
-        // Huge pages cost most when fetched again; a kernel without them gives small ones.
+        // Huge pages cost most when fetched again; a kernel without them gives small pages.
         _ = madvise(begin, bytes, Advice::LinuxHugepage);
         for offset in (0..bytes).step_by(PAGE_BYTES) {
             begin.cast::<u8>().add(offset).write_volatile(1);

@@ -31,16 +31,16 @@ pub struct Processes {
     pub(super) guest: Guest,
     pub(super) selection: Arc<Selection>,
     pub(super) stop: Arc<AtomicBool>,
-    /// What each case's command does under the baseline, or a build of it in its first row; measured once in each session, by a
-    /// process of its own.
+    /// What each case's command does under the baseline, or what a build of it does in the build's first row; measured
+    /// once in each session, by a process of its own.
     pub(super) references: Mutex<BTreeMap<(usize, String), Arc<Reference>>>,
     pub(super) counters: Mutex<Counters>,
-    /// Where control groups may be made, if those limit.
+    /// The folder in which control groups may be made, if groups set the limits.
     groups: Option<PathBuf>,
 }
 
 impl Processes {
-    /// Ended early once `stop` is set.
+    /// The processes of a selection, which are ended early once `stop` is set.
     pub fn new(guest: Guest, selection: Arc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
         let root = Root::machine();
@@ -100,7 +100,7 @@ impl Processes {
         }
     }
 
-    /// The limit of a process.
+    /// The memory limit of a cell's process.
     fn limit(&self, cell: &Cell) -> Option<MemoryLimit> {
         Some(MemoryLimit {
             bytes: cell.limit?.set_bytes(),
@@ -109,7 +109,7 @@ impl Processes {
         })
     }
 
-    /// Runs a process without a limit, and samples what it takes of what is to be limited.
+    /// Runs a process without a limit, and samples how much it takes of the kind of memory that is to be limited.
     fn unlimited(&self, due: &Due, kind: LimitKind) -> Result<Observed> {
         let mut sampler = DemandSampler::new(kind);
         let mut job = due.job.clone();
@@ -165,9 +165,8 @@ impl Runner for Processes {
             make_present(&Root::machine(), largest_bytes);
         }
         let mut watcher = match purpose {
-            Purpose::Sample => {
-                SeriesSampler::of(self.case(due), self.guest.path())?.map(|it| Box::new(it) as _)
-            }
+            Purpose::Sample => SeriesSampler::of(self.case(due), self.guest.path())?
+                .map(|sampler| Box::new(sampler) as _),
             _ => watcher_of(purpose),
         };
         let mut job = due.job.clone();
@@ -231,7 +230,7 @@ impl Runner for Processes {
     }
 }
 
-/// What follows the memory of a process that is not timed.
+/// The watcher that follows the memory of a process that is not timed.
 fn watcher_of(purpose: Purpose) -> Option<Box<dyn Watcher>> {
     let follows = purpose == Purpose::Memory;
     follows.then(|| Box::new(MemorySampler::default()) as _)
@@ -254,7 +253,7 @@ fn below(
     start(&job, if looks { Some(&mut look) } else { None })
 }
 
-/// What the watcher saw of a process that has ended.
+/// The result of a process that has ended, with what the watcher saw of it.
 fn seen(watcher: Option<Box<dyn Watcher>>, attempt: Attempt) -> Result<Observed> {
     let mut observed = Observed::from(attempt);
     let Some(watcher) = watcher else {
@@ -262,23 +261,24 @@ fn seen(watcher: Option<Box<dyn Watcher>>, attempt: Attempt) -> Result<Observed>
     };
     let measured = observed.attempt.measurement.as_ref();
     observed.mean_heap = measured.and_then(|measured| {
-        let (count, wall_ns) = measured
-            .measured()
-            .fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+        let (count, wall_ns) = measured.measured().fold((0, 0), |(n, sum), iteration| {
+            (n + 1, sum + iteration.wall_ns)
+        });
         watcher.mean_heap(measured.outside_bytes(), wall_ns.checked_div(count)?)
     });
     let footprint = measured.and_then(|measured| measured.footprint.as_ref());
     let held_before_bytes = measured.map_or(0, |measured| measured.held_before_bytes);
-    let before_bytes = footprint.map_or(0, |told| {
-        told.begin
+    let before_bytes = footprint.map_or(0, |footprint| {
+        footprint
+            .begin
             .without_harness()
             .saturating_sub(held_before_bytes)
     });
-    if let Some(told) = footprint
-        && (told.peak.is_some() || !told.points.is_empty())
+    if let Some(footprint) = footprint
+        && (footprint.peak.is_some() || !footprint.points.is_empty())
     {
-        observed.memory = MemoryProfile::of_points(&told.points, told.peak.as_ref());
-        observed.series = Some(csv_of_points(&told.points, before_bytes));
+        observed.memory = MemoryProfile::of_points(&footprint.points, footprint.peak.as_ref());
+        observed.series = Some(csv_of_points(&footprint.points, before_bytes));
     } else {
         observed.memory = footprint.and_then(|_| watcher.profile(before_bytes));
         observed.series = watcher.csv()?;

@@ -25,31 +25,31 @@ pub struct Session {
     store: Option<Store>,
     pub(super) known: Records,
     pub(super) failures: Failures,
-    /// Parts that were repeated.
+    /// How many parts were repeated.
     pub(super) repeats: usize,
     measured_ns: u64,
     /// Checks that earlier runs have passed; open once the negative control has shown the C
     /// library.
     pub(super) shelf: Option<Shelf>,
-    /// Whether checks are repeated nevertheless.
+    /// Whether checks are repeated even if earlier runs have passed them.
     pub(super) check_again: bool,
     /// Memory that was available before the first process.
     pub(super) memory_bytes: Option<u64>,
-    /// When this session began, and how many seconds processes of earlier ones took.
+    /// When this session began, and how many seconds the processes of earlier sessions took.
     pub(super) began: Instant,
     pub(super) before_s: f64,
 }
 
-/// The negative control's cell.
+/// The name of the negative control's cell.
 pub const CONTROL: &str = "control";
 
 /// How a run ended.
 pub struct Ended {
-    /// False if a signal ended it early.
+    /// False if a signal ended the run early.
     pub whole: bool,
     /// The whole run: process starts, proofs, calibration, checks, the store.
     pub took: Duration,
-    /// The measured phases in it, including cold iterations; of those at the same time their share.
+    /// The time of measured phases, cold iterations included; phases that ran at the same time count by their share.
     pub measured: Duration,
 }
 
@@ -129,8 +129,9 @@ impl Session {
         }
     }
 
-    /// That each library beside the baseline is the user's own and crashed, or did not serve its process, in
-    /// each of its checks; and how to look at the first one. Whoever works on it waits for no figures of the baseline.
+    /// A message if each library beside the baseline is the user's own and crashed, or did not serve its process, in
+    /// each of its checks: how to look at the first one. Whoever works on such a library need not wait for figures of
+    /// the baseline.
     fn only_own_libraries_that_failed(&self) -> Option<String> {
         let plan = &self.selection.plan;
         let mut checks = plan.checks();
@@ -160,7 +161,7 @@ impl Session {
         ))
     }
 
-    /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
+    /// Runs one cell of the plan by itself, after the processes that show how it has to run, and keeps nothing.
     pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
         if self.case(cell).age().is_some() {
             let fresh = self.selection.plan.plain(cell.case);
@@ -270,22 +271,25 @@ impl Session {
             .unwrap_or(0)
     }
 
-    /// The largest resident set that any process of this case has had. Whole programs of a case are
-    /// of many sizes, one in Java twenty times as large as one in C: of those, any of its own row.
+    /// The largest resident set that any process of this case has had. Whole programs of a case
+    /// differ in size, one in Java is twenty times as large as one in C: for those, only processes
+    /// of the cell's own row count.
     pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
-        let bytes = |it: &Record| match self.case(cell).whole_process {
-            false => it.peak_rss_bytes(),
-            true if it.allocator == cell.allocator => Some(it.usage.as_ref()?.max_rss_bytes),
+        let bytes = |record: &Record| match self.case(cell).whole_process {
+            false => record.peak_rss_bytes(),
+            true if record.allocator == cell.allocator => {
+                Some(record.usage.as_ref()?.max_rss_bytes)
+            }
             true => None,
         };
         self.of_case(cell).filter_map(bytes).max().unwrap_or(0)
     }
 
-    /// What is known of this case, under any allocator.
+    /// All records of this case, under any allocator.
     pub(super) fn of_case(&self, cell: &Cell) -> impl Iterator<Item = &Record> {
         let case = self.case(cell);
         let all = self.known.all().iter();
-        all.filter(|it| it.workload == case.workload && it.threads == case.threads)
+        all.filter(|record| record.workload == case.workload && record.threads == case.threads)
     }
 
     pub(super) fn case(&self, cell: &Cell) -> &Case {
@@ -295,7 +299,10 @@ impl Session {
     /// Stores a process, with its memory over time if that was sampled.
     pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
-            let walls = measurement.iterations.iter().map(|it| it.wall_ns);
+            let walls = measurement
+                .iterations
+                .iter()
+                .map(|iteration| iteration.wall_ns);
             self.measured_ns += walls.sum::<u64>() / record.at_once();
         }
         if let Some(store) = &mut self.store {
@@ -307,7 +314,7 @@ impl Session {
     }
 }
 
-/// How long processes took, of those that ran at the same time their share.
+/// How long processes took; those that ran at the same time count by their share.
 pub(super) fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
     let wall_ns = |record: &Record| {
         let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
@@ -316,7 +323,7 @@ pub(super) fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Rec
     records.into_iter().map(wall_ns).sum::<u64>() as f64 / 1e9
 }
 
-/// The time of day, as records have it.
+/// The current time, as records have it.
 pub fn now() -> String {
     jiff::Timestamp::now().to_string()
 }

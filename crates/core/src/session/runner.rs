@@ -1,4 +1,4 @@
-//! What the run loop needs of the world: processes, and what is seen of them.
+//! What the run loop needs from outside: processes, and what is observed of them.
 
 use super::passed::Shelf;
 use crate::execute::{Attempt, Corner, Job, Subject};
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// A process that must run unless it is stored.
 pub struct Due {
-    /// Why it runs.
+    /// Why the process runs.
     pub purpose: Purpose,
     /// The cell's place in the plan.
     pub cell: Cell,
     /// The cell's work.
     pub job: Job,
-    /// How long it may take.
+    /// How long the process may take.
     pub timeout: Duration,
     /// Where the result of a check is kept if it passes.
     pub place: Option<PathBuf>,
@@ -25,22 +25,22 @@ pub struct Due {
 
 /// The result of a process, and what was seen of it from outside.
 pub struct Observed {
-    /// The result.
+    /// The result of the process.
     pub attempt: Attempt,
-    /// What else the machine did meanwhile; only of processes of a block.
+    /// What else the machine did meanwhile; only for processes of a block.
     pub interference: Option<Interference>,
     /// The process's memory, if that is what it ran for.
     pub memory: Option<MemoryProfile>,
-    /// What was resident on average, if its memory was sampled often enough.
+    /// What was resident on average, if the process's memory was sampled often enough.
     pub mean_heap: Option<MeanHeap>,
     /// The process's memory over time, as a table.
     pub series: Option<String>,
-    /// What it took of what is to be limited, if that is what it ran for.
+    /// How much the process took of the kind of memory that is to be limited, if that is what it ran for.
     pub demand: Option<Demand>,
 }
 
 impl From<Attempt> for Observed {
-    /// Of a process that was not observed from outside.
+    /// The result of a process that was not observed from outside.
     fn from(attempt: Attempt) -> Observed {
         Observed {
             attempt,
@@ -58,11 +58,11 @@ pub type Ending = (usize, String, Observed);
 
 /// Two streams of processes that are to take turns.
 pub struct DueDuet {
-    /// How.
+    /// How the two sides take turns.
     pub turn: Turn,
-    /// The processes that they repeat.
+    /// The processes that the two streams repeat.
     pub sides: [Due; 2],
-    /// No process of its case has had a larger resident set.
+    /// The largest resident set that a process of the case has had.
     pub largest_bytes: u64,
 }
 
@@ -75,23 +75,23 @@ pub type DuetEnding = (usize, [Option<SideEnded>; 2]);
 /// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
 /// the run.
 pub trait Runner {
-    /// The guest without any preload.
+    /// Runs the guest without any preload.
     fn control(&self) -> Result<Attempt>;
-    /// One kind of call that few workloads make.
+    /// Tests one kind of call that few workloads make.
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner>;
     /// Makes free memory present in the machine, before the first block.
     fn make_present(&self, bytes: u64);
-    /// One process, by itself. No process of its case has had a larger resident set than this.
+    /// Runs one process by itself. No process of its case has had a larger resident set than this.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
-    /// Duets, this many at a time; `ended` gets each as soon as it has ended.
+    /// Runs duets, this many at a time; `ended` gets each as soon as it has ended.
     fn duets(
         &self,
         lanes: usize,
         work: &[DueDuet],
         ended: &mut dyn FnMut(DuetEnding) -> Result<()>,
     ) -> Result<()>;
-    /// Processes of kernels in which nothing is timed, this many at a time; `ended` gets each as soon
-    /// as it has ended.
+    /// Runs processes of kernels in which nothing is timed, this many at a time; `ended` gets each as soon as it has
+    /// ended.
     fn side_by_side(
         &self,
         lanes: usize,

@@ -11,15 +11,15 @@ use anyhow::{Result, anyhow};
 pub struct Selection {
     /// What is measured, how often and in which order.
     pub plan: Plan,
-    /// In the order of `plan.allocators`, then the baseline's copy and the floor.
+    /// The allocators, in the order of `plan.allocators`, then the baseline's copy and the floor.
     pub subjects: Vec<Subject>,
-    /// Those that rows of programs always run under, whatever the run compares.
+    /// Allocators that rows of programs always run under, whatever the run compares.
     pub pinned: Vec<Subject>,
     /// The programs that the plan's cases name.
     pub programs: Vec<Program>,
     /// Seconds a process may take, if the user said so.
     pub timeout_s: Option<f64>,
-    /// Of the cases that replay a trace: held, so that they are not removed meanwhile.
+    /// The compiled traces of the cases that replay one: held, so that they are not removed meanwhile.
     pub compiled_traces: Vec<CompiledTrace>,
     /// The folder in which real programs work: removed with the selection.
     pub scratch: Option<Draft>,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A workload with a time limit gets this many times the limit in a check, whose calls take longer.
 const LONGER: f64 = 4.0;
-/// The parameters that are such limits.
+/// The parameters that are time limits.
 const TIMES: [&str; 2] = ["seconds", "cap-seconds"];
 
 impl Session {
@@ -44,7 +44,7 @@ impl Session {
     /// Runs all checks of the plan.
     pub(super) fn checks(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let cells = self.selection.plan.checks();
-        // The litter of the aged ones follows from the others.
+        // The litter of aged cases follows from the checks of the others.
         let (aged, fresh): (Vec<&Cell>, Vec<&Cell>) = cells
             .iter()
             .partition(|cell| self.case(cell).age().is_some());
@@ -135,7 +135,7 @@ impl Session {
         Ok(None)
     }
 
-    /// What an earlier run has kept there, unless all checks are to be repeated.
+    /// The check that an earlier run has kept in this file, unless all checks are to be repeated.
     fn passed_before(&self, place: &Option<PathBuf>, iterations: u32) -> Option<Kept> {
         let place = place.as_deref().filter(|_| !self.check_again)?;
         passed::find(place, iterations)
@@ -200,7 +200,7 @@ impl Session {
         cell.allocator == self.case(cell).baseline(&self.selection.plan.baseline)
     }
 
-    /// Keeps a passed check for later runs, and removes the stored one if it failed.
+    /// Keeps a passed check for later runs; if the check failed, removes the stored one.
     pub(super) fn shelve(&self, check: &Due) -> Result<()> {
         let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else {
             return Ok(());

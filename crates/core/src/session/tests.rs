@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 const CALIBRATED: Iterations = Iterations::Calibrated(Calibrated::Calibrated);
 
-/// What a process of the script comes to: its time per operation, and how busy others were.
+/// The result of a process in a script: its outcome, its time per operation, and how busy others were.
 struct Turn {
     outcome: Outcome,
     ns_per_op: f64,
@@ -49,7 +49,7 @@ fn crashed() -> Turn {
     }
 }
 
-/// Up to three times as long in one block as in another, so that no interval is narrow.
+/// A process that takes up to three times as long in one block as in another, so that no interval is narrow.
 fn wild(due: &Due, ns_per_op: f64) -> Turn {
     let slower = if due.cell.allocator == "hoard" {
         f64::from(due.cell.block * 7 % 13) / 6.0
@@ -68,7 +68,7 @@ struct Script {
     log: Rc<RefCell<Vec<String>>>,
     /// The bytes that were made present, and how many processes had run before.
     present: Rc<RefCell<Vec<(usize, u64)>>>,
-    /// What each process is said to need.
+    /// The bytes that each process was said to need.
     largest: Rc<RefCell<BTreeMap<String, u64>>>,
 }
 
@@ -190,7 +190,7 @@ impl Runner for Script {
     }
 }
 
-/// Keeps what each block came to.
+/// Keeps what followed each block.
 #[derive(Default)]
 struct Notes {
     blocks: Vec<Next>,
@@ -208,7 +208,9 @@ impl Progress for Notes {
         self.blocks.push(next);
     }
     fn provisional(&mut self, done: u32, _: &RunFile, records: &[Record]) {
-        let samples = records.iter().filter(|it| it.purpose == Purpose::Sample);
+        let samples = records
+            .iter()
+            .filter(|record| record.purpose == Purpose::Sample);
         self.provisional.push((done, samples.count()));
     }
 }
@@ -221,14 +223,14 @@ struct Stage {
     store: Option<tempfile::TempDir>,
 }
 
-/// What came of it.
+/// What a run of a stage has led to.
 struct Done {
     ended: Result<Ended>,
     log: Vec<String>,
     present: Vec<(usize, u64)>,
     largest: BTreeMap<String, u64>,
     notes: Notes,
-    /// What is stored, if it has a store.
+    /// The stored records, if the stage has a store.
     stored: Vec<Record>,
 }
 
@@ -305,7 +307,7 @@ impl Stage {
 }
 
 impl Done {
-    /// The processes of blocks.
+    /// The cells of all processes in blocks.
     fn blocks(&self) -> Vec<&str> {
         let of_block = |cell: &&str| cell.starts_with("larson@2/b");
         self.log
@@ -360,7 +362,7 @@ fn memory_for_the_largest_process_is_made_present_once_before_the_first_block() 
     let largest = measurement(20.0).peak_rss_bytes;
     assert!(largest > 0);
     assert_eq!(done.present, [(first.unwrap(), largest)]);
-    // A run that ends before its blocks needs none.
+    // A run that ends before its blocks needs no memory to be made present.
     let interrupted = Stage::new(2).run(|due, _| {
         let is_check = due.purpose == Purpose::Check;
         (!is_check).then(|| took(20.0))
@@ -443,44 +445,43 @@ fn one_calibration_decides_the_rates_of_all_loads_and_a_resumed_run_keeps_them()
         };
         plan.cases = vec![at("30"), at("80"), given(at("60"))];
     };
-    // Each process with the requests that a second has at full load; those that measure nothing have
-    // none.
+    // Each process with the requests per second that are full load; processes that measure nothing have none.
     type Seen = Rc<RefCell<Vec<(Purpose, String, String)>>>;
     let run = |stage: Stage, ns_per_op: f64| {
         let seen = Seen::default();
         let noted = seen.clone();
         let done = stage.run(move |due, _| {
-            let told = due.job.parameters["capacity"].clone();
+            let capacity = due.job.parameters["capacity"].clone();
             let cell = due.cell.id.to_string();
-            noted.borrow_mut().push((due.purpose, cell, told));
+            noted.borrow_mut().push((due.purpose, cell, capacity));
             Some(took(ns_per_op))
         });
         assert!(done.is_whole());
         (done.stored, seen.take())
     };
     let rates = |seen: &[(Purpose, String, String)]| -> BTreeSet<(bool, String)> {
-        let samples = seen.iter().filter(|it| it.0 == Purpose::Sample);
+        let samples = seen.iter().filter(|process| process.0 == Purpose::Sample);
         samples
-            .map(|(_, cell, told)| (cell.starts_with("given"), told.clone()))
+            .map(|(_, cell, capacity)| (cell.starts_with("given"), capacity.clone()))
             .collect()
     };
-    // 20 ns of each of two threads are 100,000,000 operations in a second.
+    // Two threads with 20 ns per operation do 100,000,000 operations in a second.
     let expected = [(false, "100000000"), (true, "7")];
     let expected = expected
-        .map(|(given, told)| (given, told.to_owned()))
+        .map(|(given, capacity)| (given, capacity.to_owned()))
         .into();
     let (stored, seen) = run(Stage::new(2).plan(loads).stored(), 20.0);
     assert_eq!(rates(&seen), expected);
     let calibrations: Vec<&str> = seen
         .iter()
-        .filter(|it| it.0 == Purpose::Calibration)
-        .map(|it| it.1.as_str())
+        .filter(|process| process.0 == Purpose::Calibration)
+        .map(|process| process.1.as_str())
         .collect();
     assert_eq!(calibrations, ["at-30@2/calibration"]);
     assert!(
         seen.iter()
-            .filter(|it| it.0 == Purpose::Check)
-            .all(|it| it.2 == "0")
+            .filter(|process| process.0 == Purpose::Check)
+            .all(|process| process.2 == "0")
     );
     // Later the machine is slower.
     let mut stage = Stage::new(2).plan(loads);
@@ -488,15 +489,21 @@ fn one_calibration_decides_the_rates_of_all_loads_and_a_resumed_run_keeps_them()
     stage.known.retain(|record| !record.cell.contains("/b01/"));
     let (_, again) = run(stage, 50.0);
     assert_eq!(rates(&again), expected);
-    assert!(again.iter().all(|it| it.0 == Purpose::Sample), "{again:?}");
+    assert!(
+        again.iter().all(|process| process.0 == Purpose::Sample),
+        "{again:?}"
+    );
     // If calls are timed, no request is due at a time, even if the capacity is given.
     let calls = |plan: &mut Plan| {
         loads(plan);
         plan.mode = Mode::Latency { every: 4 };
     };
     let (_, seen) = run(Stage::new(2).plan(calls), 20.0);
-    assert!(seen.iter().any(|it| it.0 == Purpose::Latency), "{seen:?}");
-    assert!(seen.iter().all(|it| it.2 == "0"), "{seen:?}");
+    assert!(
+        seen.iter().any(|process| process.0 == Purpose::Latency),
+        "{seen:?}"
+    );
+    assert!(seen.iter().all(|process| process.2 == "0"), "{seen:?}");
 }
 
 #[test]
@@ -590,7 +597,7 @@ fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
         .run(disturbed(&["larson@2/b01/hoard"]));
     let mut blocks = once.blocks();
     assert_eq!(blocks.len(), 8, "{blocks:?}");
-    // In the order of its block, before the next one.
+    // The part is repeated after its own block, before the next one.
     let mut again: Vec<&str> = blocks.drain(4..6).collect();
     again.sort_unstable();
     assert_eq!(again, ["larson@2/b01~1/glibc", "larson@2/b01~1/hoard"]);
@@ -600,7 +607,7 @@ fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
     let mut last = twice.blocks()[8..].to_vec();
     last.sort_unstable();
     assert_eq!(last, ["larson@2/b01~2/glibc", "larson@2/b01~2/hoard"]);
-    // Without leave to repeat nothing is.
+    // If the plan does not allow repeats, no part is repeated.
     assert_eq!(
         Stage::new(3)
             .run(disturbed(&["larson@2/b01/hoard"]))
@@ -697,7 +704,7 @@ fn a_part_in_whose_midst_a_run_was_interrupted_is_run_again_as_a_whole() {
         blocks[..2],
         ["larson@2/b01~1/glibc", "larson@2/b01~1/hoard"]
     );
-    // That is known from now on.
+    // The repeated part is known from now on.
     let mut nothing = Stage::new(3);
     nothing.known = [torn.stored, rest.stored].concat();
     let nothing = nothing.run(|_, _| Some(took(20.0)));

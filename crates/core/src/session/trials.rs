@@ -1,5 +1,5 @@
-//! Before its first duet each case shows in one of the baseline with itself that two of its processes can take turns.
-//! Those that cannot run alone, and the stored trial says why.
+//! Before its first duet, each case shows in a duet of the baseline with itself that two of its processes can take
+//! turns. Cases that cannot are measured without turns, and the stored trial says why.
 
 use super::Progress;
 use super::calibrate::Pace;
@@ -18,11 +18,11 @@ use std::slice;
 /// A command in which several threads or processes are ready at once for more than this share of its time would be
 /// another program on one CPU.
 const MOST_PARALLEL: f64 = 0.1;
-/// What matters of a command that does nothing for more than this share of its time is its wall time.
+/// For a command that is idle for more than this share of its time, the wall time is what matters.
 const MOST_IDLE: f64 = 0.5;
-/// A shorter command does little but start.
+/// A command with less CPU time does little but start.
 const LEAST_NS: u64 = 40_000_000;
-/// Fewer looks at its check show neither.
+/// Fewer looks at a check show neither how parallel nor how idle the command is.
 const LEAST_LOOKS: f64 = 5.0;
 
 impl Session {
@@ -52,7 +52,8 @@ impl Session {
         Ok(())
     }
 
-    /// The most that a process of this case has held under any allocator; of a command all that it starts, as its checks saw it.
+    /// The most that a process of this case has held under any allocator; for a command, that of all processes it
+    /// starts, as its checks saw them.
     pub(super) fn most_held_bytes(&self, cell: &Cell) -> u64 {
         let bytes = |record: &Record| {
             let usage = record.usage.as_ref().map(|usage| usage.max_rss_bytes);
@@ -80,12 +81,16 @@ impl Session {
         if check.is_none_or(|check| !check.outcome.is_ok()) {
             return Ok(());
         }
-        // Another build may do otherwise than the baseline's, another allocator hardly.
-        let of_builds = case.command().is_some_and(|it| !it.variants.is_empty());
-        let checks = self.of_case(cell).filter(|it| it.purpose == Purpose::Check);
-        let checks = checks.filter(|it| of_builds || it.allocator == cell.allocator);
+        // Another build may behave differently from the baseline's; another allocator hardly changes how a command behaves.
+        let of_builds = case
+            .command()
+            .is_some_and(|command| !command.variants.is_empty());
+        let checks = self
+            .of_case(cell)
+            .filter(|record| record.purpose == Purpose::Check);
+        let checks = checks.filter(|record| of_builds || record.allocator == cell.allocator);
         let is_command = case.command().is_some();
-        let cannot = { checks }.find_map(|it| cannot_take_turns(it).filter(|_| is_command));
+        let cannot = { checks }.find_map(|record| cannot_take_turns(record).filter(|_| is_command));
         let do_not_fit = || {
             do_not_fit(
                 2 * self.most_held_bytes(cell),
@@ -131,7 +136,7 @@ impl Session {
             .iter()
             .flatten()
             .filter_map(|(_, observed)| took(observed))
-            .max_by_key(|it| it.turn_ns);
+            .max_by_key(|taken| taken.turn_ns);
         let why = failed.or_else(|| match longest {
             Some(taken) if has_both => not_taken(&taken),
             _ => Some("its processes took no turns".into()),
@@ -147,7 +152,8 @@ impl Session {
     }
 }
 
-/// Why two that hold this together are not started at a time: what is left is for the files that they read, and for others.
+/// Why two processes that hold this much together are not started at the same time: the rest of the memory is for the
+/// files that they read, and for others.
 fn do_not_fit(bytes: u64, left_bytes: Option<u64>) -> Option<String> {
     let left_bytes = left_bytes?;
     (bytes > left_bytes / 2).then(|| {
@@ -193,7 +199,7 @@ fn cannot_take_turns(check: &Record) -> Option<String> {
     }
 }
 
-/// Why these turns are none. Shorter ones than asked for are those of a machine whose other programs interrupt them.
+/// Why these turns do not count. Turns shorter than asked for do count: other programs of the machine have cut them short.
 fn not_taken(taken: &TurnsTaken) -> Option<String> {
     match taken.turn_ns {
         Some(turn_ns) if turn_ns <= 2 * taken.slice_ns => None,

@@ -29,7 +29,7 @@ impl Processes {
         let names_sides = command.names_sides();
         let command = &command.as_side(job.side.as_ref().map_or(0, Side::index));
         let baseline = &self.selection.plan.baseline;
-        // The row that this one must do the same as: the baseline, or of another build its own first row.
+        // The row that this one must do the same as: the baseline, or for another build the first row of that build.
         let model = variant.map(|variant| command.model_of(variant));
         let model = model.filter(|model| *model != &command.variants[0]);
         let model_row = match model {
@@ -53,7 +53,7 @@ impl Processes {
             timeout,
             stop,
         };
-        // What the command must do is what it does without a limit.
+        // The command must do what it does without a limit.
         let free = Job {
             limit: None,
             ..job.clone()
@@ -137,7 +137,7 @@ impl Processes {
     }
 }
 
-/// What remains for a command whose own library serves it.
+/// Advice for a command that a library of its own serves.
 const OTHER_BASELINE: &str = ". A library of the command serves it: compare allocators that are preloaded with each other \
      (--baseline mimalloc3), and with the command as it is by --keep-env";
 
@@ -155,7 +155,8 @@ impl std::error::Error for DoesNotRun {}
 
 impl Session {
     /// Fails before anything is measured if the command does not run under the baseline: nothing
-    /// could be compared with it. Of several real programs, one that fails has failed rows.
+    /// could be compared with it. Real programs are exempt: if one of them fails, only its rows
+    /// fail.
     pub(super) fn refuse_what_does_not_run(&self) -> Result<()> {
         let cases = self.selection.plan.cases.iter().enumerate();
         for (place, case) in cases.filter(|(_, case)| !case.is_real_program()) {
@@ -196,7 +197,7 @@ impl Session {
                             let by_system = super::preloaded::by_system();
                             let way_out = || OTHER_BASELINE.to_owned();
                             Some(by_system)
-                                .filter(|it| !it.is_empty())
+                                .filter(|text| !text.is_empty())
                                 .unwrap_or_else(way_out)
                         }
                         _ => String::new(),

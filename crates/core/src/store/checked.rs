@@ -1,6 +1,6 @@
-//! What `heapmark check` has found of libraries: kept in the cache under all that decides it, one
-//! result of each check, and copied into each run of such a library, whose reports then say it
-//! anywhere. docs/FORMAT.md describes both.
+//! What `heapmark check` has found about libraries. The cache keeps one result of each check,
+//! under a name made from everything that decides it; each run of such a library gets a copy, so
+//! that reports show it on any machine. docs/FORMAT.md describes both.
 
 use crate::build;
 use crate::catalog::Source;
@@ -17,11 +17,11 @@ use std::path::PathBuf;
 /// Changes whenever the same names get another meaning.
 const FORMAT: &str = "heapmark findings 1";
 
-/// What is known of a library.
+/// What is known about a library.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
-    /// In the cache each check that ended in a verdict, in a run those that did not pass, the worst
-    /// first.
+    /// In the cache, each check that ended in a verdict; in a run, only those that did not pass,
+    /// the worst first.
     #[serde(default)]
     pub findings: Vec<KnownFault>,
     /// Each misuse that was tried.
@@ -34,18 +34,18 @@ pub struct Checked {
 pub struct KnownFault {
     /// The check's name.
     pub check: String,
-    /// Who says that a program may rely on it.
+    /// Why a program may rely on what is checked.
     pub standing: Standing,
-    /// The worst of its processes.
+    /// The worst verdict of the check's processes.
     pub verdict: CheckVerdict,
     /// What did not hold, or how the process ended.
     pub found: String,
-    /// Processes that made it.
+    /// How many processes made the check.
     #[serde(default)]
     pub processes: u32,
-    /// Version of the heapmark that made it.
+    /// The version of the heapmark that made the check.
     pub heapmark: String,
-    /// When that began, UTC.
+    /// When the check began, UTC.
     pub at: String,
 }
 
@@ -68,22 +68,22 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
-    /// Ran to its end, and all held.
+    /// The check ran to its end, and everything held.
     Pass,
-    /// Not applicable to this allocator or here.
+    /// The check does not apply to this allocator, or not on this machine.
     Unsupported,
-    /// Ran to its end, and something did not hold.
+    /// The check ran to its end, and something did not hold.
     Fail,
-    /// Did not end within its time.
+    /// The check did not end within its time.
     Hang,
-    /// A signal or an exit of the allocator's ended it.
+    /// A signal ended the process, or the allocator made it exit.
     Crash,
-    /// The check itself went wrong, or another library served: nothing is known of the allocator.
+    /// The check itself went wrong, or another library served: nothing is known about the allocator.
     Error,
 }
 
 impl CheckVerdict {
-    /// Whether a program cannot rely on what was checked. An error says nothing of the allocator.
+    /// Whether a program cannot rely on what was checked. An error says nothing about the allocator.
     pub fn is_finding(self) -> bool {
         use CheckVerdict::{Crash, Fail, Hang};
         matches!(self, Fail | Hang | Crash)
@@ -101,28 +101,33 @@ impl fmt::Display for CheckVerdict {
 pub struct Detection {
     /// The check's name.
     pub check: String,
-    /// Processes in which it was, over all sizes and forms.
+    /// Processes in which the misuse was detected, over all sizes and forms.
     pub detected: u32,
-    /// Processes that could detect it.
+    /// Processes that could detect the misuse.
     pub of: u32,
-    /// Version of the heapmark that made it.
+    /// The version of the heapmark that made the check.
     pub heapmark: String,
-    /// When that began, UTC.
+    /// When the check began, UTC.
     pub at: String,
 }
 
 impl Checked {
-    /// What a run takes of it.
+    /// The part that is copied into a run.
     fn for_a_run(mut self) -> Option<Checked> {
-        self.findings.retain(|it| it.verdict.is_finding());
-        self.findings
-            .sort_by_key(|it| (it.standing, Reverse(it.verdict), it.check.clone()));
+        self.findings.retain(|finding| finding.verdict.is_finding());
+        self.findings.sort_by_key(|finding| {
+            (
+                finding.standing,
+                Reverse(finding.verdict),
+                finding.check.clone(),
+            )
+        });
         let is_empty = self.findings.is_empty() && self.hardening.is_empty();
         (!is_empty).then_some(self)
     }
 
-    /// The same with newer results. What fewer processes did not meet may still happen, so it does
-    /// not replace what more of them met.
+    /// These results with newer ones. A fault that fewer processes did not meet may still happen,
+    /// so their result does not replace what more processes met.
     fn renewed(mut self, mut newer: Checked) -> Checked {
         let is_outdone = |new: &KnownFault, old: &KnownFault| {
             new.check == old.check && old.processes > new.processes && old.verdict > new.verdict
@@ -142,10 +147,10 @@ impl Checked {
     }
 }
 
-/// The folder of what is known of libraries.
+/// The folder of what is known about libraries.
 pub struct CheckedShelf {
     folder: PathBuf,
-    /// SHA-256 of the C library: it lies below all allocators, and is one itself.
+    /// SHA-256 of the C library, which lies below all allocators, and is one itself.
     libc: String,
 }
 
@@ -160,7 +165,7 @@ impl CheckedShelf {
         })
     }
 
-    /// Where that of a library with these hashes is; `None` if it is not known which library serves.
+    /// The file for a library with these hashes; `None` if it is not known which library serves.
     fn place(&self, subject: &Subject, sha256: &[String]) -> Option<PathBuf> {
         let allocator = &subject.allocator;
         let is_unknown = matches!(allocator.source, Source::Null | Source::AsCalled);
@@ -169,7 +174,7 @@ impl CheckedShelf {
         }
         let environment = format!("{:?}", allocator.environment);
         // Some runs preload the C library itself.
-        let files = sha256.iter().filter(|it| **it != self.libc);
+        let files = sha256.iter().filter(|hash| **hash != self.libc);
         let common = [FORMAT, &self.libc, &environment].into_iter();
         let name = build::hash(common.chain(files.map(String::as_str)));
         Some(self.folder.join(name + ".json"))
@@ -181,7 +186,9 @@ impl CheckedShelf {
             return Ok(());
         };
         build::change_in_cache(&place, |known| {
-            let known = known.ok().and_then(|it| serde_json::from_slice(&it).ok());
+            let known = known
+                .ok()
+                .and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let known: Checked = known.unwrap_or_default();
             serde_json::to_vec(&known.renewed(newer)).context("cannot write what was found")
         })

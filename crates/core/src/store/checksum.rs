@@ -1,7 +1,7 @@
 //! A checksum as the last key of each document of the store: a changed byte becomes damage, never
 //! another number.
 
-/// Between a document and its checksum, and after it.
+/// The text between a document and its checksum, and the text after the checksum.
 const FRONT: &str = ",\"crc\":\"";
 const BACK: &str = "\"}";
 const DIGITS: usize = 8;

@@ -21,7 +21,7 @@ pub fn table(latency: &Latency) -> String {
 
 /// Adds the counts to a record; a record whose file lacks them loses its latency.
 pub fn count(dir: &Path, record: &mut Record) {
-    let Some(told) = record
+    let Some(latency) = record
         .measurement
         .as_mut()
         .and_then(|measurement| measurement.latency.take())
@@ -31,24 +31,26 @@ pub fn count(dir: &Path, record: &mut Record) {
     let table = tables::read(dir, tables::LATENCY, record);
     if let Some(measurement) = &mut record.measurement {
         measurement.latency = table
-            .and_then(|table| with_counts(*told, &table))
+            .and_then(|table| with_counts(*latency, &table))
             .map(Box::new);
     }
 }
 
 /// The record's latency with the counts of its file; `None` if the file does not hold all calls
 /// that the record counts: part of a tail is no tail.
-fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
+fn with_counts(mut latency: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_records() {
         // By position: after the function the columns are the fields of a bucket, in their order.
         let (function, bucket): (String, Bucket) = line.ok()?.deserialize(None).ok()?;
-        told.functions
+        latency
+            .functions
             .iter_mut()
             .find(|calls| calls.function == function)?
             .buckets
             .push(bucket);
     }
-    told.functions
+    latency
+        .functions
         .iter()
         .all(|calls| {
             calls
@@ -58,7 +60,7 @@ fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
                 .try_fold(0u64, u64::checked_add)
                 == Some(calls.count)
         })
-        .then_some(told)
+        .then_some(latency)
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Shorter {
 
 struct WithoutEvidence<A>(A);
 
-/// Borrowed from the line if it has no escapes.
+/// A key of a record, borrowed from the line if it has no escapes.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 

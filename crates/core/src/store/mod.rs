@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 
 /// The head of a run directory.
 pub const HEAD: &str = "run.json";
-/// The file of its records.
+/// The file that holds a run's records.
 const SAMPLES: &str = "samples.jsonl";
 /// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
@@ -56,8 +56,8 @@ pub struct Store {
     samples: File,
 }
 
-/// A child that another thread has forked and that has not yet executed its program holds the lock,
-/// too: it ends here, not with the last copy of the descriptor.
+/// Unlocks when dropped, not with the last copy of the descriptor: a child that another thread has
+/// forked, and that has not yet executed its program, holds the lock, too.
 impl Drop for Store {
     fn drop(&mut self) {
         let _ = flock(&self.samples, FlockOperation::Unlock);
@@ -65,7 +65,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// A new run directory; refuses one that already holds a run.
+    /// Makes a new run directory; refuses one that already holds a run.
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
         make_folder(dir).with_path("cannot create", dir)?;
         let file = head_of(dir);
@@ -89,7 +89,7 @@ impl Store {
 
     /// Opens a run directory to resume it.
     pub fn open(dir: &Path) -> Result<Store> {
-        // What is appended must not be written anywhere else.
+        // What is appended must not be written anywhere else through a link.
         for name in [SAMPLES, tables::SERIES, tables::LATENCY, preflights::FOLDER] {
             let path = dir.join(name);
             if path.is_symlink() {
@@ -116,7 +116,7 @@ impl Store {
             Err(Errno::WOULDBLOCK) => {
                 bail!("{} is being written to by another heapmark", dir.display())
             }
-            // Without a lock two could write at once.
+            // Without a lock, two heapmark processes could write at once.
             locked => locked.with_context(|| {
                 format!(
                     "cannot lock {} (a network's file systems may have no locks: name a folder elsewhere with -o)",
@@ -143,7 +143,7 @@ impl Store {
         let measurement = record.measurement.as_ref();
         let latency = measurement.and_then(|measurement| measurement.latency.as_deref());
         let latency = latency.map(latency::table);
-        // Before the record: a reader that finds the record finds its tables complete.
+        // Tables come before the record: a reader that finds the record finds its tables complete.
         for (folder, table) in [
             (tables::SERIES, series),
             (tables::LATENCY, latency.as_deref()),
@@ -169,7 +169,7 @@ impl Store {
         preflights::append(&self.dir, preflights::PRICES, prices)
     }
 
-    /// The directory.
+    /// The run directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -180,7 +180,7 @@ pub fn line(record: &Record) -> Result<String> {
     Ok(sealed(&serde_json::to_string(record).context("cannot write a record")?) + "\n")
 }
 
-/// `None` for an empty file.
+/// The last byte of a file; `None` if the file is empty.
 fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     let mut last = [0];
     if file.seek(SeekFrom::End(0))? == 0 {
@@ -217,7 +217,8 @@ fn no_run(dir: &Path) -> String {
 }
 
 /// Refuses to go on with what another user has begun: that would start the programs and load the
-/// libraries that this document in the directory names. `way_out` is for who trusts it.
+/// libraries that this document in the directory names. `way_out` is what to do for those who trust
+/// it.
 pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()> {
     for path in [dir, &dir.join(document)] {
         let owner = path.metadata().with_path("cannot find", path)?.uid();
@@ -231,7 +232,7 @@ pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()>
     Ok(())
 }
 
-/// The file of its records.
+/// The file that holds a run's records.
 pub fn samples_of(dir: &Path) -> PathBuf {
     dir.join(SAMPLES)
 }
@@ -263,7 +264,7 @@ pub fn runs() -> Vec<PathBuf> {
     runs
 }
 
-/// Removes a run. What else lies in its directory stays, and with it the directory.
+/// Removes a run. Other files in its directory stay, and the directory stays with them.
 pub fn remove(dir: &Path) -> std::io::Result<()> {
     for name in OTHERS.into_iter().chain([SAMPLES, HEAD]) {
         let path = dir.join(name);
@@ -309,8 +310,8 @@ pub fn fresh(date: &str) -> Result<PathBuf> {
     made.unwrap_or_else(|| bail!("{RESULTS} is full"))
 }
 
-/// Refuses a directory that cannot become a run directory: one that is, and one that contains names
-/// of its files. Makes nothing.
+/// Refuses a directory that cannot become a run directory: one that already is, and one with files
+/// that have the names of a run's files. Makes nothing.
 pub fn may_begin(dir: &Path) -> Result<()> {
     if is_there(dir) && !dir.is_dir() {
         bail!(

@@ -17,11 +17,11 @@ use std::path::Path;
 /// All preflights of a run, and the prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Preflights {
-    /// Before the first process of each part.
+    /// Preflights before the first process of each part.
     pub before: Vec<Preflight>,
-    /// After the last one of each part that ended by itself or by a signal.
+    /// Preflights after the last process of each part that ended by itself or by a signal.
     pub after: Vec<Preflight>,
-    /// Before the first process of each part, if they were measured.
+    /// Prices before the first process of each part, if they were measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<Prices>,
 }
@@ -50,7 +50,7 @@ pub(super) fn read(dir: &Path, paths: Paths) -> Result<Preflights> {
     })
 }
 
-/// Adds one.
+/// Adds a preflight.
 pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     let file = match when {
         When::Before => BEFORE,
@@ -61,14 +61,14 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
 
 pub(super) const FOLDER: &str = "machine";
 
-/// A file of that folder, and the key of the list in it.
+/// A file in the folder `machine`, and the key of the list in it.
 type ListFile = (&'static str, &'static str);
 
 const BEFORE: ListFile = ("machine/before.json", "preflights");
 const AFTER: ListFile = ("machine/after.json", "preflights");
 pub(super) const PRICES: ListFile = ("machine/prices.json", "prices");
 
-/// Empty if there is no such file.
+/// The list in a file; empty if there is no such file.
 fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile, paths: Paths) -> Result<Vec<T>> {
     let path = dir.join(name);
     let text = match read_stored(&path) {
@@ -91,7 +91,7 @@ fn parse<T: DeserializeOwned>(text: &[u8], key: &str, paths: Paths) -> Result<Ve
     )?)
 }
 
-/// Adds one to the list in a file.
+/// Adds an entry to the list in a file.
 pub(super) fn append<T: Serialize + DeserializeOwned>(
     dir: &Path,
     file: ListFile,
@@ -106,7 +106,7 @@ pub(super) fn append<T: Serialize + DeserializeOwned>(
     keep(dir, name, sealed(&text))
 }
 
-/// A machine whose page faults cost this much when memory is taken again.
+/// The prices of a machine whose page faults cost this much when memory is taken again.
 #[cfg(test)]
 pub fn priced(fault_ns: f64) -> Prices {
     let price = crate::observe::machine::prices::Price {

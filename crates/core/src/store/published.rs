@@ -13,7 +13,7 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// A document as it is read.
+    /// A document with its paths as they are to be read.
     pub(super) fn of(self, document: &[u8]) -> Cow<'_, [u8]> {
         match (self, str::from_utf8(document)) {
             (Paths::Published, Ok(text)) => match published(text) {
@@ -89,10 +89,10 @@ impl Names {
 
     /// `None` if nothing in it names anybody. What lies below another folder may be a part of a name.
     fn path(&self, path: &str, is_whole: bool) -> Option<String> {
-        let own = path.strip_prefix(&self.home);
-        let own = own.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let below_home = path.strip_prefix(&self.home);
+        let below_home = below_home.filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let mut shown = String::new();
-        let parts = match own {
+        let parts = match below_home {
             Some(rest) if is_whole && !self.home.is_empty() => {
                 shown.push('~');
                 rest.split('/').skip(1)
@@ -128,7 +128,9 @@ impl Names {
 
 /// Whether a path that comes next is absolute. In JSON a line break is a letter.
 fn begins_after(before: &str) -> bool {
-    ["\\n", "\\t", "\\r"].iter().any(|it| before.ends_with(it))
+    ["\\n", "\\t", "\\r"]
+        .iter()
+        .any(|escape| before.ends_with(escape))
         || !before.ends_with(|c: char| is_of_path(c) || c == '/')
 }
 
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn no_path_names_a_home_a_user_or_a_host() {
-        for (stored, told) in [
+        for (stored, wanted) in [
             ("/data/people/Ann Lee/x.so", "~/x.so"),
             ("/data/people/Ann Lee", "~"),
             ("/data/people/Ann Leery/x", "/data/people/Ann Leery/x"),
@@ -162,7 +164,7 @@ mod tests {
             ("m/home/bob/x", "m/home/USER/x"),
             ("/scratch/ann/box7/x", "/scratch/USER/HOST/x"),
         ] {
-            assert_eq!(shown(stored), told, "{stored}");
+            assert_eq!(shown(stored), wanted, "{stored}");
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Run {
     pub head: RunFile,
     /// One record per cell, the last attempt of each, in the order they were first written.
     pub records: Vec<Record>,
-    /// The positions of their lines, for reading them again.
+    /// The positions of the records' lines, for reading records again.
     pub lines: Lines,
     /// Lines that are no record: the torn end of a run that was killed, or damage.
     pub unreadable_lines: usize,
@@ -42,7 +42,7 @@ pub fn read_published(dir: &Path) -> Result<Run> {
     read_with(dir, Paths::Published, &parse)
 }
 
-/// The same without what no table shows: for a million samples, that is most of it. A sample keeps
+/// The run without what no table shows: for a million samples, that is most of it. A sample keeps
 /// the figures that `reads` accepts.
 pub fn read_for_tables(dir: &Path, paths: Paths, reads: fn(&str) -> bool) -> Result<Run> {
     read_with(dir, paths, &|line| {
@@ -65,9 +65,10 @@ fn read_with(dir: &Path, paths: Paths, parse: Parse) -> Result<Run> {
         latency::count(dir, record);
     }
     let alone = |case: &Case| {
-        let of_case = |it: &&Record| (&it.workload, it.threads) == (&case.workload, case.threads);
+        let of_case =
+            |record: &&Record| (&record.workload, record.threads) == (&case.workload, case.threads);
         let mut trials = records.iter().filter(of_case);
-        trials.any(|it| it.purpose == Purpose::Trial && !it.outcome.is_ok())
+        trials.any(|trial| trial.purpose == Purpose::Trial && !trial.outcome.is_ok())
     };
     for case in &mut head.plan.cases {
         case.turns = case.turns.filter(|_| !alone(case));
@@ -103,7 +104,7 @@ fn head_with(dir: &Path, paths: Paths) -> Result<RunFile> {
         text => text.with_path("cannot read", &path)?,
     };
     let Version { schema } = serde_json::from_slice(&text).with_context(damaged)?;
-    // Before the checksum, which a newer schema may place elsewhere.
+    // Looked at before the checksum, which a newer schema may place elsewhere.
     if !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&schema) {
         let age = if schema > u64::from(SCHEMA) {
             "a newer"
@@ -139,7 +140,7 @@ pub struct FoundRecords {
     pub unreadable_lines: usize,
 }
 
-/// Line by line: the file may be larger than the records that are kept.
+/// Reads records line by line: the file may be larger than the records that are kept.
 pub fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
     let mut found = FoundRecords::default();
     let mut line = Vec::new();

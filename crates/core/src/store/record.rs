@@ -13,11 +13,11 @@ pub struct Passed {
     pub cell: CellId,
     /// UTC, RFC 3339: the time of that check.
     pub at: String,
-    /// Iterations that it made: at least as many as a timed process of the run that reuses it.
+    /// Iterations that the check made: at least as many as a timed process of the run that reuses it.
     pub iterations: u32,
-    /// Time from spawn to reaped.
+    /// Time from the process's start until it was reaped.
     pub wall_ns: u64,
-    /// The highest resident set of its life.
+    /// The process's highest resident set.
     pub peak_rss_bytes: u64,
 }
 
@@ -28,7 +28,7 @@ fn is_zero(number: &u32) -> bool {
 /// A process and its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Why it ran.
+    /// Why the process ran.
     pub purpose: Purpose,
     /// The cell's name, unique in a run: `larson@2/b03/jemalloc`, `larson@2/check/jemalloc`,
     /// `larson@2/calibration`.
@@ -41,17 +41,17 @@ pub struct Record {
     pub allocator: String,
     /// Block number, from 0; pairs the processes that are compared.
     pub block: u32,
-    /// Part of its block, from 0.
+    /// The number of the part in its block, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
     /// How often this part ran before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// Position within its part, from 0.
+    /// Position of the process within its part, from 0.
     pub position: u32,
     /// Random state the workload started from.
     pub seed: u64,
-    /// UTC, RFC 3339.
+    /// When the process was started: UTC, RFC 3339.
     pub started: String,
     /// How the process ended.
     pub outcome: Outcome,
@@ -70,8 +70,8 @@ pub struct Record {
     /// Interference by the rest of the machine; only of measured processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interference: Option<Interference>,
-    /// Samples of its memory while the workload ran; only of processes that ran for that purpose,
-    /// and long enough for a few samples.
+    /// Samples of the process's memory while the workload ran; only of processes that ran for that
+    /// purpose, and long enough for a few samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<MemoryProfile>>,
     /// The mean resident memory; only of samples whose memory over time was observed from outside,
@@ -81,7 +81,7 @@ pub struct Record {
     /// The memory limit, in a run that looks for the smallest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<Limit>>,
-    /// Memory of the kind to be limited; only of the process with which that search begins.
+    /// Memory of the kind to be limited; only of the process with which the search for a limit begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Box<Demand>>,
     /// The library that served the malloc family; absent if the process did not get that far.
@@ -90,7 +90,7 @@ pub struct Record {
     /// The complete environment of the process (padding as its length).
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The checksums of its files in `series/` and `latency/`, by folder.
+    /// The checksums of the process's files in `series/` and `latency/`, by folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, String>,
     /// The last lines that the process wrote to stderr, if it did not end `ok`.
@@ -99,7 +99,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The highest resident set of its life, or of the earlier check that replaces it.
+    /// The process's highest resident set, or that of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
         self.measurement
             .as_ref()
@@ -107,8 +107,8 @@ impl Record {
             .or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
     }
 
-    /// Whether it did not end `ok` though no limit of its memory was tried: that is a failure, and
-    /// under such a limit a result.
+    /// Whether the process failed: it did not end `ok`, and was neither a trial nor under a memory
+    /// limit, where that is a result.
     pub fn has_failed(&self) -> bool {
         !self.outcome.is_ok()
             && self.purpose != Purpose::Trial
@@ -121,16 +121,19 @@ impl Record {
     /// Whether the process took turns with the one that it is compared with.
     pub fn took_turns(&self) -> bool {
         let measured = self.measurement.as_ref();
-        measured.is_some_and(|it| it.turns.is_some())
+        measured.is_some_and(|measurement| measurement.turns.is_some())
     }
 
-    /// How many processes of the run ran at a time when it did: both sides of each duet.
+    /// How many processes of the run ran at the same time as this one, itself included: both sides of each duet.
     pub fn at_once(&self) -> u64 {
-        let turns = self.measurement.as_ref().and_then(|it| it.turns.as_ref());
+        let turns = self
+            .measurement
+            .as_ref()
+            .and_then(|measurement| measurement.turns.as_ref());
         turns.map_or(1, |turns| 2 * u64::from(turns.at_once))
     }
 
-    /// Time from spawn to reaped, or that of the earlier check that replaces it.
+    /// Time from the process's start until it was reaped, or that of the earlier check that replaces it.
     pub fn wall_ns(&self) -> Option<u64> {
         self.passed
             .as_ref()

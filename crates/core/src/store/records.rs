@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 pub struct Records<S = RandomState> {
     all: Vec<Record>,
     /// Places by part of the hash of the cell's name, since the names of a million cells take much
-    /// memory. Of cells with the same number, the second is under the next free one.
+    /// memory. If two cells have the same number, the second is under the next free number.
     places: HashMap<u32, u32>,
     hasher: S,
 }
@@ -57,7 +57,7 @@ impl<S: BuildHasher> Records<S> {
         self.find(cell).is_ok()
     }
 
-    /// The records in the order of their cells' first ones.
+    /// The records, in the order in which each cell had its first record.
     pub fn all(&self) -> &[Record] {
         &self.all
     }

@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 /// The version of the store's format. Readers refuse newer ones, and those from before the oldest that they know: what
 /// was stored is never read as something else.
 pub const SCHEMA: u32 = 6;
-/// The oldest that is read: 6 only added processes that take turns.
+/// The oldest schema that is read: schema 6 only added processes that take turns.
 pub const OLDEST_SCHEMA: u32 = 5;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFile {
-    /// [`SCHEMA`] of the writer.
+    /// The [`SCHEMA`] of the heapmark that wrote the run.
     pub schema: u32,
     /// heapmark's version.
     pub heapmark: String,
-    /// UTC, RFC 3339.
+    /// When the run was started: UTC, RFC 3339.
     pub started: String,
     /// The suite's name, or `custom`.
     pub suite: String,
@@ -58,7 +58,7 @@ impl RunFile {
         self.plan.cases.iter().any(|case| case.command().is_some())
     }
 
-    /// One run for each thing that is measured: times, say, and memory beside them.
+    /// One run for each kind of measurement: times, say, and memory beside them.
     pub fn parts(&self) -> Vec<RunFile> {
         let part = |beside| RunFile {
             plan: self.plan.only(beside),
@@ -85,9 +85,9 @@ impl RunFile {
 /// An allocator, or the row of a program, as it was resolved for this run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AllocatorInfo {
-    /// Name.
+    /// The row's name.
     pub name: String,
-    /// Family.
+    /// The allocator's family.
     pub family: String,
     /// Tier as in the catalogue: `main`, `variant`, `floor`, …, or `program`.
     pub tier: String,
@@ -95,10 +95,10 @@ pub struct AllocatorInfo {
     pub origin: String,
     /// The version that the library reported, or the pinned source's.
     pub version: String,
-    /// The date of its sources, from the catalogue; empty if the version contains it.
+    /// The date of the library's sources, from the catalogue; empty if the version contains it.
     #[serde(default)]
     pub sources: String,
-    /// What its numbers are of: `mimalloc 2.5.2, 2026-09`. Empty in runs of before.
+    /// The release that the row's numbers are of: `mimalloc 2.5.2, 2026-09`. Empty in older runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub release: String,
     /// Preloaded files, in order, or the command that is started.
@@ -108,23 +108,23 @@ pub struct AllocatorInfo {
     /// GNU build-id of each of `files` in hex, empty if a file has none. Programs have no entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build_ids: Vec<String>,
-    /// Variables of its entry.
+    /// Environment variables of the catalogue entry.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Functions of the malloc family that it leaves to libc.
+    /// Functions of the malloc family that the library leaves to libc.
     pub left_to_libc: Vec<String>,
-    /// `called`, `configured` or `none`.
+    /// The purge rule: `called`, `configured` or `none`.
     pub purge: String,
     /// The catalogue family whose purge is called, for a library given by its path.
     pub purged_as: Option<String>,
-    /// What `heapmark check` had found of it before the run; absent if nothing was known that a
-    /// reader needs.
+    /// What `heapmark check` had found about the library before the run; absent if nothing was
+    /// known that a reader needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
 }
 
 impl AllocatorInfo {
-    /// What its numbers are of, as far as the run tells it.
+    /// The release that the row's numbers are of, as far as the run tells it.
     pub fn released(&self) -> String {
         if !self.release.is_empty() {
             return self.release.clone();

@@ -29,7 +29,7 @@ impl Columns {
 /// The memory of one process over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The series's cell.
+    /// The cell of the process.
     pub cell: CellId,
     /// Workload name.
     pub workload: String,
@@ -37,22 +37,22 @@ pub struct Series {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// In order of time.
+    /// The moments, in order of time.
     pub points: Vec<Point>,
 }
 
 /// A moment, with the main columns of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Since just before the process was started, or since its first sample.
+    /// Time since just before the process was started, or since its first sample.
     pub time_ns: u64,
-    /// Requested so far; only for a replay in strict order, whose time means nothing.
+    /// Bytes requested so far; only for a replay in strict order, whose time means nothing.
     pub allocated_bytes: Option<u64>,
-    /// Requested and not freed; `None` if the process does not report it.
+    /// Bytes requested and not freed; `None` if the process does not report it.
     pub requested_live_bytes: Option<u64>,
-    /// Heap and mappings; `None` if they were not read.
+    /// Bytes of the heap and of mappings; `None` if they were not read.
     pub total_dynamic_bytes: Option<u64>,
-    /// Resident.
+    /// Resident bytes.
     pub rss_bytes: u64,
 }
 
@@ -102,8 +102,8 @@ fn points(columns: &Columns) -> Vec<Point> {
         .collect()
 }
 
-/// Up to the first line that is no point. The end of an older run's file may be torn: a number
-/// without the end of its line may be truncated.
+/// Parses a table up to the first line that is no point. The end of an older run's file may be
+/// torn: a number without the end of its line may be truncated.
 fn parse(table: &str) -> Option<Columns> {
     let (lines, _) = table.rsplit_once('\n')?;
     let mut reader = csv::Reader::from_reader(lines.as_bytes());
@@ -154,7 +154,7 @@ mod tests {
             ),
             (Some(vec![5, 6]), None)
         );
-        let told =
+        let wanted =
             [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| {
                 Point {
                     time_ns,
@@ -164,7 +164,7 @@ mod tests {
                     rss_bytes,
                 }
             });
-        assert_eq!(points(&columns), told);
+        assert_eq!(points(&columns), wanted);
         assert_eq!(
             (parse("no table"), parse("time_ns,phase\nx,run\n")),
             (None, None)

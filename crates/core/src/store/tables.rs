@@ -33,12 +33,12 @@ pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Resul
     Ok(())
 }
 
-/// A table as it was written; `None` if there is none, or it has changed.
+/// A table as it was written; `None` if there is none, or its file has changed.
 pub fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
-    let told = record.tables.get(folder)?;
+    let sum = record.tables.get(folder)?;
     let file = open_stored(&dir.join(name_of(folder, record)), MOST_TABLE).ok()?;
     let text = up_to(file, MOST_TABLE).ok()?;
-    let is_told = *told == checksum(&text);
+    let is_told = *sum == checksum(&text);
     is_told.then(|| String::from_utf8(text).ok())?
 }
 

@@ -4,18 +4,19 @@
 
 /// Blocks up to this size are checked byte by byte.
 const WHOLE_BYTES: usize = 64 << 10;
-/// Of larger ones this many bytes at both ends, where a copy of a wrong length shows, ...
+/// In a larger block, this many bytes at both ends are checked, where a copy of a wrong length
+/// shows, ...
 const END_BYTES: usize = 16 << 10;
-/// ... and this many single words between: a large block that is only reserved must not become
+/// ... and this many single words in between: a large block that is only reserved must not become
 /// resident.
 const BETWEEN: usize = 64;
 
 /// A word of the block.
 const WORD: usize = size_of::<u64>();
-/// Odd, with no pattern in its bits: 2^64 over the golden ratio.
+/// An odd multiplier with no pattern in its bits: 2^64 divided by the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The first bytes of a block at the time they were mixed.
+/// A digest of a block's first bytes, made while the pattern was mixed into them.
 #[derive(Clone, Copy)]
 pub(super) struct Contents {
     bytes: usize,
@@ -38,8 +39,8 @@ impl Contents {
         Contents { bytes, key, sum }
     }
 
-    /// Mixes the pattern back out of the block that now has the contents; returns whether they are
-    /// the same.
+    /// Mixes the pattern back out of the block that now has the contents; returns whether they
+    /// arrived unchanged.
     ///
     /// # Safety
     /// As for [`Contents::seal`].
@@ -115,7 +116,7 @@ mod tests {
         block
     }
 
-    /// Whether a block passes the check if all but the last `lost` bytes arrive in another.
+    /// Whether a block passes the check if all but its last `lost` bytes arrive in another block.
     fn arrives(block: &mut HarnessTable<u8>, lost: usize) -> (bool, HarnessTable<u8>) {
         let (bytes, mut moved) = (block.len(), HarnessTable::zeroed(block.len()));
         // SAFETY: a block of that size.

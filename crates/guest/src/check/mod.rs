@@ -1,7 +1,7 @@
 //! The checked run. Every block that the allocator hands out is compared with all live blocks,
 //! calloc's zeros are read, and the contents that realloc moves must arrive. Overlap, misalignment
-//! and lost contents end the process as `wrong-result`. Never timed: it stands between the kernel
-//! and the allocator.
+//! and lost contents end the process as `wrong-result`. A checked run is never timed: the check
+//! stands between the kernel and the allocator.
 //!
 //! Keeps a shadow of the address space in granules of 8 bytes: one bit means "taken", one "a block
 //! starts here". Each page has its own lock, so that threads which share no page do not wait for
@@ -28,7 +28,8 @@ use shadow::Shadow;
 
 /// The allocator that is checked.
 struct CheckedAllocator {
-    /// Taken for each call if live bytes are published: only then the order of the updates matters.
+    /// Locked for each call if live bytes are published: only then does the order of the updates
+    /// matter.
     locked: Option<AtomicBool>,
     real: Api,
     shadow: Shadow,
@@ -75,7 +76,7 @@ impl Look for CheckedAllocator {
     }
 
     fn resize(block: *mut u8, size: usize, make: impl FnOnce(&Api) -> *mut u8) -> *mut u8 {
-        // Before the call: another thread may get the block at once.
+        // Marked as freed before the call, since another thread may get the block at once.
         let old = if block.is_null() {
             None
         } else {
@@ -110,7 +111,7 @@ impl Look for CheckedAllocator {
     }
 
     fn free(block: *mut u8, make: impl FnOnce(&Api)) {
-        // Before the call: another thread may get the block at once.
+        // Marked as freed before the call, since another thread may get the block at once.
         if !block.is_null() {
             taken_back(block);
         }
@@ -153,7 +154,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
     served::look(live_bytes);
 }
 
-/// The size of a block that is no longer live; `None` if there was none.
+/// Marks a block as no longer live and returns its size; `None` if there was no such block.
 fn taken_back(block: *mut u8) -> Option<usize> {
     let size = with_shadow(|shadow| shadow.give_back(block as usize));
     size.into_iter().for_each(sizes::remove);
@@ -163,11 +164,11 @@ fn taken_back(block: *mut u8) -> Option<usize> {
 /// How full the pages are that hold a live block.
 #[derive(Clone, Copy, Default)]
 pub struct Occupied {
-    /// How many there are.
+    /// Number of pages that hold a live block.
     pub pages: u64,
     /// A tenth of the pages hold at most this many live bytes.
     pub tenth_page_bytes: u64,
-    /// Pages that are less than a quarter full.
+    /// Number of pages that are less than a quarter full.
     pub sparse_pages: u64,
 }
 
@@ -192,15 +193,15 @@ pub fn occupied() -> Occupied {
     }
 }
 
-/// Resident bytes of the pages with live blocks, whatever they are mapped from, as far as the
-/// kernel shows page tables. Pages shared by several places do not count, above all the page of
-/// zeros.
+/// Resident bytes of the pages with live blocks, whatever they are mapped from; `None` if nothing
+/// is checked or the kernel does not show page tables. Pages that are mapped at several places do
+/// not count, above all the zero page.
 pub fn present_bytes() -> Option<u64> {
     WATCHED.get()?;
     with_shadow(Shadow::present).map(|pages| pages << 12)
 }
 
-/// Bytes of all live blocks, in granules.
+/// Bytes of all live blocks, each rounded up to granules.
 pub fn live_bytes() -> u64 {
     with_shadow(Shadow::by_granules)
         .iter()

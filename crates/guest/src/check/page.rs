@@ -8,10 +8,10 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Granules of a page.
+/// Granules in a page.
 pub(super) const GRANULES: usize = 512;
 
-/// An entry of the shadow's table. All zero is an unused entry.
+/// An entry of the shadow's table. An entry of zeros is unused.
 #[repr(C)]
 pub(super) struct PageEntry {
     number: AtomicUsize,
@@ -22,18 +22,18 @@ pub(super) struct PageEntry {
 // SAFETY: the page is accessed only under its lock.
 unsafe impl Sync for PageEntry {}
 
-/// The owner of an entry.
+/// Which page owns an entry, seen from the page that looks it up.
 pub(super) enum EntryOwner {
-    /// Was this page's before.
+    /// The entry already belonged to this page.
     Own,
-    /// Is this page's from now on.
+    /// The entry was free and now belongs to this page.
     Fresh,
-    /// Is another page's.
+    /// The entry belongs to another page.
     Other,
 }
 
 impl PageEntry {
-    /// Looks up the owner; a free entry becomes this page's.
+    /// Looks up the entry's owner; a free entry is given to this page.
     pub fn claim(&self, number: usize) -> EntryOwner {
         let mut found = self.number.load(Acquire);
         if found == 0 {
@@ -65,7 +65,7 @@ impl PageEntry {
     }
 }
 
-/// All zero is a page without blocks.
+/// The granules of one page. If all bits are zero, the page has no blocks.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct PageGranules {
@@ -84,8 +84,8 @@ impl PageGranules {
         self.taken.iter().all(|word| *word == 0)
     }
 
-    /// Writes the last word as it is: an entry may end in another page of the table than it begins,
-    /// which nothing else might write.
+    /// Rewrites the last word unchanged: an entry may end in a later page of the table than it
+    /// begins in, and nothing else might write to that page.
     pub fn write_last(&mut self) {
         let last = &raw mut self.slack[2][GRANULES / 64 - 1];
         // SAFETY: a word of ours.
@@ -101,7 +101,7 @@ impl PageGranules {
         }
     }
 
-    /// Removes the block that starts here; returns its slack. `None` if none starts.
+    /// Removes the block that starts here; returns its slack. `None` if no block starts here.
     pub fn end(&mut self, granule: usize) -> Option<usize> {
         let (word, bit) = (granule % GRANULES / 64, granule % 64);
         if self.start[word] & 1 << bit == 0 {
@@ -115,7 +115,7 @@ impl PageGranules {
         )
     }
 
-    /// Clears from this granule to the end of the block or of the page; returns how many granules.
+    /// Clears all granules from this one to the end of the block or of the page; returns how many.
     /// The block extends as long as granules are taken and no other block starts.
     pub fn clear(&mut self, mut granule: usize) -> usize {
         let first = granule;

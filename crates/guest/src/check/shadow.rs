@@ -7,22 +7,22 @@ use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::Held;
 
-/// The smallest page size of all systems. The shadow uses it on all: figures of two machines refer
-/// to the same pages.
+/// The smallest page size of any system. The shadow uses it on every system, so that figures from
+/// two machines refer to the same pages.
 const LEAST_PAGE: usize = 8 * GRANULES;
 /// Pages that the shadow can hold: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
-/// In `pagemap`: the page is resident and mapped at one place only.
+/// Bits in `pagemap`: the page is resident and mapped at one place only.
 const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
 /// This many consecutive pages share one place in the table of pages.
 const GROUP: usize = 64;
 
-/// Everything that is live. Threads work on different pages in parallel.
+/// The shadow of all live blocks. Threads work on different pages in parallel.
 pub(super) struct Shadow {
     pages: HarnessTable<PageEntry>,
-    /// Which pages of that table hold anything: one bit each.
+    /// Which pages of the table `pages` hold anything: one bit for each.
     touched: HarnessTable<AtomicU64>,
-    /// The system's page size, in which that table becomes resident.
+    /// The system's page size, the unit in which the table `pages` becomes resident.
     page_bytes: usize,
     /// Live bytes, counted only if they are published: the counter is shared by all threads.
     live_bytes: AtomicU64,
@@ -49,7 +49,7 @@ impl Shadow {
         }
     }
 
-    /// Adds a block that `call` returned; it must overlap no other.
+    /// Adds a block that `call` returned; it must not overlap a live block.
     pub fn take(&self, call: &str, address: usize, size: usize) {
         let (first, end) = (address / 8, address / 8 + size.div_ceil(8).max(1));
         // A block of 0 bytes is counted as 8 bytes: it has an address, and so a granule.
@@ -59,8 +59,8 @@ impl Shadow {
             let page_end = end.min((granule / GRANULES + 1) * GRANULES);
             self.entry(granule / GRANULES).with(|page| {
                 occupied += u64::from(page.is_empty());
-                // Together with its granules: otherwise a block that ends right before it would
-                // extend into it.
+                // The start is marked together with the granules: otherwise a block that ends right
+                // before this one would extend into it.
                 if granule == first {
                     page.begin(first, slack);
                 }
@@ -79,7 +79,7 @@ impl Shadow {
         self.tell((8 * (end - first) - slack) as u64, occupied);
     }
 
-    /// Removes the block that starts here; returns its size. `None` if there is none.
+    /// Removes the block that starts here and returns its size; `None` if no block starts here.
     pub fn give_back(&self, address: usize) -> Option<usize> {
         let first = address / 8;
         let (mut granule, mut occupied, mut slack) = (first, 0, 0);
@@ -125,10 +125,11 @@ impl Shadow {
         )
     }
 
-    /// Called when an entry is claimed: makes its pages of the table resident, and counts them.
+    /// Called when an entry is claimed: makes the table's pages that hold the entry resident, and
+    /// counts them.
     fn touch(&self, index: usize) {
         let (start, bytes) = (index * size_of::<PageEntry>(), size_of::<PageEntry>());
-        // The claim has written to the first one.
+        // The claim has already written to the first page.
         self.pages[index].with(PageGranules::write_last);
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
@@ -143,8 +144,8 @@ impl Shadow {
         at >> self.page_bytes.ilog2()
     }
 
-    /// Adds bytes and pages; negative numbers wrap. Needs a lock of the caller's; otherwise the
-    /// value published last may be an old one.
+    /// Adds bytes and pages; negative numbers wrap. The caller must hold a lock; otherwise an
+    /// outdated value may be published last.
     fn tell(&self, bytes: u64, pages: u64) {
         if let Some(held) = self.held {
             let live_bytes = self
@@ -159,7 +160,8 @@ impl Shadow {
         }
     }
 
-    /// Pages by their number of taken granules. Pages that have no block left count as pages of 0.
+    /// Counts the pages by their number of taken granules. Pages that have no block left count as
+    /// pages with 0.
     pub fn by_granules(&self) -> [u64; GRANULES + 1] {
         let mut pages = [0; GRANULES + 1];
         for entry in self.seen() {
@@ -185,7 +187,7 @@ impl Shadow {
     }
 
     /// How many pages with a live block are resident and mapped at one place only; `None` if the
-    /// kernel does not report it.
+    /// kernel does not report that.
     pub fn present(&self) -> Option<u64> {
         let file = sys::RawFile::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
@@ -193,7 +195,7 @@ impl Shadow {
             .seen()
             .filter(|entry| !entry.with(|page| page.is_empty()))
         {
-            // If the system's pages are larger, several of ours are one of them.
+            // If the system's pages are larger, several pages of the shadow lie in one of them.
             let number = entry.number() / (self.page_bytes / LEAST_PAGE);
             if number / GROUP != group {
                 group = number / GROUP;
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn blocks_are_found_again_and_the_tables_memory_is_counted_in_the_systems_pages_however_large_they_are()
      {
-        let own = |shadow: &Shadow| -> u32 {
+        let touched_pages = |shadow: &Shadow| -> u32 {
             shadow
                 .touched
                 .iter()
@@ -253,9 +255,9 @@ mod tests {
             // Entries of one group are consecutive.
             let pages = (GROUP * size_of::<PageEntry>()).div_ceil(page_bytes) as u32;
             assert!(
-                (pages..=pages + 1).contains(&own(&shadow)),
+                (pages..=pages + 1).contains(&touched_pages(&shadow)),
                 "{page_bytes}: {}",
-                own(&shadow)
+                touched_pages(&shadow)
             );
             (0..GROUP).for_each(|page| {
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! How often each size is requested, and how much is live at most: what ages a heap as this workload
+//! How often each size is requested, and how many bytes are live at most: what it takes to age a heap as this workload
 //! would.
 
 use crate::job::Job;
@@ -8,11 +8,11 @@ use core::fmt::{self, Display, Formatter};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{BUCKETS, bucket_of};
 
-/// Sizes of so many neighbouring buckets are one class: 16 of each power of two.
+/// Sizes in this many neighbouring buckets form one class: each power of two has 16 classes.
 const JOINED: usize = 4;
 const CLASSES: usize = BUCKETS / JOINED + 1;
 
-/// Of one class.
+/// Requests of one class.
 #[derive(Default)]
 struct ClassCounts {
     count: AtomicU64,
@@ -27,7 +27,7 @@ struct SizeCounts {
 
 static COUNTED: SetOnce<SizeCounts> = SetOnce::unset();
 
-/// Counts from now on, if the job asks for it.
+/// Starts counting, if the job asks for it.
 pub fn start(job: &Job<'_>) {
     if !job.is("sizes", "1") {
         return;
@@ -39,7 +39,7 @@ pub fn start(job: &Job<'_>) {
     });
 }
 
-/// A request that was served.
+/// Counts a request that was served.
 pub(super) fn add(size: usize) {
     let Some(counted) = COUNTED.get() else {
         return;
@@ -52,7 +52,7 @@ pub(super) fn add(size: usize) {
     counted.most_live_bytes.fetch_max(live, Relaxed);
 }
 
-/// A block that is no longer live.
+/// Subtracts a block that is no longer live.
 pub(super) fn remove(size: usize) {
     if let Some(counted) = COUNTED.get() {
         counted.live_bytes.fetch_sub(size as u64, Relaxed);

@@ -1,6 +1,6 @@
-//! Counts the system calls that get memory from the kernel and return it, without a tracer: the
-//! process requests a notification of each (seccomp), and a thread of its own takes it, counts it
-//! and lets the call continue. That costs some microseconds per call, so nothing is timed
+//! Counts the system calls that get memory from the kernel and return it, without a tracer: a
+//! seccomp filter sends a notification of each call, and a thread of this process receives it,
+//! counts the call and lets it continue. That costs some microseconds per call, so nothing is timed
 //! meanwhile.
 
 use crate::answered;
@@ -25,7 +25,7 @@ pub const CALLS: [(&str, libc::c_long); 6] = [
 
 static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
 static COUNTING: AtomicBool = AtomicBool::new(false);
-/// The file that notifications come from; 0 until it exists.
+/// The descriptor that notifications are read from; 0 until it exists.
 static NOTIFICATIONS: AtomicI32 = AtomicI32::new(0);
 
 pub(super) fn start() {
@@ -42,7 +42,7 @@ pub(super) fn start() {
     }
 }
 
-/// Installs the filter. From here on each of the calls waits until it has been counted.
+/// Installs the filter. From here on, each call in [`CALLS`] waits until it has been counted.
 fn filter() -> Result<i32, i32> {
     const CALLS_AT: usize = 1;
     const LET_GO: usize = CALLS_AT + CALLS.len();

@@ -13,12 +13,13 @@ const NOTHING: u8 = 0;
 const PERF: u8 = 1;
 const KERNEL: u8 = 2;
 
-/// The counter of this process.
+/// The kind of counter that this process uses.
 static COUNTER: AtomicU8 = AtomicU8::new(NOTHING);
-/// The counter of this round: `NOTHING` in a cold one.
+/// The kind of counter that this round uses: `NOTHING` in a cold round.
 static THIS_ROUND: AtomicU8 = AtomicU8::new(NOTHING);
 
-/// Called before any thread is created: threads inherit the counters of this one.
+/// Called before any thread is created: threads inherit the counters of the thread that creates
+/// them.
 pub fn start(job: &Job<'_>) {
     let counter = match job.get("counter") {
         // Under valgrind, where a busy-waiting loop would dominate the counts.
@@ -41,12 +42,12 @@ pub fn round(cold: bool) {
     THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Relaxed) }, Relaxed);
 }
 
-/// The measured phase begins.
+/// Called when the measured phase begins.
 pub fn begin() {
     switch(true);
 }
 
-/// The measured phase is over.
+/// Called when the measured phase is over.
 pub fn end() {
     switch(false);
 }

@@ -1,5 +1,6 @@
 //! Events that the kernel counts for a process: the processor's own, if the machine allows it, and
-//! page faults. In user mode only: counts of the kernel's own work may be closed to all users.
+//! page faults. Only events in user mode are counted: ordinary users may not be allowed to count
+//! the kernel's own work.
 
 use crate::report;
 use crate::sys;
@@ -19,7 +20,7 @@ const SOFTWARE: u32 = 1;
 const CACHE: u32 = 3;
 const READ_MISSES: u64 = 1 << 16;
 
-/// Instructions that were retired.
+/// Retired instructions.
 pub const INSTRUCTIONS: PerfEvent = PerfEvent {
     name: "instructions",
     kind: HARDWARE,
@@ -74,25 +75,26 @@ struct PerfAttributes {
 
 const _: () = assert!(size_of::<PerfAttributes>() == 64);
 
-/// Which threads an event is counted for, and from when on.
+/// Which threads an event is counted for, and when counting starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
     /// The calling thread, at once.
     Caller,
-    /// The calling thread and all threads that it creates from now on, once it is switched on.
+    /// The calling thread and all threads that it creates from now on, once the event is switched
+    /// on.
     Descendants,
 }
 
-/// A counter's values: its count, how long it was switched on, and how long of that it really
-/// counted.
+/// A counter's values: its count, how long it was switched on, and for how much of that time it
+/// really counted.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Reading {
-    /// Events.
+    /// Number of events.
     pub count: u64,
-    /// Time switched on.
+    /// Time for which the counter was switched on.
     pub enabled_ns: u64,
-    /// Time with a counter of the processor.
+    /// Time for which the event had one of the processor's counters.
     pub running_ns: u64,
 }
 
@@ -152,7 +154,7 @@ pub fn read(file: i32) -> Option<Reading> {
     (read == size_of::<Reading>() as isize).then_some(reading)
 }
 
-/// For each event its file, or minus the error's number.
+/// For each event, its file descriptor or the negated error number.
 static FILES: [AtomicI32; EVENTS.len()] = [const { AtomicI32::new(0) }; EVENTS.len()];
 
 pub(super) fn start() {
@@ -175,7 +177,7 @@ fn first() -> i32 {
     FILES[0].load(Relaxed)
 }
 
-/// Switches all events of all threads.
+/// Switches all events on or off, for all threads.
 pub(super) fn switch(on: bool) {
     const ENABLE: usize = 0x2400;
     const DISABLE: usize = 0x2401;
@@ -207,8 +209,8 @@ pub(super) fn report() {
     }
 }
 
-/// If there are more events than the processor has counters, they take turns. A count over half the
-/// time or more is scaled up to all of it; one over less is not reported.
+/// If there are more events than the processor has counters, they take turns. A count that covers
+/// half the time or more is scaled up to the whole time; a count that covers less is not reported.
 fn counted(
     Reading {
         count,

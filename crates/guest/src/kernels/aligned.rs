@@ -1,5 +1,5 @@
 //! `aligned`: blocks of one alignment and one size from `posix_memalign`, replaced in random order:
-//! its time, and what the alignment costs in memory.
+//! how long that takes, and what the alignment costs in memory.
 
 use super::replaced::{Made, Replaced, Written};
 use super::*;

@@ -1,4 +1,5 @@
-//! `aligned-churn`: large aligned blocks come and go, and after each one a small block that stays.
+//! `aligned-churn`: large aligned blocks come and go, and after each of them a small block is
+//! allocated that stays.
 
 use super::aligned::wanted_alignment;
 use super::shape::Growth;

@@ -1,5 +1,5 @@
-//! `batch-order`: a batch of blocks is allocated and freed in some order, by its owner or by the
-//! next thread. Over the size of the batch, an allocator's caches show as steps.
+//! `batch-order`: a batch of blocks is allocated and freed in some order, by its owner or by a
+//! neighbouring thread. Plotted over the batch size, an allocator's caches show as steps.
 
 use super::*;
 
@@ -11,10 +11,10 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// Blocks of a batch: the first four as in glibc's `bench-malloc-simple`, the others overflow the
-/// caches of threads.
+/// Batch sizes in blocks: the first four are those of glibc's `bench-malloc-simple`, the others
+/// overflow the caches of threads.
 const BATCHES: [usize; 6] = [25, 100, 400, 1600, 4096, 65_536];
-/// Places from one to the next that is freed after it, if in strides.
+/// Distance between the places of two blocks freed one after the other, for the order `stride`.
 const STRIDE: usize = 8;
 
 struct BatchLoad {
@@ -22,24 +22,24 @@ struct BatchLoad {
     threads: usize,
     batches: &'static [usize],
     pairs: usize,
-    /// Blocks are freed as they were allocated.
+    /// Blocks are freed in the order in which they were allocated.
     in_turn: bool,
     /// Every second block is freed and allocated again first.
     half: bool,
-    /// Blocks are freed by the thread after the one that made them.
+    /// Blocks are freed by a neighbouring thread, not by the one that allocated them.
     remote: bool,
     /// Something is written into each block.
     touch: bool,
-    /// Blocks are written so that they can be read again.
+    /// What was written into a block is read again and checked.
     verify: bool,
-    /// If all blocks have the same.
+    /// The size of all blocks, if there is only one.
     one_size: Option<usize>,
-    /// Places of the largest batch.
+    /// Number of places in the largest batch.
     room: usize,
-    /// Of each worker, by place.
+    /// Sizes of each worker's blocks, by place.
     sizes: HarnessTable<u32>,
     blocks: HarnessTable<AtomicPtr<u8>>,
-    /// Of each batch, which place is freed next.
+    /// For each batch, the order in which its places are freed.
     orders: [HarnessTable<u32>; BATCHES.len()],
     meeting: Rendezvous,
     works: Works,
@@ -85,7 +85,7 @@ fn run(bench: &mut Bench) {
     null::overlap(classes.largest() as usize, bench.threads);
     let [mut made, mut bytes, mut ops] = [0; 3];
     for &batch in batches {
-        // And one more before the clock.
+        // Each batch is also filled once before the clock starts.
         let times = load.times(batch) + 1;
         for worker in 0..load.threads {
             let (blocks, sum) = load.of_batch(worker, batch);
@@ -100,11 +100,11 @@ fn run(bench: &mut Bench) {
         ops,
         expected: KernelWork::pairs(made, bytes),
     };
-    let told = laps::run(bench, &load, &load.works, &plan);
+    let lap_times = laps::run(bench, &load, &load.works, &plan);
     bench.requested_peak(peak);
-    for (&batch, span) in batches.iter().zip(&told.spans) {
+    for (&batch, span) in batches.iter().zip(&lap_times.spans) {
         let (blocks, _) = load.of_batch(0, batch);
-        let pairs = (load.times(batch) * blocks * told.measured).max(1);
+        let pairs = (load.times(batch) * blocks * lap_times.measured).max(1);
         bench.figure(
             format_args!("pair_ns_of_batch_{batch}"),
             span.wall_ns as f64 / pairs as f64,
@@ -155,7 +155,7 @@ impl BatchLoad {
         (self.pairs / batch).max(1) as u64
     }
 
-    /// Blocks that a worker makes each time, and their bytes.
+    /// Number of blocks that a worker allocates each time it fills a batch, and their bytes.
     fn of_batch(&self, worker: usize, batch: usize) -> (u64, u64) {
         let sizes = &self.sizes[worker * self.room..][..batch];
         let sum = |sizes: &mut dyn Iterator<Item = &u32>| {
@@ -182,7 +182,8 @@ impl BatchLoad {
         }
     }
 
-    /// Reading the tables would be a part of each pair's time: what needs none of them reads none.
+    /// Reading the tables would be part of each pair's time, so variants that need no table read
+    /// none.
     #[inline(always)]
     fn play_by<const TOUCH: bool, const VERIFY: bool>(
         &self,
@@ -222,8 +223,9 @@ impl BatchLoad {
         } else {
             worker
         };
-        let [own, other] = [worker, from].map(|it| &self.blocks[it * self.room..][..batch]);
-        // Fields of this would be loaded again after each call of the allocator.
+        let [own_blocks, other] =
+            [worker, from].map(|owner| &self.blocks[owner * self.room..][..batch]);
+        // Fields of `self` would be loaded again after each call to the allocator.
         let api = self.api;
         let fill = |place: usize| {
             let size = size_at(place);
@@ -232,7 +234,7 @@ impl BatchLoad {
                 // SAFETY: the block has at least two bytes.
                 unsafe { touch::mark(fresh, size, place as u8) };
             }
-            own[place].store(fresh, Relaxed);
+            own_blocks[place].store(fresh, Relaxed);
         };
         let empty = |blocks: &[AtomicPtr<u8>], place: usize| {
             let block = blocks[place].load(Relaxed);
@@ -245,13 +247,13 @@ impl BatchLoad {
             }
         };
         for _ in 0..times {
-            (0..own.len()).for_each(fill);
+            (0..own_blocks.len()).for_each(fill);
             if self.half {
-                let every_second = (1..own.len()).step_by(2);
+                let every_second = (1..own_blocks.len()).step_by(2);
                 every_second
                     .clone()
                     .rev()
-                    .for_each(|place| empty(own, place));
+                    .for_each(|place| empty(own_blocks, place));
                 every_second.for_each(fill);
             }
             self.meet();

@@ -1,5 +1,5 @@
-//! `chain`: each thread frees what the one before it allocated, allocates the same amount, hands it
-//! on and sleeps: what do idle threads keep?
+//! `chain`: each thread frees what the thread before it allocated, allocates the same amount, hands
+//! it on and sleeps: what do idle threads keep?
 
 use super::*;
 
@@ -10,7 +10,7 @@ struct ChainContext {
     blocks: Blocks,
     sizes: HarnessTable<u32>,
     turns: HarnessTable<Semaphore>,
-    /// Posted by the last link; then all may end.
+    /// Posted by the last link; then all threads may end.
     end: Semaphore,
     /// Resident heap after the first link, and after the last one.
     heap_bytes: InTurn<[Cell<u64>; 2]>,
@@ -20,7 +20,7 @@ fn run(bench: &mut Bench) {
     let (links, count) = (bench.threads, bench.count("blocks"));
     let sizes = bench.sizes().table(1, count, bench.seed, 0);
     let bytes = sum(&sizes);
-    // Each thread may keep a set: with mimalloc2 it keeps 1.4 times the bytes.
+    // Each thread may keep a whole set of blocks: with mimalloc2 it keeps 1.4 times the bytes.
     let kept = 2 * bytes * (links as u64 + 1);
     bench.needs(kept + (count * size_of::<StampedBlock>()) as u64);
     let context = ChainContext {
@@ -38,7 +38,7 @@ fn run(bench: &mut Bench) {
         context.shape.points.begin();
         context.turns[0].post();
         let began = bench.play(round, &context, ChainContext::link);
-        // All threads have ended, and one set is live.
+        // All threads have ended, and one set of blocks is live.
         context.shape.point();
         context
             .blocks

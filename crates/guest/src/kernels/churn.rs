@@ -1,5 +1,5 @@
-//! `churn` (LL): all threads free and allocate at random spots, either of one small shared buffer
-//! or each of a buffer of its own.
+//! `churn` (LL): all threads free and allocate at random spots, either in one small shared buffer
+//! or each in a buffer of its own.
 
 use super::*;
 
@@ -28,9 +28,9 @@ struct ChurnContext {
     steps: HarnessTable<ChurnStep>,
     tallies: HarnessTable<Padded<ChurnCounts>>,
     spots: HarnessTable<AtomicPtr<u8>>,
-    /// Entries of `spots` from one spot to the next.
+    /// Distance from one spot to the next, in entries of `spots`.
     stride: usize,
-    /// Spots of each thread; 0 if all share one buffer.
+    /// Number of spots of each thread; 0 if all threads share one buffer.
     private: usize,
 }
 
@@ -45,9 +45,9 @@ fn run(bench: &mut Bench) {
     let sizes = bench.sizes();
     let buffers = if private { bench.threads } else { 1 };
     let mut steps = HarnessTable::<ChurnStep>::zeroed(bench.threads * objects);
-    for (index, own) in steps.chunks_mut(objects.max(1)).enumerate() {
+    for (index, part) in steps.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, index as u64);
-        for step in own {
+        for step in part {
             let spot = random.below(count as u32);
             *step = ChurnStep {
                 spot,
@@ -129,10 +129,10 @@ fn among_others(shared: &ChurnContext, index: usize) {
 fn alone(shared: &ChurnContext, index: usize) {
     let api = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
-    let own = &shared.spots[index * shared.private * shared.stride..];
+    let spots = &shared.spots[index * shared.private * shared.stride..];
     let steps = &shared.steps[index * shared.objects..(index + 1) * shared.objects];
     for step in steps {
-        let spot = &own[step.spot as usize * shared.stride];
+        let spot = &spots[step.spot as usize * shared.stride];
         let old = spot.load(Relaxed);
         if !old.is_null() {
             // SAFETY: only this thread uses this spot.

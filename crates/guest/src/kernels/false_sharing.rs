@@ -1,8 +1,8 @@
 //! `cache-thrash` and `cache-scratch` (LL): every worker allocates one tiny object after the other
 //! and writes and reads each many times. If objects of different workers share a cache line, each
 //! write takes the line away from the others. In `cache-scratch`, each worker first frees an object
-//! that the main thread allocated next to those of the other workers: an allocator that reuses that
-//! place keeps the false sharing alive.
+//! that the main thread allocated next to those of the other workers: an allocator that reuses the
+//! freed object's place keeps the false sharing alive.
 
 use super::*;
 use crate::cpus::Cpus;
@@ -21,25 +21,27 @@ const THRASH_PARAMETERS: &[&str] = &[
     "lead",
 ];
 
-/// Without `thread`: each object is handed from the main thread to another one.
+/// `thread` is left out: each object is handed from the main thread to another thread.
 const SCRATCH_PARAMETERS: &[&str] = THRASH_PARAMETERS.split_at(1).1;
 
-/// Tests if the allocator places objects of different threads in one line (active false sharing).
+/// Tests whether the allocator places objects of different threads in one cache line (active false
+/// sharing).
 pub const THRASH: Kernel =
     Kernel::timed("cache-thrash", THRASH_PARAMETERS, |bench| run(bench, false));
 
-/// Tests if it preserves false sharing that a program began (passive false sharing).
+/// Tests whether the allocator preserves false sharing that the program caused (passive false
+/// sharing).
 pub const SCRATCH: Kernel = Kernel::timed("cache-scratch", SCRATCH_PARAMETERS, |bench| {
     run(bench, true)
 });
 
 struct FalseSharingContext {
     api: Api,
-    /// If each worker has a CPU of its own.
+    /// The CPUs to which workers are pinned, if there is one for each worker.
     cpus: Option<Cpus>,
     threads: usize,
     iterations: u64,
-    /// Passes over each object.
+    /// Number of passes over each object.
     passes: u64,
     size: usize,
     warm_up: usize,
@@ -47,8 +49,9 @@ struct FalseSharingContext {
     /// Warm-up blocks that each worker holds at a time, and the places of their pointers.
     warm_up_live: usize,
     held: HarnessTable<AtomicPtr<u8>>,
-    /// Blocks of the main thread: first some that it keeps, so that the next ones begin anywhere in
-    /// a line, then one to hand to each worker. Both are empty for `cache-thrash`.
+    /// Blocks allocated by the main thread: first some that it keeps, so that the next blocks may
+    /// begin anywhere in a cache line, then one to hand to each worker. Both tables are empty for
+    /// `cache-thrash`.
     lead: HarnessTable<AtomicPtr<u8>>,
     given: HarnessTable<AtomicPtr<u8>>,
     all_freed: Barrier,
@@ -65,7 +68,8 @@ struct FalseSharingCounts {
     shared_objects: u64,
 }
 
-/// Live objects of other workers, and how many of them begin in the same cache line as the own one.
+/// Live objects of other workers, and how many of them begin in the same cache line as the worker's
+/// own object.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Neighbours {
     all: u64,
@@ -184,7 +188,8 @@ impl Load for FalseSharingContext {
         });
     }
 
-    /// One object directly after the other, so that the allocator may place them as neighbours.
+    /// Allocates one object directly after the other, so that the allocator may place them as
+    /// neighbours.
     fn all_here(&self, _lap: usize) {
         for place in self.lead.iter().chain(self.given.iter()) {
             place.store(self.api.allocate(self.size), Relaxed);
@@ -201,20 +206,20 @@ impl Load for FalseSharingContext {
             // SAFETY: this worker's own object, released once.
             unsafe { (self.api.free)(given.load(Relaxed)) };
             work.free += 1;
-            // A worker that began its loop earlier would not see the other places freed.
+            // A worker that began its loop earlier would not find the other objects freed.
             self.all_freed.wait(self.threads);
         }
-        let own = &self.published[worker];
+        let place = &self.published[worker];
         for _ in 0..self.iterations {
             let object = self.api.allocate(self.size);
-            own.store(object as usize, Relaxed);
+            place.store(object as usize, Relaxed);
             // SAFETY: the object has that many bytes.
             unsafe { write_and_read(object, self.size, self.passes) };
             let found = Neighbours::of(worker, &self.published);
             neighbours.all += found.all;
             neighbours.in_line += found.in_line;
             shared_objects += u64::from(found.in_line > 0);
-            own.store(0, Relaxed);
+            place.store(0, Relaxed);
             // SAFETY: live, released once.
             unsafe { (self.api.free)(object) };
             work.malloc += 1;
@@ -229,11 +234,12 @@ impl Load for FalseSharingContext {
     }
 }
 
-/// The load itself: writes every byte, then reads it. Volatile, so that each access happens.
+/// The load itself: writes every byte, then reads it. The accesses are volatile, so that each of
+/// them happens.
 #[inline(always)]
 unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
-    // The documents' size. A loop over the bytes would be ten of the fifteen instructions of a
-    // pass.
+    // This is the documents' size. A loop over the bytes would be ten of the fifteen instructions
+    // of a pass.
     if size == 1 {
         for pass in 0..passes {
             // SAFETY: the object has one byte.

@@ -1,5 +1,5 @@
-//! `fan-in`: many threads allocate, and one only frees: reclaimers, loggers, the garbage of lock-free
-//! structures.
+//! `fan-in`: many threads allocate, and one thread only frees, as reclaimers, loggers, and the garbage collection of
+//! lock-free structures do.
 
 use super::handover::{Handover, MOST_POINTS};
 use super::*;
@@ -24,9 +24,9 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// A producer spins so often before it yields to the consumer.
+/// How often a producer spins before it yields to the consumer.
 const SPINS: u32 = 64;
-/// Frees of a consumer that works for each pair of its own.
+/// A consumer that works makes one pair of calls of its own per this many frees.
 const FREES_PER_PAIR: u64 = 64;
 /// Idle time before the last point.
 const IDLE_MS: u64 = 1000;
@@ -44,17 +44,17 @@ struct FanInContext {
     slots: HarnessTable<u32>,
     /// Live blocks of each producer.
     held: HarnessTable<AtomicPtr<u8>>,
-    /// Sizes of the blocks, if memory is measured.
+    /// Sizes of the blocks in `held`, if memory is measured.
     held_bytes: HarnessTable<AtomicU32>,
-    /// A ring of each producer's; the consumer empties it.
+    /// One ring of blocks per producer, which the consumer empties.
     rings: HarnessTable<AtomicPtr<u8>>,
-    /// Sizes of the blocks there, if memory is measured.
+    /// Sizes of the blocks in the rings, if memory is measured.
     ring_bytes: HarnessTable<AtomicU32>,
     counts: HarnessTable<Padded<FanInCounts>>,
     end: Rendezvous,
 }
 
-/// Whether the thread that frees has ever allocated.
+/// Whether the thread that frees ever allocates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Consumer {
     Virgin,
@@ -65,11 +65,11 @@ enum Consumer {
 #[derive(Default)]
 struct FanInCounts {
     work: Cell<KernelWork>,
-    /// Operations that found their place in the ring occupied.
+    /// Number of operations that found their place in the ring occupied.
     waited: Cell<u64>,
-    /// Read by the thread that takes points.
+    /// Bytes allocated so far, which the thread that takes points reads.
     allocated_bytes: AtomicU64,
-    /// Of the consumer: blocks of the rings that it freed.
+    /// Blocks from the rings that the consumer has freed.
     freed: Cell<u64>,
     /// Bytes of the freed blocks, if memory is measured.
     freed_bytes: AtomicU64,
@@ -87,15 +87,15 @@ fn run(bench: &mut Bench) {
     let (live, queue) = (bench.count("live").max(1), bench.count("queue").max(1));
     let operations = bench.count("operations");
     let classes = bench.sizes();
-    let own = live + operations;
+    let per_producer = live + operations;
     // rpmalloc holds 5.4 times the bound.
     let each = (6.0 * classes.mean() + 64.0) as u64;
-    bench.needs((producers * own * 8) as u64 + (producers * (live + queue)) as u64 * each);
-    let mut sizes = HarnessTable::<u32>::zeroed(producers * own);
+    bench.needs((producers * per_producer * 8) as u64 + (producers * (live + queue)) as u64 * each);
+    let mut sizes = HarnessTable::<u32>::zeroed(producers * per_producer);
     let mut slots = HarnessTable::<u32>::zeroed(producers * operations);
     for producer in 0..producers {
         let mut random = SplitMix::new(bench.seed, producer as u64);
-        sizes[producer * own..][..own].fill_with(|| classes.draw(&mut random));
+        sizes[producer * per_producer..][..per_producer].fill_with(|| classes.draw(&mut random));
         slots[producer * operations..][..operations].fill_with(|| random.below(live as u32));
     }
     let all = sum(&sizes);
@@ -164,17 +164,17 @@ fn run(bench: &mut Bench) {
             Consumer::Allocates => 1,
             Consumer::Works => freed / FREES_PER_PAIR,
         };
-        // Blocks handed over.
+        // Number of blocks handed over.
         let handed = (producers * operations) as u64;
-        expected += KernelWork::pairs((producers * own) as u64 + own_pairs, handed);
+        expected += KernelWork::pairs((producers * per_producer) as u64 + own_pairs, handed);
         done.checksum += freed;
     }
     bench.account(&done, &expected);
-    let mean_bound = (producers * (live + queue)) as u64 * all / (producers * own) as u64;
+    let mean_bound = (producers * (live + queue)) as u64 * all / (producers * per_producer) as u64;
     let bound = if is_one_size || !points.wanted() {
         mean_bound
     } else {
-        // How many large blocks can be live at a time is chance.
+        // It is a matter of chance how many large blocks are live at a time.
         most_live
     };
     bench.requested_peak(bound);
@@ -191,7 +191,7 @@ fn run(bench: &mut Bench) {
 }
 
 impl FanInContext {
-    /// In a process that measures memory: waits at the end, until the last point has been taken.
+    /// A worker's round in a process that measures memory: waits at the end until the last point has been taken.
     fn watched(&self, worker: usize) {
         self.threads.work(worker, || {
             self.before(worker, 0);
@@ -243,7 +243,7 @@ impl FanInContext {
     fn live_bytes(&self) -> u64 {
         let volume = self.volume();
         let consumer = &self.counts[self.threads.producers];
-        // Read last: what is freed meanwhile must not count as live.
+        // The freed bytes are read last: what is freed meanwhile must not count as live.
         volume.saturating_sub(consumer.freed_bytes.load(Relaxed))
     }
 
@@ -302,7 +302,7 @@ impl FanInContext {
         }
         let (mut freed, mut freed_bytes) = (0, 0);
         loop {
-            // Before the scan: what producers handed over until then is found by it.
+            // Read before the scan, which then finds everything that producers have handed over.
             let last = self.threads.is_produced();
             let before = freed;
             for (index, place) in self.rings.iter().enumerate() {
@@ -310,7 +310,7 @@ impl FanInContext {
                     continue;
                 }
                 if let Some(bytes) = self.ring_bytes.get(index) {
-                    // Before the producer may use the place again.
+                    // The size is read before the producer may use the place again.
                     fence(Acquire);
                     freed_bytes += u64::from(bytes.load(Relaxed));
                 }

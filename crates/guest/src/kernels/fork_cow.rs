@@ -1,4 +1,4 @@
-//! `fork-cow`: what a forked child copies of its parent's heap when it works: a save in the
+//! `fork-cow`: how much of its parent's heap a forked child copies while it works: a save in the
 //! background, a server that forks its workers, a test runner.
 
 use super::*;
@@ -10,21 +10,21 @@ pub const KERNEL: Kernel = Kernel {
     ..Kernel::of_memory("fork-cow", &["heap", "classes", "child", "parent"], run)
 };
 
-/// Pairs of calls of a child that makes any.
+/// Number of malloc and free pairs made by a child that makes pairs.
 const PAIRS: usize = 1000;
-/// A child frees each block with a multiple of this number.
+/// A child that frees some blocks frees those whose number is a multiple of this.
 const SOME: usize = 64;
-/// A parent that writes replaces one block in so many.
+/// A parent that writes replaces one block in this many.
 const REPLACED: usize = 100;
 /// How many of these replacements are timed as the first writes after the fork.
 const FIRST_WRITES: usize = 1000;
 
-/// What both processes see; all else is copied on write.
+/// State that both processes share; all other memory is copied on write.
 #[derive(Default)]
 struct Told {
     forked: AtomicU32,
     done: AtomicU32,
-    /// Bytes that the child copied while it worked, and those that it freed.
+    /// Bytes that the child copied while it worked, and bytes that it freed.
     copied: Cell<u64>,
     freed: Cell<u64>,
 }
@@ -49,11 +49,11 @@ fn run(bench: &mut Bench) {
         count += 1;
     }
     bench.needs((4 * heap + count * size_of::<StampedBlock>()) as u64);
-    let told = HarnessTable::<Told>::shared(1);
+    let shared_state = HarnessTable::<Told>::shared(1);
     let context = ForkContext {
         shape: Shape::new(bench, 1, 2),
         blocks: Blocks::new(count),
-        told: &told[0],
+        told: &shared_state[0],
         fork_ns: Cell::new(0),
         first_writes_ns: Cell::new(0),
         parent_copied: Cell::new(0),
@@ -81,7 +81,7 @@ fn run(bench: &mut Bench) {
     }
     context.shape.account(bench, None);
     if context.shape.points.wanted() {
-        let (copied, freed) = (told[0].copied.get(), told[0].freed.get());
+        let (copied, freed) = (shared_state[0].copied.get(), shared_state[0].freed.get());
         bench.figure("copied_bytes", copied as f64);
         bench.figure("parent_copied_bytes", context.parent_copied.get() as f64);
         if freed > 0 {
@@ -101,7 +101,7 @@ impl ForkContext<'_> {
         self.told.forked.store(0, Relaxed);
         self.told.done.store(0, Relaxed);
         let start_ns = now_ns();
-        // The C library's own, so that the allocator's handlers run.
+        // The C library's own `fork` is called, so that the allocator's handlers run.
         // SAFETY: no other thread exists; the child ends without returning.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
@@ -115,7 +115,7 @@ impl ForkContext<'_> {
                 .set(memory::private_dirty_bytes().saturating_sub(before));
             self.told.freed.set(freed);
             self.told.done.store(1, Release);
-            // The parent's writes copy pages only while the child has them.
+            // The parent's writes copy pages only while the child still shares them.
             while self.told.forked.load(Acquire) == 0 {
                 sys::sleep_ms(1);
             }
@@ -151,7 +151,7 @@ impl ForkContext<'_> {
         }
     }
 
-    /// What the child does; returns the bytes that it freed.
+    /// Does the child's work; returns the bytes that it freed.
     fn work(&self, thread: &ShapeThread, child: &str) -> u64 {
         let blocks = self.blocks.all();
         let free = |step: usize| {

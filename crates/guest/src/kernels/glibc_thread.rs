@@ -1,5 +1,5 @@
-//! `glibc-thread`: glibc's own benchmark of malloc with threads as a fixed amount of work. Each
-//! thread replaces blocks in slots of its own; order and sizes come from short tables.
+//! `glibc-thread`: glibc's own benchmark of malloc with threads, turned into a fixed amount of
+//! work. Each thread replaces blocks in slots of its own; order and sizes come from short tables.
 
 use super::replaced::{Made, Replaced, Written};
 use super::*;
@@ -13,7 +13,8 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// As in `benchtests/bench-malloc-thread.c`: slots of a thread, and draws of its two tables.
+/// As in `benchtests/bench-malloc-thread.c`: slots of each thread, and lengths of the thread's two
+/// tables.
 const SLOTS: usize = 1024;
 const ORDER: usize = 4096;
 const SIZES: usize = 8000;
@@ -35,7 +36,7 @@ fn run(bench: &mut Bench) {
     replaced.run(bench);
 }
 
-/// A size whose frequency falls with its square.
+/// Draws a size; a size's frequency falls with its square.
 fn inverse_square(random: &mut SplitMix) -> u32 {
     let uniform = f64::from(random.below(u32::MAX)) / f64::from(u32::MAX);
     (1.0 / (1.0 / SMALLEST - uniform * (1.0 / SMALLEST - 1.0 / LARGEST))) as u32

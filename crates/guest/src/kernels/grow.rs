@@ -1,5 +1,5 @@
-//! `grow`: blocks that grow step by step by realloc, as strings, vectors and buffers do, and then
-//! shrink by halves. Does the allocator extend a block where it lies, or move it?
+//! `grow`: blocks that realloc makes larger step by step, as strings, vectors and buffers do, and
+//! then smaller by halves. Does the allocator extend a block in place, or move it?
 
 use super::*;
 
@@ -21,9 +21,9 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// What a block holds in its first bytes.
+/// Length of the stamp in a block's first bytes.
 const STAMP_BYTES: usize = size_of::<u64>();
-/// A block that stays between two steps.
+/// Size of a block that is allocated between two steps and stays.
 const BETWEEN_BYTES: usize = 100;
 /// From this size on, moving a block need not copy it: its pages can be moved.
 const COPIED_BELOW: usize = 128 << 10;
@@ -33,11 +33,12 @@ struct GrowLoad {
     /// All sizes of a block: up, then down from the step `steps_up` on.
     sizes: HarnessTable<u32>,
     steps_up: usize,
-    /// Blocks that grow in turn.
+    /// Number of blocks that grow in turn.
     ladders: usize,
-    /// How often all of them grow and shrink.
+    /// How often all blocks grow and shrink.
     times: usize,
-    /// Of each worker: one after each step up of each ladder, if there are any.
+    /// Number of blocks that each worker leaves between steps: one after each upward step of each
+    /// ladder, or none at all.
     fences_each: usize,
     verify: bool,
     blocks: HarnessTable<Cell<*mut u8>>,
@@ -50,7 +51,7 @@ struct GrowLoad {
 struct Moves {
     up: Cell<u64>,
     down: Cell<u64>,
-    /// Of blocks small enough that moving one copies it.
+    /// Bytes of the moved blocks that are so small that moving a block means copying it.
     copied_bytes: Cell<u64>,
 }
 
@@ -105,7 +106,7 @@ fn run(bench: &mut Bench) {
         let moves = load.moves.iter();
         moves.map(|moves| of(moves).get()).sum::<u64>() as f64
     };
-    // Cold rounds are among them: each makes the same calls.
+    // Cold rounds are counted, too: each round makes the same calls.
     let [all_up, all_down] = [up, steps - up].map(|steps| (seen.rounds * all * steps) as f64);
     if load.verify && all_up > 0.0 {
         bench.figure("moved_share", sum(|moves| &moves.up) / all_up);
@@ -123,7 +124,7 @@ fn run(bench: &mut Bench) {
 #[derive(Clone, Copy)]
 enum Step {
     By(usize),
-    /// In halves.
+    /// By a factor, given in halves.
     Times(usize),
 }
 
@@ -145,7 +146,7 @@ impl Step {
         }
     }
 
-    /// All sizes from the smallest to the largest one, and back by halves.
+    /// All sizes from the smallest to the largest one, and then back down by halving.
     fn sizes(self, from: usize, limit: usize) -> impl Iterator<Item = usize> {
         let up = core::iter::successors(Some(from), move |&size| {
             Some(self.next(size)).filter(|&next| next <= limit)
@@ -167,7 +168,7 @@ impl Load for GrowLoad {
 }
 
 impl GrowLoad {
-    /// What so many workers do.
+    /// The work of this many workers.
     fn work(&self, workers: usize) -> KernelWork {
         let climbs = (workers * self.times) as u64;
         let ladders = climbs * self.ladders as u64;
@@ -178,7 +179,7 @@ impl GrowLoad {
         }
     }
 
-    /// All ladders of a worker, once.
+    /// Climbs all ladders of a worker once.
     fn climb(&self, worker: usize) {
         let blocks = &self.blocks[worker * self.ladders..][..self.ladders];
         let fences = &self.fences[worker * self.fences_each..][..self.fences_each];
@@ -223,7 +224,7 @@ impl GrowLoad {
         }
     }
 
-    /// Writes the stamp into its first bytes and its last byte, and touches each new page.
+    /// Writes the stamp into the block's first bytes and last byte, and touches each new page.
     fn write(&self, block: *mut u8, old: usize, new: usize, stamp: u64) {
         // SAFETY: within the block of `new` bytes, which are more than the stamp's.
         unsafe {
@@ -237,8 +238,8 @@ impl GrowLoad {
         }
     }
 
-    /// What was written before the step must still be there: all of a block that grew, the
-    /// beginning of one that shrank.
+    /// What was written before the step must still be there: all of a block that grew, or the
+    /// beginning of a block that shrank.
     fn verify(&self, block: *mut u8, old: usize, new: usize, stamp: u64) {
         if !self.verify {
             return;
@@ -254,7 +255,7 @@ impl GrowLoad {
     }
 }
 
-/// What a block of a ladder holds after a step.
+/// The stamp of a ladder's block after a step.
 fn stamp(ladder: usize, step: usize) -> u64 {
     (ladder as u64) << 32 | step as u64
 }

@@ -1,11 +1,11 @@
-//! What the kernels share whose producers hand blocks to other threads: which threads still work, and
-//! the points of memory meanwhile.
+//! Shared by the kernels whose producers hand blocks to other threads: which threads are still working, and the memory
+//! points taken meanwhile.
 
 use super::*;
 use crate::heap_points::HeapPoints;
 use crate::threads::Turns;
 
-/// Most points while the threads work.
+/// Maximum number of points taken while the threads work.
 pub const MOST_POINTS: usize = 1000;
 /// Time between two points if the threads race.
 const BETWEEN_POINTS_MS: u64 = 3;
@@ -21,7 +21,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Of all threads of a bench, with room for so many points if memory is measured.
+    /// A handover between all threads of a bench, with room for this many points if memory is measured.
     pub fn new(bench: &Bench, producers: usize, points: usize) -> Handover {
         Handover {
             producers,
@@ -33,14 +33,14 @@ impl Handover {
         }
     }
 
-    /// Before a round.
+    /// Called before each round.
     pub fn begin(&self) {
         self.producing.store(self.producers as u32, Release);
         self.working.store(self.threads as u32, Release);
         self.points.begin();
     }
 
-    /// For a thread: does the work of a round, in its turns if there are any.
+    /// Called by each thread: does the thread's work of a round, in turns if threads take turns.
     pub fn work(&self, worker: usize, act: impl FnOnce()) {
         self.turns.begin(worker);
         act();
@@ -48,24 +48,24 @@ impl Handover {
         self.turns.leave(worker);
     }
 
-    /// For a producer that has handed over all.
+    /// Called by a producer that has handed over all its blocks.
     pub fn has_produced(&self) {
         self.producing.fetch_sub(1, AcqRel);
     }
 
-    /// Whether all producers have handed over all.
+    /// Whether all producers have handed over all their blocks.
     pub fn is_produced(&self) -> bool {
         self.producing.load(Acquire) == 0
     }
 
-    /// For the main thread: acts again and again as long as a thread works.
+    /// Called by the main thread: calls `act` again and again as long as any thread works.
     pub fn until_done(&self, mut act: impl FnMut()) {
         while self.working.load(Acquire) > 0 {
             act();
         }
     }
 
-    /// Between two points while threads race.
+    /// Sleeps between two points while threads race.
     pub fn pause(&self) {
         sys::sleep_ms(BETWEEN_POINTS_MS);
     }

@@ -1,5 +1,5 @@
-//! `hot-ring`: a ring of a few blocks of one size. One is allocated into a slot, the one in the
-//! next slot is freed: what an allocator's fastest path takes.
+//! `hot-ring`: a ring of a few blocks of one size. A block is allocated into one slot, and the
+//! block in the next slot is freed: how long an allocator's fastest path takes.
 
 use super::laps::SameSizeBlocks;
 use super::*;
@@ -10,7 +10,7 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// Longest ring, of a worker.
+/// Maximum length of a worker's ring.
 const MOST: usize = 64;
 
 struct RingLoad {
@@ -44,7 +44,7 @@ fn run(bench: &mut Bench) {
 }
 
 impl Load for RingLoad {
-    /// All slots but the first one are full.
+    /// Fills all slots but the first one.
     fn before(&self, worker: usize, _lap: usize) {
         let slots = self.slots_of(worker);
         slots
@@ -54,7 +54,7 @@ impl Load for RingLoad {
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        // Fields of this would be loaded again after each call of the allocator.
+        // Fields of `self` would be loaded again after each call to the allocator.
         let blocks = self.blocks;
         if blocks.are_bare() {
             self.turn(
@@ -105,13 +105,13 @@ impl RingLoad {
         }
     }
 
-    /// Blocks of each worker.
+    /// Number of blocks that each worker allocates.
     fn count(&self) -> u64 {
         (self.pairs + self.ring - 1) as u64
     }
 }
 
-/// A block holds a part of its address.
+/// A block's stamp: the lowest byte of the block's address.
 fn by_address(block: *mut u8) -> u8 {
     block.addr() as u8
 }

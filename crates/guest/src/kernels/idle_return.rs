@@ -14,25 +14,25 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// Slots of the thread that works elsewhere, and the size of their blocks.
+/// Number of slots of the thread that works elsewhere, and the size of their blocks.
 const BUSY_SLOTS: usize = 1000;
 const SMALL_BYTES: usize = 64;
 
 struct IdleReturnContext {
     shape: Shape,
-    /// Sizes of a burst, thread after thread, in the order of allocation.
+    /// Sizes of a burst's blocks, thread after thread, in the order of allocation.
     sizes: HarnessTable<u32>,
-    /// The order in which a thread frees its blocks; the first ones survive.
+    /// The order in which a thread frees its blocks; the first blocks survive.
     order: HarnessTable<u32>,
-    /// Where each thread's part begins; the last entry is the end.
+    /// Where each thread's part of the tables begins; the last entry is the end.
     parts: HarnessTable<usize>,
     first: Blocks,
     second: Blocks,
-    /// One block in so many survives.
+    /// One block in this many survives.
     survivor: usize,
     /// Whether threads end after their burst.
     ends: bool,
-    /// The second burst is due.
+    /// Whether the second burst is due.
     again: AtomicBool,
     meeting: Rendezvous,
     elsewhere: Elsewhere,
@@ -41,9 +41,10 @@ struct IdleReturnContext {
 /// A thread that replaces its own small blocks all the time.
 struct Elsewhere {
     slots: Blocks,
-    /// Held during a replacement, and while a point is taken.
+    /// A lock that is held during a replacement, and while a point is taken.
     held: AtomicBool,
-    /// A point is due: on a busy machine the thread would take the lock again and again.
+    /// Whether a point is due: otherwise, on a busy machine, the thread would take the lock again
+    /// and again.
     due: AtomicBool,
     ends: AtomicBool,
 }
@@ -52,7 +53,7 @@ fn run(bench: &mut Bench) {
     let threads = bench.threads;
     let classes = bench.sizes();
     let (burst, seed) = (bench.count("burst") / threads, bench.seed);
-    // Twice, to know how many there are.
+    // Sizes are drawn twice, the first time only to count the blocks.
     let draw = |thread: usize, note: &mut dyn FnMut(u32)| {
         let mut random = SplitMix::new(seed, thread as u64);
         let mut bytes = 0;
@@ -87,7 +88,7 @@ fn run(bench: &mut Bench) {
     let idle_ms = bench.number("idle-ms");
     let moments = idle_moments(idle_ms).count();
     let context = IdleReturnContext {
-        // Beside the makers, the main thread ticks, and one may work elsewhere.
+        // Besides the makers, the main thread ticks, and another thread may work elsewhere.
         shape: Shape::new(bench, threads + 2, moments + 4),
         first: Blocks::new(all),
         second: Blocks::new(all),
@@ -106,7 +107,8 @@ fn run(bench: &mut Bench) {
         parts,
     };
     let (shape, during) = (&context.shape, bench.parameter("during"));
-    // Milliseconds since the burst, and the resident heap: at once, after each idle time, purged.
+    // Milliseconds since the burst, and the resident heap: right after the burst, after each idle
+    // time, and after purging.
     let mut heaps = HarnessTable::<(u64, u64)>::zeroed(moments + 2);
     let mut spans = [Span::default(); 2];
     let (mut live, mut rounds) = (0, 0);
@@ -201,7 +203,7 @@ fn tell(bench: &Bench, heaps: &[(u64, u64)], live: u64, [first, second]: [Span; 
     bench.figure("next_burst_faults_ratio", faults);
 }
 
-/// Sleeps until then; with `ticks` a pair of calls each millisecond.
+/// Sleeps until the given time; with `ticks`, makes a pair of calls each millisecond.
 fn idle(until_ns: u64, ticks: Option<ShapeThread>) {
     while let Some(rest_ns) = until_ns.checked_sub(now_ns()).filter(|rest| *rest > 0) {
         let longest_ns = if ticks.is_some() {
@@ -217,7 +219,7 @@ fn idle(until_ns: u64, ticks: Option<ShapeThread>) {
 }
 
 impl IdleReturnContext {
-    /// What a maker does: the first burst, the second one, or one after the other.
+    /// Does a maker's work: the first burst, the second burst, or one after the other.
     fn make(&self, worker: usize) {
         let thread = self.shape.thread(worker);
         let part = self.parts[worker]..self.parts[worker + 1];
@@ -237,8 +239,8 @@ impl IdleReturnContext {
         self.meeting.wait();
     }
 
-    /// The main thread's clock runs between the first two meetings; before the third one it takes a
-    /// point.
+    /// The main thread's clock runs between the first two meetings; before the third meeting, the
+    /// main thread takes a point.
     fn burst(&self, thread: &ShapeThread, blocks: &Blocks, part: &Range<usize>) {
         self.meeting.wait();
         for place in part.clone() {
@@ -249,7 +251,7 @@ impl IdleReturnContext {
         self.meeting.wait();
     }
 
-    /// Waits for a burst, takes a point, and waits for its frees.
+    /// Times a burst, takes a point, and waits until the burst's blocks are freed.
     fn time_burst(&self) -> Span {
         self.meeting.wait();
         let start = Moment::start();
@@ -294,8 +296,8 @@ impl Elsewhere {
 }
 
 fn free(thread: &ShapeThread, blocks: &Blocks, part: &Range<usize>, places: &[u32]) {
-    let own = &blocks.all()[part.clone()];
+    let blocks_of_part = &blocks.all()[part.clone()];
     places
         .iter()
-        .for_each(|&place| thread.free(own[place as usize].get()));
+        .for_each(|&place| thread.free(blocks_of_part[place as usize].get()));
 }

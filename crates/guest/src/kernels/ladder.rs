@@ -1,5 +1,5 @@
-//! `ladder`: sizes double, and half of the blocks of each size so far is freed before each step: the
-//! cheapest program that defeats reuse across sizes.
+//! `ladder`: sizes double, and half of the blocks of each earlier size are freed before each step: the cheapest program
+//! that defeats reuse across sizes.
 
 use super::shape::BlockList;
 use super::*;
@@ -10,13 +10,13 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// Most sizes: from a byte to half of the address space.
+/// Maximum number of sizes: from one byte to half of the address space.
 const MOST_SIZES: usize = 47;
 
 struct LadderContext {
     shape: Shape,
     blocks: Blocks,
-    /// Blocks of one thread.
+    /// Number of blocks of one thread.
     own: usize,
     smallest: usize,
     sizes: usize,
@@ -34,20 +34,20 @@ fn run(bench: &mut Bench) {
         (largest / smallest).ilog2() as usize + 1
     };
     let sizes = sizes.min(MOST_SIZES);
-    let own = (0..sizes).map(|step| volume / (smallest << step)).sum();
-    let tables = (bench.threads * own * size_of::<StampedBlock>()) as u64;
+    let per_thread = (0..sizes).map(|step| volume / (smallest << step)).sum();
+    let tables = (bench.threads * per_thread * size_of::<StampedBlock>()) as u64;
     bench.needs(((bench.threads * sizes) as u64).saturating_mul(volume as u64) + tables);
     let context = LadderContext {
         shape: Shape::new(bench, bench.threads, sizes),
-        blocks: Blocks::new(bench.threads * own),
-        own,
+        blocks: Blocks::new(bench.threads * per_thread),
+        own: per_thread,
         smallest,
         sizes,
         volume,
         pause_ms: bench.number("pause-ms"),
         meeting: Rendezvous::new(bench.threads),
     };
-    let blocks = (bench.threads * own) as u64;
+    let blocks = (bench.threads * per_thread) as u64;
     let bytes: u64 = (0..sizes)
         .map(|step| (volume / (smallest << step) * (smallest << step)) as u64)
         .sum();
@@ -84,7 +84,7 @@ impl LadderContext {
             for list in lists.iter_mut().flatten() {
                 list.retain(&thread, |place, _| place % 2 == 0);
             }
-            // What an allocator gives back by the clock must not depend on how fast a step is.
+            // What an allocator returns to the kernel after some time must not depend on how fast a step is.
             if self.shape.points.wanted() {
                 sys::sleep_ms(self.pause_ms);
             }

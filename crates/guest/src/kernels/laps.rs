@@ -1,12 +1,12 @@
-//! What the kernels of operations share: workers live through the timed laps of a round, and each
-//! says what it did.
+//! Shared by the kernels that time operations: workers live through the timed laps of a round, and
+//! each worker reports what it did.
 
 use super::*;
 
-/// Laps of a round that are told apart.
+/// Maximum number of laps per round whose times are kept apart.
 pub const MOST_LAPS: usize = 12;
 
-/// What each worker did in a round.
+/// The work that each worker did in a round.
 pub struct Works(HarnessTable<Padded<Cell<KernelWork>>>);
 
 impl Works {
@@ -14,7 +14,7 @@ impl Works {
         Works(HarnessTable::zeroed(bench.threads))
     }
 
-    /// Adds to what a worker did.
+    /// Adds to the work that a worker did.
     pub fn add(&self, worker: usize, more: KernelWork) {
         let work = &self.0[worker];
         let mut sum = work.get();
@@ -22,7 +22,7 @@ impl Works {
         work.set(sum);
     }
 
-    /// What all workers did since the last time.
+    /// Returns the work that all workers did since the last call.
     pub fn take(&self) -> KernelWork {
         let mut sum = KernelWork::default();
         self.0.iter().for_each(|work| sum += work.take());
@@ -30,27 +30,27 @@ impl Works {
     }
 }
 
-/// What a round is.
+/// What a round consists of.
 pub struct LapPlan {
-    /// Teams of workers, one after the other.
+    /// Number of teams of workers, which play one after the other.
     pub teams: usize,
-    /// Laps of each team, [`MOST_LAPS`] at most.
+    /// Number of laps of each team, [`MOST_LAPS`] at most.
     pub laps: usize,
-    /// Operations on the clock, of all laps and workers.
+    /// Number of operations on the clock, over all laps and workers.
     pub ops: u64,
-    /// What all workers do, on the clock and beside it.
+    /// The work of all workers, on and off the clock.
     pub expected: KernelWork,
 }
 
 /// The times of all rounds.
 #[derive(Default)]
 pub struct LapTimes {
-    /// Of each lap, summed up over the measured rounds.
+    /// The span of each lap, summed up over the measured rounds.
     pub spans: [Span; MOST_LAPS],
-    /// Of all laps: the time that a worker took, on average.
+    /// The mean time that a worker took, summed up over all measured laps.
     pub mean_ns: u64,
     pub rounds: u64,
-    /// Laps that were not cold.
+    /// Number of rounds that were not cold.
     pub measured: u64,
 }
 
@@ -80,13 +80,13 @@ pub fn run<L: Load>(bench: &mut Bench, load: &L, works: &Works, plan: &LapPlan) 
     seen
 }
 
-/// Blocks of one size, which hold what is written into them.
+/// Blocks of one size, which may be checked for what was written into them.
 #[derive(Clone, Copy)]
 pub struct SameSizeBlocks {
     api: Api,
     pub size: usize,
     touch: bool,
-    /// Blocks are written so that they can be read again.
+    /// What was written into a block is read again and checked.
     verify: bool,
 }
 
@@ -106,7 +106,7 @@ impl SameSizeBlocks {
         !self.touch
     }
 
-    /// A block.
+    /// Allocates a block without writing into it.
     #[inline(always)]
     pub fn allocate_bare(&self) -> *mut u8 {
         self.api.block(self.size)
@@ -119,7 +119,7 @@ impl SameSizeBlocks {
         unsafe { (self.api.free)(block) };
     }
 
-    /// A block with a stamp, which may follow from its address.
+    /// Allocates a block with a stamp, which may be derived from the block's address.
     #[inline(always)]
     pub fn allocate(&self, stamp: impl Fn(*mut u8) -> u8) -> *mut u8 {
         let block = self.allocate_bare();
@@ -130,7 +130,7 @@ impl SameSizeBlocks {
         block
     }
 
-    /// Frees a block with that stamp.
+    /// Frees a block that must still have this stamp.
     #[inline(always)]
     pub fn free(&self, block: *mut u8, stamp: impl Fn(*mut u8) -> u8) {
         if self.touch && self.verify {

@@ -32,15 +32,16 @@ struct LarsonContext {
     gate: Gate,
     stop: AtomicBool,
     finished: Semaphore,
-    /// Ends after this time, or if it is 0, by the number of incarnations.
+    /// Length of a round; if it is 0, the number of incarnations ends the round.
     seconds: f64,
     timed: bool,
     incarnations: u64,
-    /// Purging counts.
+    /// Whether purging is part of the measured time.
     purges: bool,
-    /// Incarnations only start their successor: measures the floor of thread turnover.
+    /// Whether incarnations only start their successor, which measures the floor of thread
+    /// turnover.
     idle: bool,
-    /// Blocks are large enough for the byte that is written.
+    /// Whether blocks are large enough for the byte that is written.
     touch: bool,
     min: u32,
     range: Modulo,
@@ -91,8 +92,8 @@ fn run(bench: &mut Bench) {
     warm_up(&bench.api, &mut random, &mut entries, min, range, &mut done);
     for (index, slot) in slots.iter_mut().enumerate() {
         let start = u64::from(random.next());
-        let own = &mut entries[index * chunks..(index + 1) * chunks];
-        let live_bytes = own.iter().map(|entry| u64::from(entry.size)).sum();
+        let pool = &mut entries[index * chunks..(index + 1) * chunks];
+        let live_bytes = pool.iter().map(|entry| u64::from(entry.size)).sum();
         let tally = LarsonCounts {
             live_bytes,
             peak_bytes: live_bytes,
@@ -101,7 +102,7 @@ fn run(bench: &mut Bench) {
         let fresh = LarsonSlot {
             shared: ptr::null(),
             random: Larson::new(start),
-            entries: own.as_mut_ptr(),
+            entries: pool.as_mut_ptr(),
             left: 0,
             tally,
         };
@@ -230,7 +231,7 @@ fn one_round(
 
 extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
-    let (own, shared) = unsafe {
+    let (larson_slot, shared) = unsafe {
         (
             &mut *slot.cast::<LarsonSlot>(),
             &*(*slot.cast::<LarsonSlot>()).shared,
@@ -238,9 +239,12 @@ extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     };
     make_ready();
     shared.gate.wait();
-    // The CPU time of waiting for the start is no part of the round; `incarnation` adds all CPU
+    // CPU time spent waiting for the start is not part of the round; `incarnation` adds all CPU
     // time used.
-    own.tally.cpu_ns = own.tally.cpu_ns.wrapping_sub(clock::thread_cpu_ns());
+    larson_slot.tally.cpu_ns = larson_slot
+        .tally
+        .cpu_ns
+        .wrapping_sub(clock::thread_cpu_ns());
     incarnation(slot)
 }
 
@@ -268,13 +272,14 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
         unsafe { detach(incarnation, argument) };
     } else {
         slot.tally.ended_ns = clock::now_ns();
-        // The last use of the round by this slot.
+        // This is the slot's last access to the state of the round.
         shared.finished.post();
     }
     ptr::null_mut()
 }
 
-/// One incarnation: frees a random block of the pool and allocates another in its place.
+/// The work of one incarnation: again and again, frees a random block of the pool and allocates
+/// another in its place.
 fn replace_blocks(shared: &LarsonContext, slot: &mut LarsonSlot) {
     let LarsonContext {
         min,

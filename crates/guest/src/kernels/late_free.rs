@@ -1,6 +1,6 @@
-//! `late-free`: blocks that are freed when the program, or the thread that allocated them, is at
-//! its end: after the allocator may have put its own state away. Each time in a process of its own,
-//! beside one that frees the same just before that.
+//! `late-free`: blocks that are freed when the program, or the thread that allocated them, is about to end, when the
+//! allocator may already have torn down its own state. Each time, a new process does this, and another process frees
+//! the same blocks just before that point, for comparison.
 
 use super::*;
 use crate::memory;
@@ -15,11 +15,11 @@ pub const KERNEL: Kernel = Kernel {
     ..Kernel::of_memory("late-free", &["processes", "blocks", "size", "place"], run)
 };
 
-/// The word by which `main` knows a started process.
+/// The word by which `main` recognizes a started process.
 pub const WORD: &CStr = c"late-free";
 
 unsafe extern "C" {
-    // As glibc declares it: the function, its argument, and its library.
+    // Declared as in glibc: the function, its argument, and its library.
     fn __cxa_atexit(
         call: extern "C" fn(*mut c_void),
         argument: *mut c_void,
@@ -27,7 +27,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What a started process reports: a file that it inherits holds this, and the same program reads it.
+/// What a started process reports: it writes this into a file that it inherits, and the same program reads the file.
 #[derive(Clone, Copy, Default)]
 struct FreedReport {
     blocks: u64,
@@ -38,7 +38,7 @@ fn run(bench: &mut Bench) {
     let processes = bench.count("processes");
     let (blocks, size) = (bench.count("blocks"), bench.count("size").max(1));
     bench.needs((blocks * (4 * size + size_of::<*mut u8>())) as u64);
-    // A thread may have a heap of its own: what is late there is compared with the same thread.
+    // A thread may have a heap of its own, so late frees in a thread are compared with early frees in a thread.
     let (place, early_place) = match bench.parameter("place") {
         "atexit" => (c"atexit", c"main"),
         "destructor" => (c"destructor", c"main"),
@@ -111,7 +111,7 @@ fn run(bench: &mut Bench) {
     bench.requested_peak((blocks * size) as u64);
 }
 
-/// What the last process has reported; the file is empty again afterwards.
+/// Takes what the last process reported out of the file, which is empty afterwards.
 fn take(file: usize) -> FreedReport {
     let mut freed = FreedReport::default();
     let room = (&raw mut freed).addr();
@@ -134,21 +134,21 @@ struct Late {
     size: usize,
     file: usize,
     key: libc::pthread_key_t,
-    /// Rounds of key destructors until the blocks are freed; 0: the thread itself frees them.
+    /// Number of rounds of key destructors until the blocks are freed; 0 if the thread itself frees them.
     rounds_left: Cell<u32>,
 }
 
-/// FreedReport after the destructors of all libraries, if there are any.
+/// The blocks to be freed after the destructors of all libraries, or null.
 static AFTER_DESTRUCTORS: AtomicPtr<Late> = AtomicPtr::new(ptr::null_mut());
 
-/// The started process; `arguments` are those after its word.
+/// Runs the started process; `arguments` are those after [`WORD`].
 pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     let mut next = || arguments.next().unwrap_or_default();
     let (owner, place) = (next(), next());
     let mut next_number = || number(next()).unwrap_or(0);
     let (file, blocks, size) = (next_number(), next_number(), next_number());
     started::prove(owner);
-    // Outlives `main`.
+    // The blocks must outlive `main`.
     let late = memory::keep(Late {
         blocks: HarnessTable::zeroed(blocks),
         size,
@@ -189,8 +189,8 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     0
 }
 
-/// Called as `exit` comes to the destructors, those of this program first. What is registered now
-/// runs after those of all libraries, the allocator's included.
+/// Called when `exit` reaches the destructors, those of this program first. A function registered now runs after the
+/// destructors of all libraries, including the allocator's.
 pub fn before_destructors() {
     let late = AFTER_DESTRUCTORS.load(Acquire);
     if !late.is_null() {
@@ -215,8 +215,8 @@ extern "C" fn in_thread(late: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// The destructor of the key. A value that it sets anew has another destructor call after those of
-/// all other keys.
+/// The key's destructor. If it sets the key's value again, it is called once more, after the destructors of all other
+/// keys.
 unsafe extern "C" fn at_end_of_thread(value: *mut c_void) {
     // SAFETY: the value is what `process` made.
     let late = unsafe { &*value.cast::<Late>() };
@@ -247,7 +247,7 @@ fn allocate(late: *mut Late) {
     }
 }
 
-/// Frees all blocks, and reports it.
+/// Frees all blocks, and reports their number and the time that this took.
 extern "C" fn free_all(late: *mut c_void) {
     // SAFETY: what `process` made; one thread uses it.
     let late = unsafe { &*late.cast::<Late>() };

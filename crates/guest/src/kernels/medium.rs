@@ -1,5 +1,5 @@
-//! `medium`: blocks between an allocator's small classes and what it takes from the kernel block by
-//! block, replaced in random order.
+//! `medium`: blocks larger than an allocator's small size classes, but smaller than the blocks it
+//! gets from the kernel one by one, replaced in random order.
 
 use super::replaced::{Replaced, Written};
 use super::*;
@@ -18,7 +18,7 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// Bytes of the unit of `pages`, and of what `odd` sizes are above powers of two.
+/// The unit of `pages` sizes, in bytes, and how far `odd` sizes are above powers of two.
 const PAGE: u64 = 4096;
 
 fn run(bench: &mut Bench) {
@@ -39,7 +39,7 @@ fn run(bench: &mut Bench) {
     replaced.run(bench);
 }
 
-/// A size of a spread.
+/// Draws a size from a spread.
 fn draw(random: &mut SplitMix, spread: &str, smallest: u64, largest: u64) -> u64 {
     let lowest = smallest.ilog2();
     // An octave ends below the power of two at which the next one begins.
@@ -57,7 +57,7 @@ fn draw(random: &mut SplitMix, spread: &str, smallest: u64, largest: u64) -> u64
     match spread {
         "power-of-2" => power,
         "odd" => power + PAGE,
-        // An octave, then uniform within it.
+        // First an octave is drawn, then a size within it, uniformly.
         "octaves" => above(random, power.max(smallest), (2 * power - 1).min(largest)),
         "pages" => PAGE * above(random, smallest.div_ceil(PAGE), largest / PAGE),
         _ => above(random, smallest, largest),

@@ -1,5 +1,5 @@
 //! `memory` (LL): each producer allocates objects for its consumers in turn; a consumer waits for a
-//! round of objects and frees them. The result is what the process holds over time.
+//! round of objects and frees them. The result is how much memory the process holds over time.
 
 use super::*;
 use crate::published;
@@ -22,8 +22,9 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// A producer reads the live bytes once per this many objects, which costs a cache miss per thread;
-/// and before it hands over a round, since frees begin then, but not at each of many short rounds.
+/// A producer reads the live bytes once per this many objects, at the cost of a cache miss per
+/// thread, and also before it hands over a round, since frees begin then, but not before every one
+/// of many short rounds.
 const PEAK_EVERY: usize = 1024;
 
 /// Upper bound of a point's size, in the guest's file and while the host reads it.
@@ -38,9 +39,9 @@ struct MemoryContext<'a> {
     objects: usize,
     round: usize,
     touch: bool,
-    /// Operations from one point of the series to the next.
+    /// Number of operations from one point of the series to the next.
     every: usize,
-    /// In the order of allocation, producer by producer.
+    /// Sizes in the order of allocation, producer by producer.
     sizes: HarnessTable<u32>,
     /// Indexed like `sizes`. Consumer c of a producer owns entries c, c + consumers, c + 2
     /// consumers, ...: its buffer.
@@ -79,10 +80,10 @@ fn run(bench: &mut Bench) {
     } else {
         usize::MAX
     };
-    // Size and pointer of each object belong to the harness; 32 bytes for what allocators add and
-    // round up to.
+    // The harness keeps a size and a pointer for each object (12 bytes); 32 bytes allow for what
+    // allocators add and round up to.
     let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
-    // Points are kept as text until the process has ended: some KiB each.
+    // Points are kept as text until the process has ended: a few KiB each.
     let points = if published::wanted() {
         all.saturating_mul(2) / every
     } else {
@@ -127,7 +128,7 @@ fn run(bench: &mut Bench) {
             *calls += tally.calls.take();
             done.checksum += tally.bytes.take();
         }
-        // Once at allocation, once at free.
+        // Each object's bytes are counted once at allocation and once at free.
         expected += KernelWork::pairs(all as u64, 2 * bytes_per_round);
     }
     bench.account(&done, &expected);
@@ -137,8 +138,8 @@ fn run(bench: &mut Bench) {
 }
 
 fn produce(shared: &MemoryContext, producer: usize) {
-    let own = producer * shared.objects..(producer + 1) * shared.objects;
-    let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
+    let range = producer * shared.objects..(producer + 1) * shared.objects;
+    let (sizes, buffers) = (&shared.sizes[range.clone()], &shared.buffers[range]);
     let filled = shared.filled.part(producer, shared.consumers);
     let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer]);
     let look = || {
@@ -149,14 +150,15 @@ fn produce(shared: &MemoryContext, producer: usize) {
                 .max(shared.watched.live_bytes().unwrap_or(0)),
         )
     };
-    // `row`: objects that the current consumer got before this one.
+    // `row`: number of objects that the current consumer got before this object.
     let (mut row, mut consumer, mut full_at) = (0, 0, shared.round);
     let (mut until_point, mut look_from, mut bytes) = (shared.every, 0, 0);
     for (index, (&size, buffer)) in sizes.iter().zip(buffers).enumerate() {
         buffer.set(allocate(shared, size));
         bytes += u64::from(size);
         ledger.request(u64::from(size));
-        // Before the consumer is notified; otherwise its frees would be part of this point.
+        // The point is taken before the consumer is notified; otherwise the consumer's frees would
+        // be part of it.
         until_point -= 1;
         if until_point == 0 {
             until_point = shared.every;
@@ -189,8 +191,8 @@ fn produce(shared: &MemoryContext, producer: usize) {
 /// `index` counts the consumers of all producers.
 fn consume(shared: &MemoryContext, index: usize) {
     let (producer, consumer) = (index / shared.consumers, index % shared.consumers);
-    let own = producer * shared.objects..(producer + 1) * shared.objects;
-    let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
+    let range = producer * shared.objects..(producer + 1) * shared.objects;
+    let (sizes, buffers) = (&shared.sizes[range.clone()], &shared.buffers[range]);
     let free = shared.api.free;
     let (ledger, tally) = (
         &shared.ledgers[shared.producers + index],
@@ -220,7 +222,7 @@ fn consume(shared: &MemoryContext, index: usize) {
     tally.bytes.set(bytes);
 }
 
-/// Objects that this consumer of a producer gets.
+/// Number of objects that this consumer gets from its producer.
 fn quota(shared: &MemoryContext, consumer: usize) -> usize {
     (shared.objects + shared.consumers - 1 - consumer) / shared.consumers
 }
@@ -238,7 +240,7 @@ fn allocate(shared: &MemoryContext, size: u32) -> *mut u8 {
 }
 
 /// How far a buffer is filled. A waiting consumer sleeps in the kernel: if threads outnumber CPUs,
-/// a spinning one would take a CPU that the producers need.
+/// a spinning consumer would take a CPU that the producers need.
 #[derive(Default)]
 struct Level {
     objects: AtomicU32,

@@ -43,7 +43,7 @@ mod touch;
 mod traverse;
 mod zalloc;
 
-// What most kernels are written with; they have it by `use super::*`.
+// What most kernels need; they import it with `use super::*`.
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::clock::now_ns;
@@ -69,24 +69,25 @@ use shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again};
 pub enum MemoryPoints {
     /// The host samples the process while every call is watched; afterwards the process idles.
     Sampled,
-    /// The kernel takes points at moments that its definition names, and knows what is live. Its
-    /// calls go straight to the allocator.
+    /// The kernel takes points at moments that its definition names, and knows what is live. The kernel's calls go
+    /// straight to the allocator.
     Own,
-    /// As [`MemoryPoints::Own`], and no time of its rounds means anything: it is for this mode only.
+    /// Like [`MemoryPoints::Own`], but the kernel only runs in processes that measure memory, and the times of its
+    /// rounds mean nothing.
     OwnOnly,
-    /// As [`MemoryPoints::Own`], and times are among the figures, so no other process runs meanwhile.
+    /// Like [`MemoryPoints::Own`], but the figures include times, so no other process runs meanwhile.
     OwnAlone,
     /// Like [`MemoryPoints::OwnOnly`], and no other process runs meanwhile.
     OwnOnlyAlone,
 }
 
 impl MemoryPoints {
-    /// Whether the kernel is for this mode only.
+    /// Whether the kernel only runs in processes that measure memory.
     pub fn only(self) -> bool {
         matches!(self, MemoryPoints::OwnOnly | MemoryPoints::OwnOnlyAlone)
     }
 
-    /// Whether another process may run on another CPU in this mode.
+    /// Whether another process may run on another CPU while the kernel's memory is measured.
     pub fn may_share_the_machine(self) -> bool {
         matches!(self, MemoryPoints::Own | MemoryPoints::OwnOnly)
     }
@@ -96,21 +97,21 @@ impl MemoryPoints {
 pub struct Kernel {
     /// The kernel's name in workload files.
     pub name: &'static str,
-    /// The functions of the malloc family that it calls. An allocator that leaves one of them to
-    /// libc cannot run it.
+    /// The functions of the malloc family that the kernel calls. An allocator that leaves one of them to libc cannot
+    /// run the kernel.
     pub calls: &'static [&'static str],
     /// The kernel's parameters, all of which a job must carry.
     pub parameters: &'static [&'static str],
-    /// Where its memory figures come from.
+    /// Where the kernel's memory figures come from.
     pub memory: MemoryPoints,
-    /// Whether the null allocator, whose blocks overlap, can be its floor.
+    /// Whether the null allocator, whose blocks overlap, can serve as the kernel's floor.
     pub has_floor: bool,
     /// Runs all rounds of a job.
     pub run: fn(&mut Bench),
 }
 
 impl Kernel {
-    /// A kernel that is timed and calls malloc and free alone; others name what differs.
+    /// A kernel that is timed and only calls malloc and free; other kernels override what differs.
     const fn timed(
         name: &'static str,
         parameters: &'static [&'static str],
@@ -126,8 +127,8 @@ impl Kernel {
         }
     }
 
-    /// The same of one whose result is the memory at points of its own. It reads what its blocks
-    /// hold, so it has no floor.
+    /// Like [`Kernel::timed`], for a kernel whose result is its memory at points of its own. The kernel reads what its
+    /// blocks hold, so it has no floor.
     const fn of_memory(
         name: &'static str,
         parameters: &'static [&'static str],
@@ -184,7 +185,7 @@ pub const ALL: &[Kernel] = &[
     replay::KERNEL,
 ];
 
-/// Kernels with figures that are times of their own clock: those would have the turns of another process in them.
+/// Kernels that report times from clocks of their own: these times would include the turns of another process.
 pub const WITH_OWN_CLOCKS: [&str; 10] = [
     "batch-order",
     "fork-cow",
@@ -198,7 +199,7 @@ pub const WITH_OWN_CLOCKS: [&str; 10] = [
     "traverse",
 ];
 
-/// The kernel of this name.
+/// Finds the kernel with this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {
     ALL.iter().find(|kernel| kernel.name == name)
 }

@@ -1,7 +1,8 @@
-//! `open-loop`: requests are due at times that were drawn before, whether or not earlier ones have
-//! ended, as clients send them. A request that has to wait counts its waiting. Before, the same
-//! requests come in a closed loop, each when the last one has ended: there a stall delays one
-//! request, in the open loop all that are due meanwhile.
+//! `open-loop`: requests are due at times drawn in advance, whether or not earlier requests have
+//! ended, just as clients send them. If a request has to wait, its latency includes the wait.
+//! Before that, the same requests are made in a closed loop, each when the last one has ended:
+//! there a stall delays one request, but in the open loop it delays all requests that are due
+//! meanwhile.
 
 use super::*;
 use crate::cpus::Cpus;
@@ -22,13 +23,13 @@ pub const KERNEL: Kernel = Kernel::timed(
 const CLOSED: usize = 0;
 const OPEN: usize = 1;
 const LAPS: usize = 2;
-/// A worker spins for the last part of its waiting, and sleeps before.
+/// A waiting worker spins for this last part of the wait, and sleeps before that.
 const SPIN_NS: u64 = 50_000;
-/// A latency above this is late.
+/// A request with a latency above this counts as late.
 const LATE_NS: u64 = 1_000_000;
-/// Bytes of a payload: from the first to below the sum of both.
+/// Bytes of a payload: at least the first number, and less than the sum of both.
 const PAYLOAD: [u32; 2] = [16 << 10, 48 << 10];
-/// The percentiles that are reported: all but one in so many took at most so long.
+/// The percentiles that are reported: all but one in this many requests took at most that long.
 const PERCENTILES: [(&str, u64); 5] = [
     ("p50", 2),
     ("p90", 10),
@@ -43,11 +44,11 @@ struct DrawnRequest {
     /// Time since the request before it was due.
     gap_ns: u32,
     blocks: u32,
-    /// The block of the background heap that it replaces, and the size of the new one.
+    /// The block of the background heap that the request replaces, and the size of the new block.
     slot: u32,
     kept: u32,
     reply: u32,
-    /// 0: none.
+    /// Size of the payload; 0 if there is none.
     payload: u32,
 }
 
@@ -62,40 +63,41 @@ struct RequestBlock {
 struct OpenLoop {
     api: Api,
     threads: usize,
-    /// Whether requests are due at times: otherwise the second lap is a closed loop, too.
+    /// Whether requests are due at given times; otherwise the second lap is a closed loop, too.
     paced: bool,
-    /// Of all workers, one after the other.
+    /// The requests of all workers, worker after worker.
     drawn: HarnessTable<DrawnRequest>,
-    /// The sizes of their blocks; where those of each worker begin.
+    /// The sizes of the requests' blocks, and where each worker's sizes begin.
     sizes: HarnessTable<u32>,
     begins: HarnessTable<usize>,
-    /// The background heap: of each worker the same number of blocks, and the sizes at the start.
+    /// The background heap: the same number of blocks for each worker, and their sizes at the
+    /// start.
     kept: HarnessTable<Cell<RequestBlock>>,
     first_sizes: HarnessTable<u32>,
-    /// The blocks of one request of each worker.
+    /// The blocks of each worker's current request.
     own: HarnessTable<Cell<RequestBlock>>,
-    /// What each worker hands to the next one: a ring that holds a lap's blocks.
+    /// What each worker hands to the next worker: a ring that holds a lap's blocks.
     handed: HarnessTable<Cell<RequestBlock>>,
     workers: HarnessTable<Padded<RequestWorker>>,
-    /// Latencies, of each worker and lap.
+    /// Latencies by kind of lap and by worker.
     times: HarnessTable<CallTimes>,
     works: Works,
-    /// If each worker has a CPU of its own.
+    /// The CPUs to which workers are pinned, if there is one for each worker.
     cpus: Option<Cpus>,
     verify: bool,
-    /// This round is one of the results.
+    /// Whether this round is part of the results.
     counts: InTurn<Cell<bool>>,
 }
 
-/// What a worker knows and others read.
+/// What a worker knows, and other threads may read.
 #[derive(Default)]
 struct RequestWorker {
-    /// Blocks that it has handed over so far.
+    /// Number of blocks that this worker has handed over so far.
     posted: AtomicUsize,
-    /// Blocks of the worker before it that it has freed so far.
+    /// Number of blocks from the worker before this one that this worker has freed so far.
     taken: Cell<usize>,
     late: Cell<u64>,
-    /// Of the open loop: how long it served requests, and how long the loop took.
+    /// In the open loop: how long the worker served requests, and how long the loop took.
     busy_ns: Cell<u64>,
     wall_ns: Cell<u64>,
 }
@@ -114,10 +116,10 @@ fn run(bench: &mut Bench) {
     let mut begins = HarnessTable::<usize>::zeroed(threads);
     let (mut all, mut most) = (0, 0);
     let gap_ns = 1e9 * threads as f64 / per_s.max(f64::MIN_POSITIVE);
-    for (worker, own) in drawn.chunks_mut(requests).enumerate() {
+    for (worker, part) in drawn.chunks_mut(requests).enumerate() {
         let mut random = SplitMix::new(bench.seed, worker as u64);
         begins[worker] = all;
-        for request in own {
+        for request in part {
             let mut blocks = 1;
             while random.below(blocks_mean + 1) > 0 {
                 blocks += 1;
@@ -148,9 +150,9 @@ fn run(bench: &mut Bench) {
     let expected = expected(&drawn, &block_sizes, &first_sizes);
     let peak_bytes: u64 = (0..threads)
         .map(|worker| {
-            let own = &drawn[worker * requests..][..requests];
+            let part = &drawn[worker * requests..][..requests];
             let first_sizes = &first_sizes[worker * slots..][..slots];
-            most_live(own, &block_sizes[begins[worker]..], first_sizes)
+            most_live(part, &block_sizes[begins[worker]..], first_sizes)
         })
         .sum();
     null::overlap(
@@ -200,7 +202,7 @@ fn run(bench: &mut Bench) {
     for (lap, name) in [(CLOSED, "closed"), (OPEN, "open")] {
         let all = &times[lap * threads];
         let others = &times[lap * threads + 1..(lap + 1) * threads];
-        others.iter().for_each(|own| all.add(own));
+        others.iter().for_each(|other| all.add(other));
         tell(bench, name, all, laps[lap] * (threads * requests) as u64);
     }
     if laps[OPEN] > 0 {
@@ -211,9 +213,9 @@ fn run(bench: &mut Bench) {
         let served = laps[OPEN] as f64 * (threads * requests) as f64;
         bench.figure("open_load_share", bench.number("load") as f64 / 100.0);
         bench.figure("open_due_per_s", per_s);
-        let busy = total(|it| &it.busy_ns) / total(|it| &it.wall_ns).max(1.0);
+        let busy = total(|worker| &worker.busy_ns) / total(|worker| &worker.wall_ns).max(1.0);
         bench.figure("open_busy_share", busy);
-        bench.figure("open_late_share", total(|it| &it.late) / served);
+        bench.figure("open_late_share", total(|worker| &worker.late) / served);
     }
 }
 
@@ -228,9 +230,9 @@ fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> Kerne
     KernelWork::pairs(blocks, LAPS as u64 * bytes + sum(first_sizes))
 }
 
-/// Most live bytes of a worker, if what it hands over is freed before its next request. With one
-/// worker it is. With more the next one frees it, about then, and the sum of the workers' peaks is
-/// near the highest sum.
+/// Most live bytes of a worker, if the blocks that it hands over are freed before its next request.
+/// With one worker, they are. With several workers, the next worker frees them at about that time,
+/// and the sum of the workers' peaks is close to the highest sum.
 fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u64 {
     let mut kept = HarnessTable::<u32>::zeroed(first_sizes.len());
     kept.copy_from_slice(first_sizes);
@@ -239,19 +241,19 @@ fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u
     for _ in 0..LAPS {
         let mut sizes = sizes;
         for request in requests {
-            let (own, rest) = sizes.split_at(request.blocks as usize);
+            let (blocks, rest) = sizes.split_at(request.blocks as usize);
             sizes = rest;
-            let own = sum(own);
-            peak = peak.max(live + own);
+            let bytes = sum(blocks);
+            peak = peak.max(live + bytes);
             let old = mem::replace(&mut kept[request.slot as usize], request.kept);
             live = live - u64::from(old) + u64::from(request.kept);
-            peak = peak.max(live + own + sum(&[request.payload, request.reply]));
+            peak = peak.max(live + bytes + sum(&[request.payload, request.reply]));
         }
     }
     peak
 }
 
-/// Reports the percentiles of all requests of a loop; none must be missing.
+/// Reports the percentiles of all requests of a loop; no request may be missing.
 fn tell(bench: &Bench, name: &str, times: &CallTimes, requests: u64) {
     let counted = times.counts.total();
     if counted != requests {
@@ -271,7 +273,7 @@ fn tell(bench: &Bench, name: &str, times: &CallTimes, requests: u64) {
     }
 }
 
-/// Returns once a time has come, and the time then.
+/// Waits until a given time, and returns the time at which the wait ended.
 fn wait_till(due_ns: u64, mut now: u64) -> u64 {
     while now < due_ns {
         match due_ns - now {
@@ -317,7 +319,7 @@ impl OpenLoop {
         &table[worker * each..][..each]
     }
 
-    /// Frees what the worker before this one has handed over.
+    /// Frees the blocks that the worker before this one has handed over.
     fn take(&self, work: &mut KernelWork, worker: usize) {
         let before = (worker + self.threads - 1) % self.threads;
         let ring = self.part(&self.handed, before);
@@ -328,11 +330,11 @@ impl OpenLoop {
         }
     }
 
-    /// Serves a request, whose blocks have these sizes.
+    /// Serves a request whose blocks have these sizes.
     fn serve(&self, work: &mut KernelWork, worker: usize, request: &DrawnRequest, sizes: &[u32]) {
         self.take(work, worker);
-        let own = self.part(&self.own, worker);
-        for (number, (place, &size)) in own.iter().zip(sizes).enumerate() {
+        let places = self.part(&self.own, worker);
+        for (number, (place, &size)) in places.iter().zip(sizes).enumerate() {
             place.set(self.allocate(work, size, number as u8));
         }
         let kept = &self.part(&self.kept, worker)[request.slot as usize];
@@ -347,7 +349,7 @@ impl OpenLoop {
                 last += 1;
             }
         }
-        for place in own[..sizes.len()].iter().rev() {
+        for place in places[..sizes.len()].iter().rev() {
             self.free(work, place.get());
         }
         posted.store(last, Release);
@@ -373,7 +375,7 @@ impl Load for OpenLoop {
 
     fn timed(&self, worker: usize, lap: usize) {
         let kind = self.kind(lap);
-        let own = &self.workers[worker];
+        let record = &self.workers[worker];
         let times = &self.times[kind * self.threads + worker];
         let mut sizes = &self.sizes[self.begins[worker]..];
         let mut work = KernelWork::default();
@@ -402,9 +404,9 @@ impl Load for OpenLoop {
         self.works.add(worker, work);
         if kind == OPEN && self.counts.get() {
             for (sum, more) in [
-                (&own.late, late),
-                (&own.busy_ns, busy_ns),
-                (&own.wall_ns, now - began_ns),
+                (&record.late, late),
+                (&record.busy_ns, busy_ns),
+                (&record.wall_ns, now - began_ns),
             ] {
                 sum.set(sum.get() + more);
             }
@@ -444,7 +446,7 @@ mod tests {
         };
         let requests = [request(1, 50, 0), request(2, 70, 1000)];
         let peak = |requests: &[DrawnRequest]| most_live(requests, &[10, 20, 30], &[100, 3]);
-        // The first one's block beside the background heap, which is smaller in the second lap.
+        // The first request's block beside the background heap, which is smaller in the second lap.
         assert_eq!(peak(&requests[..1]), 100 + 3 + 10);
         assert_eq!(peak(&requests), 70 + 3 + 20 + 30 + 1000 + 5);
     }

@@ -18,7 +18,7 @@ struct PairLoad {
     blocks: SameSizeBlocks,
     is_kept: bool,
     pairs: usize,
-    /// Of each worker, the block that lives around its pairs.
+    /// For each worker, a block that stays live while the worker makes its pairs.
     kept: HarnessTable<Padded<Cell<*mut u8>>>,
     works: Works,
 }
@@ -69,7 +69,7 @@ impl Load for PairLoad {
 }
 
 impl PairLoad {
-    /// Blocks of each worker.
+    /// Number of blocks that each worker allocates.
     fn count(&self) -> u64 {
         (self.pairs + BEFORE + usize::from(self.is_kept)) as u64
     }

@@ -1,5 +1,5 @@
-//! `pin`: one survivor per window of addresses keeps the whole window: the worst case of allocators
-//! with slabs, spans or superblocks, found without knowing their insides.
+//! `pin`: one survivor per window of addresses keeps the whole window: the worst case for
+//! allocators with slabs, spans or superblocks, found without knowledge of their internals.
 
 use super::*;
 use crate::started;
@@ -12,9 +12,9 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// Most size classes; allocators have some hundred.
+/// Maximum number of size classes; allocators have a few hundred.
 const MOST_CLASSES: usize = 4096;
-/// The windows of a process that looks for the worst one.
+/// Window sizes that are tried in search of the worst one.
 const WINDOWS: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 1 << 20];
 /// Fewer windows of a class would show the allocator's fixed cost instead.
 const LEAST_WINDOWS: usize = 16;
@@ -23,18 +23,18 @@ struct PinContext {
     shape: Shape,
     blocks: Blocks,
     windows: Windows,
-    /// Classes that have been played, over all rounds.
+    /// Number of classes that have been played, over all rounds.
     played: Cell<u32>,
-    /// The first size of each class, as far as they are known.
+    /// The first size of each class found so far.
     classes: HarnessTable<Cell<usize>>,
     class_count: Cell<usize>,
     smallest: usize,
     largest: usize,
     volume: Cell<usize>,
-    /// Highest resident heap of any point.
+    /// Highest resident heap at any point.
     most_heap: Cell<u64>,
     survivors: Cell<usize>,
-    /// The allocator does not report usable sizes, so the classes are assumed.
+    /// Whether the classes are assumed, because the allocator does not report usable sizes.
     assumed: Cell<bool>,
 }
 
@@ -48,7 +48,7 @@ fn run(bench: &mut Bench) {
     };
     let most_volume = others.iter().map(|other| LEAST_WINDOWS * other);
     let most_volume = most_volume.fold(volume, usize::max);
-    // As if each size that is asked about were a class, and each block survived.
+    // An upper bound, as if each size that is asked about were a class, and each block survived.
     let sizes = || {
         core::iter::successors(Some(smallest), |size| Some(after(*size)))
             .take_while(|size| *size <= largest)
@@ -56,7 +56,8 @@ fn run(bench: &mut Bench) {
     let most: usize = sizes().map(|size| most_volume / size).sum();
     let class = most_volume / smallest;
     let tables = (most + class) * size_of::<StampedBlock>() + 4 * class * size_of::<(usize, u32)>();
-    // As if nothing were used again. Allocators with more classes than 3/4 merge free blocks.
+    // As if no memory were reused. Allocators for which more than 3/4 of the sizes are classes
+    // merge free blocks.
     bench.needs((tables + sizes().count() * most_volume * 3 / 4) as u64);
     let context = InTurn(PinContext {
         shape: Shape::new(bench, 1, sizes().count().min(MOST_CLASSES)),
@@ -120,7 +121,8 @@ fn after(size: usize) -> usize {
 }
 
 impl PinContext {
-    /// Plays with another window in a child of this process, whose heap is as fresh as this one's.
+    /// Plays with another window in a child of this process, whose heap is as fresh as this
+    /// process's.
     fn play_apart(&self, window: usize, ratio: &Cell<f64>) {
         // SAFETY: no other thread exists; the child ends without returning.
         let pid = unsafe { libc::fork() };
@@ -169,7 +171,7 @@ impl PinContext {
         survivors.clear(&thread);
     }
 
-    /// A usable size that no smaller request has is a new class.
+    /// Finds the size classes: a usable size that no smaller request has is a new class.
     fn find_classes(&self, thread: &ShapeThread) {
         let (mut size, mut known) = (self.smallest, 0);
         self.class_count.set(0);
@@ -184,7 +186,7 @@ impl PinContext {
                 self.class_count.set(self.class_count.get() + 1);
                 known = usable;
             }
-            // A quarter larger, if nothing can be asked.
+            // Without usable sizes, each class is assumed to be a quarter larger than the last one.
             size = if usable == 0 {
                 (size + size / 4).next_multiple_of(16)
             } else {
@@ -203,7 +205,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// For this many blocks of a class.
+    /// Windows of this many bytes, with room for this many blocks of a class.
     fn new(bytes: usize, blocks: usize) -> Windows {
         Windows {
             bytes: Cell::new(bytes),

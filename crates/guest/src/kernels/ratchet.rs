@@ -1,6 +1,6 @@
-//! `ratchet`: a pool of threads serves requests, one at a time. Each allocates a burst and frees it,
-//! and a few small blocks survive for a while. What is live never exceeds one request and the
-//! survivors; what is resident may become the sum of what each thread once needed.
+//! `ratchet`: a pool of threads serves requests, one at a time. Each request allocates a burst of blocks and frees it,
+//! except for a few small blocks that survive for a while. Live memory never exceeds one request and the survivors;
+//! resident memory may grow to the sum of what each thread once needed.
 
 use super::shape::idle_moments;
 use super::*;
@@ -28,7 +28,7 @@ pub const TIMED: Kernel = Kernel {
     ..KERNEL
 };
 
-/// About so many batches of requests have points.
+/// About this many batches of requests have points.
 const MOST_POINTS: usize = 160;
 
 struct RatchetContext {
@@ -40,14 +40,14 @@ struct RatchetContext {
     seats: HarnessTable<Padded<Seat>>,
     /// Posted at the end of each request.
     served: Semaphore,
-    /// All requests of a batch are at their largest; the main thread is there, too.
+    /// Where all requests of a batch meet at their largest, together with the main thread.
     at_peak: Rendezvous,
     /// Survivors, the oldest of which is the next to go.
     pins: Blocks,
     pinned: InTurn<Cell<usize>>,
     pins_taken: AtomicBool,
-    /// How long each request took, in nanoseconds, by its number from 1 on; the first ones of their
-    /// threads apart.
+    /// How long requests took, in nanoseconds: the first request of each thread, by thread, and all later ones, by the
+    /// request's number from 1 on.
     first_ns: HarnessTable<Cell<u64>>,
     later_ns: HarnessTable<Cell<u64>>,
 }
@@ -57,7 +57,7 @@ struct RatchetContext {
 struct Seat {
     due: Semaphore,
     request: Cell<u64>,
-    /// The request waits at its largest, where memory is read.
+    /// Whether the request waits at its largest, where memory is read.
     has_point: Cell<bool>,
     ends: Cell<bool>,
 }
@@ -68,11 +68,11 @@ fn run(bench: &mut Bench) {
     let batches = bench.count("requests") / concurrent;
     let (blocks, pins) = (bench.count("blocks"), bench.count("pins"));
     let sizes = bench.sizes();
-    // Rounded up by an allocator, and its table of pointers.
+    // A request's blocks, rounded up by an allocator, and the request's table of pointers.
     let request = blocks as u64 * (1.5 * sizes.mean() + 40.0) as u64;
     bench.needs(request * pool as u64);
     let every = batches.div_ceil(MOST_POINTS).max(1);
-    // Two for each batch that has any, one after each idle time, one after purging.
+    // Two points for each batch that has points, one after each idle time, one after purging.
     let idle_ms = bench.number("idle-ms");
     let places = 2 * (batches / every) + 8 + idle_moments(idle_ms).count();
     let mut context = RatchetContext {
@@ -105,7 +105,7 @@ fn run(bench: &mut Bench) {
                 && (batch % every == 0
                     || [1, 16, 64].contains(&(batch + 1))
                     || batch + 1 == batches);
-            // Different threads: each request of a batch has one of its own.
+            // Each request of a batch is served by a different thread.
             let mut drawn = 0;
             while drawn < concurrent {
                 let seat = &context.seats[random.below(pool as u32) as usize];
@@ -176,7 +176,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// Of those that are not 0; `None` without any.
+/// The median of the times that are not 0; `None` if all are 0.
 fn median(times: &mut [Cell<u64>]) -> Option<u64> {
     times.sort_unstable_by_key(Cell::get);
     let known = &times[times.partition_point(|time| time.get() == 0)..];
@@ -242,7 +242,7 @@ impl RatchetContext {
         thread.release(table);
     }
 
-    /// Keeps a survivor; the oldest goes.
+    /// Keeps a block as a survivor; the oldest survivor is freed if there is no room.
     fn keep(&self, thread: &ShapeThread, block: StampedBlock) {
         while self.pins_taken.swap(true, Acquire) {
             sys::give_way();

@@ -1,4 +1,4 @@
-//! `relay`: batches of messages pass through several threads before the last one frees them.
+//! `relay`: batches of messages pass through several threads before the last thread frees them.
 
 use super::handover::{Handover, MOST_POINTS};
 use super::*;
@@ -20,11 +20,11 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// Messages of a batch, all of one of these sizes.
+/// Maximum number of messages in a batch; all messages of a batch have the same size, one of `SIZES`.
 const MOST_MESSAGES: u32 = 16;
 const SIZES: [u64; 4] = [48, 64, 96, 128];
 const LARGEST: u64 = 128;
-/// Batches that a queue holds.
+/// Number of batches that a queue can hold.
 const QUEUE: usize = 4096;
 
 struct RelayContext {
@@ -33,12 +33,12 @@ struct RelayContext {
     consumers: usize,
     batches: usize,
     outstanding: u64,
-    /// The messages of a batch are linked inside themselves, so each hop reads them.
+    /// Whether the messages of a batch are linked through their own bytes, so that each hop reads them.
     inside: bool,
     drawn: HarnessTable<DrawnBatch>,
-    /// Of each producer: more than can be under way.
+    /// Nodes of each producer, more than can be under way.
     nodes: HarnessTable<BatchNode>,
-    /// Of each queue: many threads post, one takes.
+    /// Places of each queue, to which many threads post and from which one thread takes.
     places: HarnessTable<AtomicPtr<BatchNode>>,
     /// How often each queue has been posted to.
     tails: HarnessTable<Padded<AtomicU64>>,
@@ -67,7 +67,7 @@ struct BatchNode {
 #[derive(Default)]
 struct RelayCounts {
     work: Cell<KernelWork>,
-    /// Allocated by a producer, freed by a consumer; read by the thread that takes points.
+    /// Bytes allocated by a producer or freed by a consumer, which the thread that takes points reads.
     bytes: AtomicU64,
     batch_numbers: Cell<u64>,
 }
@@ -84,15 +84,15 @@ fn run(bench: &mut Bench) {
     }
     let (batches, outstanding) = (bench.count("batches"), bench.number("outstanding").max(1));
     let queues = consumers + proxies;
-    // Each batch under way has a message at least, and a producer may begin one more.
+    // Each batch under way has at least one message, and a producer may begin one more batch.
     let pool = outstanding as usize + 1;
     let tables = producers * (batches * size_of::<DrawnBatch>() + pool * size_of::<BatchNode>());
     bench.needs((tables + queues * QUEUE * 8) as u64 + outstanding * LARGEST);
     let mut drawn = HarnessTable::<DrawnBatch>::zeroed(producers * batches);
     let mut made = KernelWork::default();
-    for (producer, own) in drawn.chunks_mut(batches.max(1)).enumerate() {
+    for (producer, part) in drawn.chunks_mut(batches.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, producer as u64);
-        for batch in own {
+        for batch in part {
             let messages = 1 + random.below(MOST_MESSAGES);
             *batch = DrawnBatch {
                 messages: messages as u16,
@@ -162,8 +162,8 @@ fn run(bench: &mut Bench) {
 }
 
 impl RelayContext {
-    /// Takes points until all threads have done their work: when as many messages are under way as
-    /// may be and when all are freed, or by the clock.
+    /// Takes points until all threads have done their work: when as many messages are under way as are allowed and when
+    /// all are freed, or by the clock.
     fn look(&self, messages: u64, mut point: impl FnMut()) {
         let Handover {
             producers, turns, ..
@@ -198,7 +198,8 @@ impl RelayContext {
         }
     }
 
-    /// How many messages may be under way before a producer makes more: in turns each has its share.
+    /// How many messages may be under way when a producer makes more; if threads take turns, each producer has its
+    /// share.
     fn most_under_way(&self, producer: usize) -> u64 {
         if self.threads.turns.are_taken() {
             self.outstanding * (producer as u64 + 1) / self.threads.producers as u64
@@ -226,8 +227,8 @@ impl RelayContext {
     }
 
     fn produce(&self, producer: usize) {
-        let own = self.nodes.len() / self.threads.producers;
-        let nodes = self.nodes.part(producer, own);
+        let pool = self.nodes.len() / self.threads.producers;
+        let nodes = self.nodes.part(producer, pool);
         let drawn = self.drawn.part(producer, self.batches);
         let counts = &self.counts[producer];
         let most = self.most_under_way(producer);
@@ -238,7 +239,7 @@ impl RelayContext {
             self.threads.turns.wait(producer, has_room);
             self.under_way.fetch_add(u64::from(batch.messages), AcqRel);
             while nodes[next].busy.load(Acquire) != 0 {
-                next = (next + 1) % own;
+                next = (next + 1) % pool;
             }
             let node = &nodes[next];
             node.busy.store(1, Relaxed);
@@ -274,7 +275,7 @@ impl RelayContext {
         place.store(ptr::from_ref(node).cast_mut(), Release);
     }
 
-    /// The batches of a queue in their order, until all messages of all producers are freed.
+    /// Passes the batches of a queue to `with`, in their order, until all messages of all producers are freed.
     fn each(&self, worker: usize, queue: usize, mut with: impl FnMut(&BatchNode)) {
         let mut next = 0;
         loop {
@@ -299,7 +300,7 @@ impl RelayContext {
         self.threads.is_produced() && self.under_way.load(Acquire) == 0
     }
 
-    /// A proxy posts to a queue with a lower number than its own.
+    /// Does a proxy's work: it posts each batch to a queue with a lower number than its own queue.
     fn pass_on(&self, worker: usize, queue: usize) {
         let mut random = SplitMix::new(queue as u64, 0);
         self.each(worker, queue, |node| {

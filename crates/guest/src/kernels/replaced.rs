@@ -1,12 +1,11 @@
-//! What the kernels share whose threads have slots, and replace the block of a drawn slot by
-//! another one, again and again.
+//! Shared by the kernels whose threads have slots and, again and again, replace the block in a drawn slot by a new one.
 
 use super::laps::LapTimes;
 use super::*;
 use crate::api::SizedFrees;
 use crate::memory::Resident;
 
-/// The function that makes blocks.
+/// The function that allocates blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     Malloc,
@@ -15,7 +14,7 @@ pub enum Made {
     Aligned(usize),
 }
 
-/// How a block is written.
+/// What is written into a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     Nothing,
@@ -25,12 +24,12 @@ pub enum Written {
     All,
 }
 
-/// Laps of a process that compares two ways to free.
+/// Number of laps of a process that compares two ways to free.
 const SIZED_LAPS: usize = 9;
 
-/// Whether blocks are freed with their size in a lap, if two ways to free are compared: plain,
-/// sized, sized, plain, so that a steady drift cancels. The first lap of all comes before these. It
-/// is plain, too, has the first faults, and is left out of the comparison.
+/// Whether blocks are freed with their size in a lap, if two ways to free are compared: plain, sized, sized, plain, so
+/// that a steady drift cancels. The very first lap comes before these. It is plain, too, takes the first page faults,
+/// and is left out of the comparison.
 pub fn is_sized(lap: usize) -> bool {
     matches!(lap % 4, 2 | 3)
 }
@@ -40,14 +39,14 @@ pub struct Replaced {
     pub api: Api,
     pub made: Made,
     pub written: Written,
-    /// If two ways to free are compared.
+    /// The functions to use if two ways to free are compared.
     pub frees: Option<SizedFrees>,
     threads: usize,
-    /// Of each thread.
+    /// Number of slots of each thread.
     slots: usize,
     replacements: usize,
     laps: usize,
-    /// Of each thread: which slot is next, and how large its block will be; begun again at the end.
+    /// For each thread: which slot is next, and how large the slot's new block is. At its end, a table starts over.
     order: HarnessTable<u32>,
     sizes: HarnessTable<u32>,
     blocks: HarnessTable<Cell<HeldBlock>>,
@@ -64,7 +63,7 @@ struct HeldBlock {
 }
 
 impl HeldBlock {
-    /// What the allocator has returned for so many bytes; ends the process if that is no block.
+    /// A block from what the allocator has returned for this many bytes; ends the process if that is null.
     #[inline(always)]
     fn fresh(address: *mut u8, size: u32) -> HeldBlock {
         if address.is_null() {
@@ -75,8 +74,8 @@ impl HeldBlock {
 }
 
 impl Replaced {
-    /// For so many slots of each thread, with two tables of so many draws: slots, uniformly, then the
-    /// sizes of their blocks, by `draw`.
+    /// Gives each thread this many slots, and two tables with `draws` entries: slots, drawn uniformly, and the sizes of
+    /// their blocks, drawn by `draw`.
     pub fn new(
         bench: &Bench,
         slots: usize,
@@ -110,7 +109,7 @@ impl Replaced {
         }
     }
 
-    /// Runs all rounds: slots are filled, and emptied again, beside the clock.
+    /// Runs all rounds: slots are filled, and emptied again, off the clock.
     pub fn run(mut self, bench: &mut Bench) -> LapTimes {
         if self.frees.is_some() {
             self.laps = SIZED_LAPS;
@@ -118,12 +117,12 @@ impl Replaced {
         let largest = self.sizes.iter().copied().max().unwrap_or(0) as usize;
         let (peak, bytes) = (0..self.threads)
             .map(|thread| self.demand(thread))
-            .fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+            .fold((0, 0), |sum, demand| (sum.0 + demand.0, sum.1 + demand.1));
         let padded = match self.made {
             Made::Aligned(alignment) => alignment,
             _ => 0,
         };
-        // Some allocators hold as much as the alignment for each block, and it may be resident.
+        // Some allocators hold as many extra bytes as the alignment for each block, and these may be resident.
         let paddings = (self.threads * self.slots).saturating_mul(padded) as u64;
         bench.needs(peak.saturating_add(paddings));
         null::overlap(largest + padded, self.threads);
@@ -194,7 +193,7 @@ impl Replaced {
         self.blocks.part(worker, self.slots)
     }
 
-    /// A block, made and written as the workload says.
+    /// Allocates a block and writes into it, as the workload says.
     #[inline(always)]
     fn fill(&self, slot: usize, size: u32) -> *mut u8 {
         let bytes = size as usize;
@@ -231,8 +230,8 @@ impl Replaced {
         }
     }
 
-    /// The replacements of a lap; returns the bytes that were requested. `fill` and `free` hold what
-    /// they need: fields of this would be loaded again after each call of the allocator.
+    /// Makes the replacements of a lap; returns the bytes that were requested. `fill` and `free` capture what they
+    /// need: fields of `self` would be loaded again after each call to the allocator.
     #[inline(always)]
     fn replace(
         &self,
@@ -244,7 +243,7 @@ impl Replaced {
         let held = self.held(worker);
         let (mut next, mut next_size, mut left, mut bytes) = (0, 0, self.replacements, 0);
         while left > 0 {
-            // As far as neither table begins again: the ends are not looked for at each step.
+            // Runs until either table starts over, so that not every step has to check for the end.
             let (rest, rest_sizes) = (&order[next..], &sizes[next_size..]);
             let run = left.min(rest.len()).min(rest_sizes.len());
             for (&slot, &size) in rest[..run].iter().zip(&rest_sizes[..run]) {
@@ -320,8 +319,8 @@ impl Load for Replaced {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        // Of several threads, others may be emptying their slots already. What watches calls would
-        // count, too.
+        // If there are several threads, others may already be emptying their slots. If memory is measured, what watches
+        // the calls would be counted, too.
         if let Made::Aligned(_) = self.made
             && self.threads == 1
             && !retained::is_wanted()

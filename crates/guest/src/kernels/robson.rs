@@ -1,6 +1,5 @@
-//! `robson`: Robson's adversary of 1971, which reads addresses and makes every allocator that moves
-//! no blocks hold a known multiple of what is live. It ranks no allocator: it shows whether memory is
-//! measured rightly here.
+//! `robson`: Robson's adversary of 1971, which reads addresses and makes every allocator that does not move blocks hold
+//! a known multiple of the live bytes. It ranks no allocators: it shows whether memory is measured correctly here.
 
 use super::*;
 use crate::heap_points::LEAST_OF_BOUND;
@@ -54,7 +53,7 @@ impl RobsonContext {
         for step in 0..=self.steps {
             let size = self.unit << step;
             if step > 0 {
-                // What a new block needs beyond the one that it cannot lie on.
+                // How many bytes beside the kept blocks no new block of this size can use.
                 let gap = |offset| -> usize {
                     let kept = blocks.iter().filter(|block| covers(block, offset, size));
                     kept.map(|block| size - block.size()).sum()
@@ -100,8 +99,9 @@ impl RobsonContext {
     }
 }
 
-/// Whether one of its bytes has an address that leaves this rest: exactly one of a block of that
-/// size, wherever it begins, so no two blocks that are kept lie within one such stretch of memory.
+/// Whether one of the block's bytes has an address that leaves this remainder when divided by `size`. Any stretch of
+/// `size` bytes, wherever it begins, has exactly one such address, so no two blocks that are kept lie within one such
+/// stretch of memory.
 fn covers(block: &StampedBlock, rest: usize, size: usize) -> bool {
     let first = block.address().addr() % size;
     (rest + size - first) % size < block.size()

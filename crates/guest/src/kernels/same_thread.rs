@@ -1,5 +1,5 @@
 //! `same-thread` (MM): every thread allocates its share of the blocks, all threads wait for each
-//! other, then every thread frees its own.
+//! other, then every thread frees its own blocks.
 
 use super::*;
 use crate::purge::PurgeCall;
@@ -19,7 +19,7 @@ struct SameThreadContext<'a> {
     api: Api,
     purge: Option<PurgeCall>,
     threads: usize,
-    /// Adjacent entries belong to different threads: the document's own false sharing.
+    /// Whether adjacent entries belong to different threads: the document's own false sharing.
     interleaved: bool,
     touch: bool,
     sizes: &'a [u32],
@@ -100,7 +100,7 @@ fn run(bench: &mut Bench) {
 }
 
 fn worker(shared: &SameThreadContext, index: usize) {
-    // In locals: for all the compiler knows, a call of malloc may change `shared`.
+    // Kept in locals: for all the compiler knows, a call to malloc may change `shared`.
     let SameThreadContext {
         sizes,
         pointers,

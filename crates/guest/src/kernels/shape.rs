@@ -1,4 +1,4 @@
-//! What the kernels of memory shapes share: blocks that say which they are, what each thread did,
+//! Shared by the kernels of memory shapes: blocks that can be identified by their contents, the work of each thread,
 //! and points at which nothing else runs.
 
 use super::*;
@@ -8,11 +8,11 @@ pub use crate::shape_blocks::{BlockList, Blocks, ShapeThread, StampedBlock};
 use crate::threads::Body;
 use core::ops::Deref;
 
-/// One round of such a kernel.
+/// The state of a kernel of memory shapes, which its threads share.
 pub struct Shape {
     pub points: HeapPoints,
     threads: ShapeThreads,
-    /// Highest resident heap over live bytes of any point.
+    /// Highest ratio of resident heap to live bytes at any point.
     worst: InTurn<Cell<f64>>,
     most_live: InTurn<Cell<u64>>,
 }
@@ -25,7 +25,7 @@ impl Deref for Shape {
 }
 
 impl Shape {
-    /// For so many threads, and points if memory is measured.
+    /// A shape for this many threads, with room for this many points if memory is measured.
     pub fn new(bench: &Bench, threads: usize, points: usize) -> Shape {
         Shape {
             points: HeapPoints::new(if retained::is_wanted() { points } else { 0 }),
@@ -35,8 +35,8 @@ impl Shape {
         }
     }
 
-    /// Runs all rounds of a kernel whose threads do nothing but `body`; `ops` counts what they did in
-    /// the last one. Returns how many rounds there were.
+    /// Runs all rounds of a kernel whose threads do nothing but `body`; `ops` counts the threads' operations in the
+    /// last round. Returns the number of rounds.
     pub fn play<C: Sync>(
         &self,
         bench: &mut Bench,
@@ -60,7 +60,7 @@ impl Shape {
         self.most_live.get()
     }
 
-    /// Takes a point, and returns its resident heap. No other thread may work meanwhile.
+    /// Takes a point, and returns the resident heap. No other thread may work meanwhile.
     pub fn point(&self) -> u64 {
         let live = self.live();
         self.most_live.set(self.most_live.get().max(live));
@@ -72,14 +72,13 @@ impl Shape {
         heap
     }
 
-    /// Reports points and work. What is allocated is known to the kernel beforehand, unless it
-    /// depends on addresses (`None`); in any case all of it must be freed.
+    /// Reports points and work. The kernel knows beforehand what is allocated, unless that depends on addresses
+    /// (`None`); in any case, all blocks must be freed.
     pub fn account(&self, bench: &Bench, expected: Option<KernelWork>) {
         self.account_with_peak(bench, expected, 0);
     }
 
-    /// As [`Shape::account`], if the kernel knows how many bytes are live at most, also between
-    /// points.
+    /// Like [`Shape::account`], if the kernel knows how many bytes are live at most, even between points.
     pub fn account_with_peak(&self, bench: &Bench, expected: Option<KernelWork>, peak_bytes: u64) {
         let done = KernelWork {
             malloc: self.blocks() - self.aligned_blocks(),
@@ -98,8 +97,8 @@ impl Shape {
         self.points.tell();
     }
 
-    /// Reports the highest overhead of any point, and what it would be without reuse; neither of a
-    /// few blocks.
+    /// Reports the highest overhead of any point, and what the overhead would be without reuse; reports neither if too
+    /// few bytes were live.
     pub fn tell_worst(&self, bench: &Bench) {
         if self.points.wanted() && self.most_live.get() >= OVERHEAD_FROM_BYTES {
             bench.figure("worst_overhead", self.worst.get());
@@ -107,7 +106,7 @@ impl Shape {
         }
     }
 
-    /// Reports what the highest resident heap over the most live bytes would be without reuse.
+    /// Reports what the ratio of the highest resident heap to the most live bytes would be without reuse.
     pub fn tell_no_reuse(&self, bench: &Bench) {
         self.points
             .tell_no_reuse(bench, self.volume(), self.most_live());
@@ -117,7 +116,7 @@ impl Shape {
 /// The growth of the resident heap above live bytes over the second half of all iterations.
 pub struct Growth {
     iterations: usize,
-    /// After half of them, and after all.
+    /// Resident bytes above live bytes after half of the iterations, and after all of them.
     excess_bytes: InTurn<[Cell<u64>; 2]>,
 }
 

@@ -1,5 +1,5 @@
-//! `shift`: a long-lived process whose sizes drift up and down: does memory of sizes that are no
-//! longer asked for come back?
+//! `shift`: a long-lived process whose request sizes drift up and down: does the memory of sizes
+//! that are no longer requested come back?
 
 use super::*;
 
@@ -22,7 +22,7 @@ struct ShiftContext {
     turnover: u64,
     seed: u64,
     meeting: Rendezvous,
-    /// Resident heap at the end of the last cycle, and of the one before.
+    /// Resident heap at the end of the last cycle, and of the cycle before it.
     ends: InTurn<[Cell<u64>; 2]>,
 }
 
@@ -30,10 +30,10 @@ fn run(bench: &mut Bench) {
     let live = bench.number("live") / bench.threads as u64;
     let octaves = (bench.number("octaves") as u32).min(32);
     let cycles = bench.number("cycles") as u32;
-    // The last block may reach over the limit.
+    // The last block may exceed the limit.
     let places = live as usize / LOWEST + 1;
     let most = LOWEST << (octaves + 1);
-    // Hoard holds 10.7 times what is live.
+    // Hoard holds 10.7 times the live bytes.
     bench.needs(
         (bench.threads * (places * size_of::<StampedBlock>() + most)) as u64
             + bench.number("live") * 12,

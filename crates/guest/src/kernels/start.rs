@@ -1,6 +1,6 @@
 //! `start`: processes that call malloc, touch what they get, free it and end: what an allocator
-//! costs a program that hardly uses it, what it asks of the kernel meanwhile, and the smallest
-//! limits under which it starts at all.
+//! costs a program that hardly uses it, what the allocator asks of the kernel meanwhile, and the
+//! smallest limits under which the program starts at all.
 
 use super::*;
 use crate::stack::Stack;
@@ -22,21 +22,23 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// The word by which `main` knows a started process.
+/// The word by which `main` recognizes a started process.
 pub const WORD: &CStr = c"start";
 /// The last argument, if a tracer waits for the end of the work.
 const TRACED: &CStr = c"traced";
 const UNTRACED: &CStr = c"untraced";
 
-/// A block holds the address of the one before it: the program needs no table.
+/// The smallest block: each block holds the address of the block before it, so that the program
+/// needs no table.
 const SMALLEST: usize = size_of::<*mut u8>();
-/// A size as text, with its comma.
+/// Bytes of a size as text, with its comma.
 const SIZE_BYTES: usize = 11;
-/// The kernel takes no longer argument.
+/// The kernel accepts no longer argument.
 const MOST_TEXT_BYTES: usize = 128 << 10;
 const MOST_THREADS: usize = 256;
 
-/// Where the search for the smallest limits begins, and how far it goes: further than any process.
+/// Where the search for the smallest limits begins, and how far it goes: beyond what any process
+/// needs.
 const LIMITS: LimitSearch = LimitSearch {
     anchor_bytes: 1 << 20,
     first: 0,
@@ -94,7 +96,7 @@ fn run(bench: &mut Bench) {
                 minor_faults: ended.minor_faults,
             };
         }
-        // What this process uses meanwhile is no part of a start.
+        // The resources that this process itself uses meanwhile are not part of a start.
         let span = Span {
             wall_ns: began.elapsed().wall_ns,
             ..of_processes
@@ -125,7 +127,8 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// What one more process asks of the kernel, and holds when its work is done.
+/// Reports what one more process asks of the kernel, and what memory the process holds when its
+/// work is done.
 fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
     let order = StartOrder {
         arguments,
@@ -156,7 +159,7 @@ fn tell_trace(bench: &Bench, arguments: &[&CStr]) {
     }
 }
 
-/// The smallest limit of a resource under which most starts succeed.
+/// Reports the smallest limit of a resource under which most starts succeed.
 fn tell_limit(bench: &Bench, order: &StartOrder, resource: u32, key: &str) {
     let Ok(found) = LIMITS.smallest(|bytes, _| {
         let order = StartOrder {
@@ -171,7 +174,7 @@ fn tell_limit(bench: &Bench, order: &StartOrder, resource: u32, key: &str) {
     }
 }
 
-/// The started process; `arguments` are those after its word.
+/// Runs the started process; `arguments` are those after [`WORD`].
 pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     let mut next = || arguments.next().unwrap_or_default();
     let (owner, threads, sizes, traced) = (next(), next(), next(), next());
@@ -199,7 +202,7 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     0
 }
 
-/// What each thread of it does.
+/// The work of each thread of a started process.
 extern "C" fn work(sizes: *mut c_void) -> *mut c_void {
     // SAFETY: an argument of this program.
     let sizes = unsafe { CStr::from_ptr(sizes.cast()) };

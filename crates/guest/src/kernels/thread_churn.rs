@@ -1,5 +1,5 @@
-//! `thread-churn`: threads come and go, one after the other or a few at once: does what they had
-//! come back, and what does a thread cost that has a heap of its own?
+//! `thread-churn`: threads come and go, one after the other or a few at once: does the threads'
+//! memory come back, and what does a thread cost that has a heap of its own?
 
 use super::shape::BlockList;
 use super::*;
@@ -14,23 +14,24 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// Of each hundred blocks one is left, if some are.
+/// If a thread leaves some blocks, it leaves one in this many.
 const LEFT_OF: usize = 100;
-/// About so many generations have points.
+/// About this many generations have points.
 const MOST_POINTS: usize = 100;
 
 struct GenerationsContext {
     shape: Shape,
     sizes: HarnessTable<u32>,
-    /// Of each thread of a generation: its blocks, and those that its predecessor left.
+    /// For each thread of a generation: the thread's blocks, and the blocks that a thread leaves to
+    /// its successor.
     blocks: Blocks,
     left: Blocks,
     leaves: Leaves,
-    /// Blocks that each of the threads before left.
+    /// Number of blocks that each thread of the previous generation left.
     left_count: InTurn<Cell<usize>>,
 }
 
-/// What a thread leaves to its successor, which frees it.
+/// Which blocks a thread leaves to its successor, which frees them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     None,
@@ -105,7 +106,7 @@ fn run(bench: &mut Bench) {
 }
 
 impl Leaves {
-    /// Of so many blocks.
+    /// How many of `count` blocks a thread leaves.
     fn of(self, count: usize) -> usize {
         match self {
             Leaves::None => 0,
@@ -116,7 +117,7 @@ impl Leaves {
 }
 
 impl GenerationsContext {
-    /// A generation of threads from its start to its end; how long that takes.
+    /// Runs a generation of threads from start to end; returns how long that took.
     fn generation(&self, at_once: usize, life: fn(&Self, usize)) -> u64 {
         let began_ns = now_ns();
         let team = Team::gather(Workers::Threads(at_once), self, life);
@@ -125,7 +126,7 @@ impl GenerationsContext {
         now_ns() - began_ns
     }
 
-    /// A thread's whole life.
+    /// The whole life of a thread.
     fn live(&self, worker: usize) {
         let thread = self.shape.thread(worker);
         let mut blocks = self.own(&self.blocks, worker);
@@ -144,7 +145,7 @@ impl GenerationsContext {
         });
     }
 
-    /// Frees what the thread before left.
+    /// Frees the blocks that the previous thread left.
     fn take_over(&self, worker: usize, thread: &ShapeThread) {
         let count = self.sizes.len();
         let left = &self.left.all()[worker * count..][..self.left_count.get()];

@@ -17,7 +17,7 @@ pub unsafe fn pages(block: *mut u8, size: usize) {
     }
 }
 
-/// Touches a block of at least one byte as [`pages`] does, with this as its first byte.
+/// Touches a block of at least one byte as [`pages`] does, and writes `mark` into the first byte.
 ///
 /// # Safety
 /// The block must have that many bytes.
@@ -70,7 +70,7 @@ pub unsafe fn verify(block: *mut u8, size: usize, stamp: u8) {
     }
 }
 
-/// Ends the process.
+/// Ends the process because a block has lost its contents.
 #[cold]
 #[inline(never)]
 pub fn broken(size: usize) -> ! {

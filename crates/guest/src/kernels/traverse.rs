@@ -1,6 +1,5 @@
-//! `traverse`: the time of a program on memory that the allocator placed. On the clock nothing is
-//! allocated: nodes of a list, a tree, a hash table or of records are read, in a heap that other
-//! blocks have aged.
+//! `traverse`: how long a program takes on memory that the allocator placed. On the clock, nothing is allocated: nodes
+//! of a list, a tree, a hash table or of records are read, in a heap that other blocks have aged.
 
 use super::*;
 use crate::litter::Litter;
@@ -28,13 +27,13 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// Other blocks that live while a structure is built, of each thread.
+/// Number of other blocks of each thread that live while a structure is built.
 const SHORT_LIVED: usize = 64;
 /// Strings of records are shorter than this.
 const STRING_BELOW: u32 = 512;
-/// A longer one is drawn again at most so often: there may be no shorter ones.
+/// How often a string's size is drawn at most if it is too long: there may be no shorter sizes.
 const STRING_DRAWS: usize = 64;
-/// A random tree of so many nodes is far less deep than this.
+/// A random tree with as many nodes as a workload has is far less deep than this.
 const DEPTH: usize = 256;
 /// Blocks in the copies of a structure begin at multiples of this.
 const ALIGNMENT: usize = 16;
@@ -51,9 +50,9 @@ enum Structure {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct TraversedNode {
-    /// The next one of a list or of a bucket; in a tree, the smaller keys.
+    /// The next node of a list or of a bucket; in a tree, the subtree with the smaller keys.
     next: *mut TraversedNode,
-    /// In a tree, the larger keys; of a record, its string.
+    /// In a tree, the subtree with the larger keys; in a record, its string.
     other: *mut TraversedNode,
     key: u64,
     /// The node's place in the order of a traversal.
@@ -61,7 +60,7 @@ struct TraversedNode {
     string_bytes: u32,
 }
 
-/// What is read of a node.
+/// How many bytes are read from a node.
 const READ_BYTES: usize = 24;
 
 struct TraverseContext {
@@ -75,7 +74,7 @@ struct TraverseContext {
     seed: u64,
     litter: Litter,
     short_lived: Blocks,
-    /// Memory over which the nodes of a scattered copy lie.
+    /// Bytes of memory over which the nodes of a scattered copy are spread.
     span: usize,
     meeting: Rendezvous,
     workers: HarnessTable<Padded<Traversal>>,
@@ -83,15 +82,15 @@ struct TraverseContext {
 }
 
 struct Traversal {
-    /// The array from which its nodes are reached.
+    /// The array from which the worker's nodes are reached.
     roots: Cell<*mut *mut TraversedNode>,
-    /// What one pass should read, and what all passes have read.
+    /// The sum that one pass should read, and the sum that all passes have read.
     sum: Cell<u64>,
     read: Cell<u64>,
     own_ns: Cell<u64>,
 }
 
-/// What the first worker found in the last round: of its own nodes, and of both copies.
+/// What the first worker found in the last round: for its own nodes, and for both copies.
 #[derive(Default)]
 struct Found {
     placements: [Placement; 3],
@@ -112,9 +111,9 @@ fn run(bench: &mut Bench) {
     let passes = bench.count("passes").max(1);
     let litter_bytes = bench.number("litter");
     let sizes = bench.sizes();
-    let own = node_bytes + structure.strings() * STRING_BELOW as usize;
-    // The structure, its copies, what is counted of them; the litter and as much for a copy.
-    let all = (threads * nodes * (3 * own + 300)) as u64 + 3 * litter_bytes;
+    let bytes_each = node_bytes + structure.strings() * STRING_BELOW as usize;
+    // The structure, its copies, and tables for counting; the litter, and as much memory again for a copy.
+    let all = (threads * nodes * (3 * bytes_each + 300)) as u64 + 3 * litter_bytes;
     bench.needs(all + Litter::table_bytes(litter_bytes, &sizes));
     let age = bench.count("age");
     let context = TraverseContext {
@@ -145,12 +144,12 @@ fn run(bench: &mut Bench) {
 }
 
 impl Structure {
-    /// Strings of each node.
+    /// Number of strings of each node.
     fn strings(self) -> usize {
         usize::from(self == Structure::Records)
     }
 
-    /// Entries of the table from which its nodes are reached.
+    /// Number of entries of the table from which the structure's nodes are reached.
     fn roots(self, nodes: usize) -> usize {
         match self {
             Structure::List | Structure::Tree => 1,
@@ -159,7 +158,7 @@ impl Structure {
         }
     }
 
-    /// Calls `visit` with each node, which it may free: links are read before.
+    /// Calls `visit` with each node. `visit` may free the node, since the node's links have been read by then.
     ///
     /// # Safety
     /// All nodes are live.
@@ -199,7 +198,7 @@ impl Structure {
         }
     }
 
-    /// The sum of what a program reads of all nodes.
+    /// The sum of what a program reads from all nodes.
     ///
     /// # Safety
     /// All nodes are live.
@@ -218,7 +217,7 @@ impl Structure {
         sum
     }
 
-    /// Where what a program reads lies.
+    /// Where the memory lies that a program reads.
     fn placement(self, roots: &[*mut TraversedNode], nodes: usize) -> Placement {
         placement::of(nodes, |see| {
             // SAFETY: all nodes are live.
@@ -268,7 +267,7 @@ impl Load for TraverseContext {
         let mut is_right = worker.read.get() == expected;
         for (place, is_scattered) in [(1, false), (2, true)] {
             let copy = Copied::of(self, roots, is_scattered);
-            // All at once, as on the clock.
+            // All threads read at once, as they do on the clock.
             self.meeting.wait();
             let start_ns = now_ns();
             is_right &= self.read_often(&copy.roots) == expected;
@@ -298,7 +297,7 @@ impl TraverseContext {
         unsafe { core::slice::from_raw_parts(table, self.structure.roots(self.nodes)) }
     }
 
-    /// All passes of one thread.
+    /// Makes all passes of one thread, and returns the sum of what was read.
     fn read_often(&self, roots: &[*mut TraversedNode]) -> u64 {
         let mut sum = 0u64;
         for _ in 0..self.passes {
@@ -421,35 +420,44 @@ impl TraverseContext {
 
     fn tell(&self, bench: &Bench) {
         let Found {
-            placements: [own, packed, scattered],
+            placements: [original, packed, scattered],
             passes_ns,
             build_ns,
         } = &*self.found.borrow();
         let figures = [
-            ("pages_per_1000_nodes", own.pages_per_1000_nodes),
+            ("pages_per_1000_nodes", original.pages_per_1000_nodes),
             ("packed_pages_per_1000_nodes", packed.pages_per_1000_nodes),
             (
                 "scattered_pages_per_1000_nodes",
                 scattered.pages_per_1000_nodes,
             ),
-            ("lines_per_node", own.lines_per_node),
-            ("regions_2_mib", f64::from(own.regions)),
-            ("successor_within_64_b_share", own.near_shares[0]),
-            ("successor_within_4_kib_share", own.near_shares[1]),
-            ("successor_within_2_mib_share", own.near_shares[2]),
-            ("tlb_64_misses_per_node", own.first_tlb_misses_per_node),
-            ("tlb_1536_misses_per_node", own.second_tlb_misses_per_node),
-            ("cache_1_mib_misses_per_node", own.cache_misses_per_node),
+            ("lines_per_node", original.lines_per_node),
+            ("regions_2_mib", f64::from(original.regions)),
+            ("successor_within_64_b_share", original.near_shares[0]),
+            ("successor_within_4_kib_share", original.near_shares[1]),
+            ("successor_within_2_mib_share", original.near_shares[2]),
+            ("tlb_64_misses_per_node", original.first_tlb_misses_per_node),
+            (
+                "tlb_1536_misses_per_node",
+                original.second_tlb_misses_per_node,
+            ),
+            (
+                "cache_1_mib_misses_per_node",
+                original.cache_misses_per_node,
+            ),
         ];
         for (name, value) in figures {
             bench.figure(name, value);
         }
         if !self.shape.points.wanted() {
             let visits = (self.nodes * self.passes) as f64;
-            let [own, packed, scattered] = passes_ns.map(|ns| ns as f64 / visits);
+            let [original, packed, scattered] = passes_ns.map(|ns| ns as f64 / visits);
             bench.figure("packed_ns_per_node", packed);
             bench.figure("scattered_ns_per_node", scattered);
-            bench.figure("placement_share", (own - packed) / (scattered - packed));
+            bench.figure(
+                "placement_share",
+                (original - packed) / (scattered - packed),
+            );
             bench.figure("build_ns_per_node", *build_ns as f64 / self.nodes as f64);
         }
     }
@@ -458,12 +466,12 @@ impl TraverseContext {
 /// A copy of a structure in memory of the harness.
 struct Copied {
     roots: HarnessTable<*mut TraversedNode>,
-    /// Where the nodes lie.
+    /// The memory in which the nodes lie.
     _memory: HarnessTable<u8>,
 }
 
 impl Copied {
-    /// With nodes and strings in the order of a traversal without a gap, or scattered over the span.
+    /// Copies a structure: nodes and strings lie in the order of a traversal without gaps, or scattered over the span.
     fn of(context: &TraverseContext, roots: &[*mut TraversedNode], is_scattered: bool) -> Copied {
         let TraverseContext {
             structure,
@@ -472,7 +480,7 @@ impl Copied {
             ..
         } = *context;
         let pieces = nodes * (1 + structure.strings());
-        // Of nodes, then of strings.
+        // Offsets of nodes, then of strings.
         let mut offsets = HarnessTable::<usize>::zeroed(pieces);
         let (mut bytes, mut largest) = (0, 0);
         let mut place = |piece: usize, piece_bytes: usize| {
@@ -501,7 +509,7 @@ impl Copied {
                 offsets.swap(piece, other);
             }
         }
-        // In pages as small as those of most heaps.
+        // This memory has pages as small as those of most heaps.
         let memory = HarnessTable::<u8>::reserved(bytes);
         let start = memory.as_ptr().cast_mut();
         let at = |piece: usize| start.wrapping_add(offsets[piece]);

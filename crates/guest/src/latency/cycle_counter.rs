@@ -7,18 +7,18 @@ use crate::clock;
 /// A clock that counts up.
 #[derive(Clone, Copy)]
 pub struct Ticks {
-    /// Uses the CPU's counter; otherwise ticks are nanoseconds of the kernel's clock.
+    /// Whether the CPU's counter is used; otherwise ticks are nanoseconds of the kernel's clock.
     counter: bool,
     /// Nanoseconds per tick, with 32 fraction bits.
     ns_per_tick: u64,
 }
 
-/// How long the counter is compared with the kernel's clock: reading both takes some 100 ns, so its
-/// rate is known to 1 in 10^5.
+/// How long the counter is compared with the kernel's clock: reading both takes some 100 ns, so the
+/// counter's rate is known to 1 in 10^5.
 const COMPARE_NS: u64 = 10_000_000;
 
-/// Both clocks at one moment. The quickest of some tries: another program may have taken the CPU in
-/// between.
+/// Reads both clocks at one moment. The quickest of several tries is taken, since another program
+/// may have taken the CPU in between.
 fn both() -> (u64, u64) {
     let mut best = (u64::MAX, (0, 0));
     for _ in 0..16 {
@@ -59,7 +59,7 @@ impl Ticks {
         }
     }
 
-    /// Read before a call.
+    /// Reads the clock before a call.
     #[inline(always)]
     pub fn begin(&self) -> u64 {
         if self.counter {
@@ -69,7 +69,7 @@ impl Ticks {
         }
     }
 
-    /// Read after a call.
+    /// Reads the clock after a call.
     #[inline(always)]
     pub fn end(&self) -> u64 {
         if self.counter {
@@ -96,8 +96,8 @@ mod counter {
 
     pub const NAME: &str = "rdtsc";
 
-    /// The CPU promises one rate in all power states (and has `rdtscp`), and the kernel, which
-    /// knows whether all CPUs count alike, uses it for its own time.
+    /// Whether the CPU promises one rate in all power states (and has `rdtscp`), and the kernel,
+    /// which knows whether all CPUs count alike, uses the counter for its own time.
     pub fn is_steady() -> bool {
         let all = __cpuid(0x8000_0000).eax >= 0x8000_0007;
         let invariant =
@@ -108,7 +108,7 @@ mod counter {
             && crate::memory::read_file(file, &mut room).is_some_and(|name| name.trim() == "tsc")
     }
 
-    /// The read waits for all earlier instructions, and later ones wait for the read.
+    /// The read waits for all earlier instructions, and later instructions wait for the read.
     #[inline(always)]
     pub fn begin() -> u64 {
         let (low, high): (u32, u32);
@@ -138,7 +138,7 @@ mod counter {
 
     pub const NAME: &str = "cntvct_el0";
 
-    /// The architecture promises it.
+    /// The architecture promises a steady counter.
     pub fn is_steady() -> bool {
         true
     }
@@ -172,7 +172,7 @@ mod tests {
             ns_per_tick: 1 << 30,
         };
         assert_eq!((quarter.ns(100, 500), quarter.ns(500, 100)), (100, 0));
-        // 2^50 ticks: more than 64 bits in between.
+        // 2^50 ticks: the intermediate product has more than 64 bits.
         assert_eq!(quarter.ns(0, 1 << 50), 1 << 48);
     }
 
@@ -186,7 +186,7 @@ mod tests {
             ticks.end(),
             clock::now_ns() - outer,
         );
-        // Between the span that it encloses and the one that encloses it, within 1 in 1000.
+        // The time lies between the enclosed span and the enclosing span, within 1 in 1000.
         let ns = ticks.ns(begin, end);
         assert!(
             (inner - inner / 1000..=outer + outer / 1000).contains(&ns),

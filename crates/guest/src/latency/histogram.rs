@@ -5,10 +5,10 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 
-/// Calls that must lie beyond a percentile.
+/// Number of calls that must lie beyond a percentile.
 const BEYOND: u64 = 10;
 
-/// Counts by bucket. All zero is empty. Written by one thread at a time.
+/// Counts by bucket, all zero in an empty histogram. Written by one thread at a time.
 #[repr(transparent)]
 pub struct Counts([AtomicU64; BUCKETS]);
 
@@ -32,7 +32,7 @@ impl Counts {
             .for_each(|(count, more)| add(count, more.load(Relaxed)));
     }
 
-    /// How many there are.
+    /// Total number of calls.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|count| count.load(Relaxed)).sum()
     }
@@ -47,7 +47,8 @@ impl Counts {
         place.and_then(bucket_range).map_or(0, |(_, high)| high)
     }
 
-    /// What all but one in `one_in` do not exceed; `None` if fewer than ten lie beyond.
+    /// The time that all but one in `one_in` calls do not exceed; `None` if fewer than ten calls
+    /// lie beyond it.
     pub fn percentile(&self, one_in: u64) -> Option<u64> {
         let total = self.total();
         (total >= BEYOND * one_in).then(|| self.ranked(total - total / one_in))
@@ -75,7 +76,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// A call that took long.
+/// The longest of some calls.
 #[derive(Clone, Copy, Default)]
 pub struct LongestCall {
     /// The call's duration.
@@ -86,14 +87,14 @@ pub struct LongestCall {
     pub at_ns: u64,
 }
 
-/// The calls of one function. All zero is empty.
+/// The calls of one function; all zero if there are none.
 pub struct CallTimes {
     pub counts: Counts,
     pub longest: Cell<LongestCall>,
 }
 
 impl CallTimes {
-    /// Adds a call; `at_ns` is called only if it is the longest so far.
+    /// Adds a call; `at_ns` is called only if the call is the longest so far.
     #[inline(always)]
     pub fn note(&self, ns: u64, bytes: u64, at_ns: impl FnOnce() -> u64) {
         self.counts.note(ns);

@@ -28,7 +28,8 @@ pub use histogram::CallTimes;
 use histogram::{Counts, LongestCall};
 use thread_slots::{ThreadSlot, ThreadSlots};
 
-/// All that the wrappers need. Written before they are handed out, never changed.
+/// Everything that the wrappers need. It is written before the wrappers are handed out, and never
+/// changed.
 struct WrapperState {
     real: Api,
     every: u32,
@@ -36,7 +37,7 @@ struct WrapperState {
     ticks: Ticks,
     began: u64,
     seats: ThreadSlots,
-    /// Its destructor frees the seat of a thread that ends.
+    /// The key whose destructor frees the seat of a thread that ends.
     key: libc::pthread_key_t,
 }
 
@@ -44,7 +45,7 @@ static MODE: AtomicPtr<WrapperState> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
-    /// Calls until the next timed one, including that one; 0 = this thread has no seat yet.
+    /// Calls until the next timed one, including that call; 0 if this thread has no seat yet.
     static LEFT: Cell<u32> = const { Cell::new(0) };
     static SEAT: Cell<*const ThreadSlot> = const { Cell::new(ptr::null()) };
 }
@@ -148,7 +149,7 @@ impl Look for WrapperState {
 
     #[inline(always)]
     fn free(block: *mut u8, make: impl FnOnce(&Api)) {
-        // Without a block there is no work and no operation: kernels do not count it either.
+        // A free of NULL does no work and is not an operation: kernels do not count it, either.
         if block.is_null() {
             // SAFETY: as in `call`.
             return make(unsafe { &(*MODE.load(Relaxed)).real });

@@ -1,5 +1,5 @@
-//! The place of each thread's tallies: its own seat, which the next thread gets when it ends.
-//! Taking one needs no lock and no allocation, and touches its pages before anything is timed.
+//! The place of each thread's tallies: a seat of its own, which another thread gets once this thread has ended. Taking
+//! a seat needs no lock and no allocation, and touches the seat's pages before anything is timed.
 
 use super::histogram::CallTimes;
 use crate::memory::HarnessTable;
@@ -11,11 +11,11 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Threads that can live at a time. An unused seat is only address space.
+/// Number of threads that can live at a time. An unused seat is only address space.
 const MOST_SEATS: usize = 4096;
 
-/// The tallies of one thread: only the thread that has set `taken` uses the cells until it is unset.
-/// All zero is a seat that was never used.
+/// The tallies of one thread: only the thread that has set `taken` uses the cells until it is unset. A seat that was
+/// never used is all zero.
 #[repr(align(128))]
 pub struct ThreadSlot {
     taken: AtomicBool,
@@ -35,7 +35,7 @@ impl ThreadSlot {
         gap
     }
 
-    /// The thread has ended; its counts stay.
+    /// Called when the thread has ended; its counts stay.
     pub fn leave(&self) {
         self.taken.store(false, Release);
     }
@@ -61,7 +61,7 @@ impl ThreadSlots {
         Some(seat)
     }
 
-    /// The seats that were ever used. A seat is taken only if all before it were.
+    /// All seats that were ever used. A seat is taken only if all seats before it have been used.
     pub fn used(&self) -> impl Iterator<Item = &ThreadSlot> {
         self.0.iter().take_while(|seat| seat.touched.get())
     }

@@ -3,7 +3,7 @@
 use crate::stack::Stack;
 use core::ffi::c_void;
 
-/// What a thread runs.
+/// The function that a thread runs.
 pub type ThreadEntry = extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// Creates a detached thread, like larson's incarnations.
@@ -18,7 +18,8 @@ pub unsafe fn detach(entry: ThreadEntry, argument: *mut c_void) {
 /// Creates a thread; `index` names it in the error message.
 ///
 /// # Safety
-/// `argument` must be what `entry` expects. It and the stack live until the thread has ended.
+/// `argument` must be what `entry` expects. The argument and the stack must live until the thread
+/// has ended.
 pub unsafe fn create(
     entry: ThreadEntry,
     argument: *mut c_void,

@@ -1,4 +1,4 @@
-//! The start of a measured phase that threads wait for.
+//! The start of a measured phase, for which threads wait.
 
 use super::wait::wait_until;
 use crate::measured::Moment;
@@ -15,18 +15,18 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For the threads: counts the caller in and waits for the start.
+    /// Called by the threads: counts the caller in and waits for the start.
     pub fn wait(&self) {
         self.arrived.fetch_add(1, AcqRel);
         wait_until(|| self.open.load(Acquire) == 1);
     }
 
-    /// For the main thread: returns once that many threads wait.
+    /// Called by the main thread: returns once that many threads wait.
     pub fn all_here(&self, threads: usize) {
         wait_until(|| self.arrived.load(Acquire) as usize == threads);
     }
 
-    /// For the main thread: starts the clock, then the threads.
+    /// Called by the main thread: starts the clock, then the threads.
     pub fn open(&self) -> Moment {
         let moment = Moment::start();
         self.open.store(1, Release);

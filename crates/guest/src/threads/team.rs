@@ -1,5 +1,5 @@
-//! A team of workers that all exist before the clock starts. Or the main thread alone does the work
-//! of one: then the process never creates a thread.
+//! A team of workers that all exist before the clock starts. Alternatively, the main thread alone
+//! does the work of one worker; then the process never creates a thread.
 
 use super::create::create;
 use super::gate::Gate;
@@ -14,20 +14,20 @@ use crate::stack::Stack;
 use core::ffi::c_void;
 use core::ptr;
 
-/// What a worker does: the shared context and its own index.
+/// What a worker runs, given the shared context and the worker's index.
 pub type Body<C> = fn(&C, usize);
 
 /// How many workers a process has, and what runs them.
 #[derive(Clone, Copy)]
 pub enum Workers {
-    /// The main thread is the only one.
+    /// The main thread is the only worker.
     Main,
-    /// Each of this many has a thread of its own, beside the main thread.
+    /// This many workers, each with a thread of its own besides the main thread.
     Threads(usize),
 }
 
 impl Workers {
-    /// How many there are.
+    /// Number of workers.
     pub fn count(self) -> usize {
         match self {
             Workers::Main => 1,
@@ -43,14 +43,14 @@ pub struct Team<'c, C> {
     seats: HarnessTable<Padded<TeamWorker<'c, C>>>,
 }
 
-/// What the workers share. All zero while the table is made.
+/// What the workers share. All zero when the table has just been made.
 struct Crew<'c, C> {
     gate: Gate,
     context: Option<&'c C>,
     body: Option<Body<C>>,
 }
 
-/// A worker of the team. All zero while the table is made.
+/// A worker of the team. All zero when the table has just been made.
 struct TeamWorker<'c, C> {
     crew: *const Crew<'c, C>,
     index: usize,
@@ -62,7 +62,7 @@ struct TeamWorker<'c, C> {
     cpu_ns: u64,
 }
 
-/// A worker's own clocks.
+/// The times that a worker's own clocks show.
 #[derive(Clone, Copy, Default)]
 pub struct ThreadTime {
     /// Time from the release to the worker's end.
@@ -137,7 +137,7 @@ impl<'c, C: Sync> Team<'c, C> {
     }
 }
 
-/// For each thread that works, before the clock starts.
+/// Called by each working thread before the clock starts.
 pub fn make_ready() {
     scheduled::must_be_as_launched();
     null::prepare();
@@ -157,7 +157,7 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
 }
 
 impl<C> TeamWorker<'_, C> {
-    /// The body, and this worker's own clocks around it.
+    /// Runs the body, and reads this worker's own clocks before and after it.
     fn work(&mut self) {
         // SAFETY: the crew outlives its workers.
         let crew = unsafe { &*self.crew };

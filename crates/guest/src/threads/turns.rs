@@ -1,5 +1,5 @@
-//! Threads that work one at a time, in an order that the main thread decides: what they leave in
-//! memory then follows from that order, and not from the scheduler.
+//! Threads that work one at a time, in an order that the main thread decides: what the threads
+//! leave in memory then follows from that order, not from the scheduler.
 
 use super::wait::{Semaphore, wait_until};
 use crate::bench::Bench;
@@ -11,14 +11,14 @@ use core::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// The turns of some threads; none if they race.
+/// The turns of threads; there are none if the threads race.
 pub struct Turns {
     seats: HarnessTable<Padded<TurnSeat>>,
     /// Posted at the end of each turn.
     over: Semaphore,
 }
 
-/// Of one thread.
+/// The turns of one thread.
 #[derive(Default)]
 struct TurnSeat {
     due: Semaphore,
@@ -26,7 +26,8 @@ struct TurnSeat {
 }
 
 impl Turns {
-    /// Of all threads if memory is measured and the parameter `order` says so; otherwise they race.
+    /// Turns for all threads if memory is measured and the parameter `order` says so; otherwise the
+    /// threads race.
     pub fn of(bench: &Bench) -> Turns {
         let threads = match bench.parameter("order") {
             "turns" if retained::is_wanted() => bench.threads,
@@ -35,7 +36,7 @@ impl Turns {
         Turns::among(threads)
     }
 
-    /// Of so many threads; with none, all race.
+    /// Turns for this many threads; if 0, all threads race.
     pub fn among(threads: usize) -> Turns {
         Turns {
             seats: HarnessTable::zeroed(threads),
@@ -43,19 +44,19 @@ impl Turns {
         }
     }
 
-    /// Whether there are any.
+    /// Whether threads take turns.
     pub fn are_taken(&self) -> bool {
         !self.seats.is_empty()
     }
 
-    /// For a thread, before its first work.
+    /// Called by a thread before its first work.
     pub fn begin(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].due.wait();
         }
     }
 
-    /// For a thread that cannot go on: others work until this is done.
+    /// Called by a thread that cannot go on: other threads work until `done` is true.
     pub fn wait(&self, worker: usize, done: impl Fn() -> bool) {
         if !self.are_taken() {
             return wait_until(done);
@@ -65,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// For a thread that has done its share: its turn ends.
+    /// Called by a thread that has done its share: ends the thread's turn.
     pub fn pass(&self, worker: usize) {
         if self.are_taken() {
             self.over.post();
@@ -73,7 +74,7 @@ impl Turns {
         }
     }
 
-    /// For a thread, after its last work.
+    /// Called by a thread after its last work.
     pub fn leave(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].has_left.store(true, Release);
@@ -81,8 +82,8 @@ impl Turns {
         }
     }
 
-    /// By the main thread: gives one turn to each of these, in this order. Returns whether any of
-    /// them still had work.
+    /// Called by the main thread: gives one turn to each of these workers, in this order. Returns
+    /// whether any of them still had work.
     pub fn give(&self, workers: impl Iterator<Item = usize>) -> bool {
         let mut any = false;
         for worker in workers {
@@ -96,8 +97,8 @@ impl Turns {
         any
     }
 
-    /// By the main thread, between turns: takes a point, and gives up if it is impossible. While
-    /// threads race, what is live changes too fast to tell.
+    /// Called by the main thread between turns: takes a point, and ends the process if the reading
+    /// is impossible. While threads race, live bytes change too fast for such a check.
     pub fn point(&self, points: &HeapPoints, volume: u64, live: u64) -> u64 {
         if self.are_taken() {
             points.take_touched(volume, live, live)
@@ -106,7 +107,7 @@ impl Turns {
         }
     }
 
-    /// For the main thread, before another round of the same threads.
+    /// Called by the main thread before another round of the same threads.
     pub fn again(&self) {
         for seat in &self.seats[..] {
             seat.has_left.store(false, Release);

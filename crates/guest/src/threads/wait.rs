@@ -30,7 +30,7 @@ pub struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// A meeting place of `threads` threads.
+    /// A meeting place for `threads` threads.
     pub fn new(threads: usize) -> Rendezvous {
         Rendezvous {
             threads: threads as u32,
@@ -53,8 +53,8 @@ impl Rendezvous {
     }
 }
 
-/// A semaphore: threads post, and others sleep until there is something to take. All zero is
-/// nothing posted.
+/// A semaphore: threads post, and others sleep until there is something to take. If the count is
+/// zero, nothing is posted.
 #[derive(Default)]
 pub struct Semaphore(AtomicU32);
 
@@ -65,7 +65,7 @@ impl Semaphore {
         sys::wake(self.0.as_ptr(), 1);
     }
 
-    /// Sleeps until a post.
+    /// Sleeps until there is a post to take, and takes it.
     pub fn wait(&self) {
         let one_less = |posted: u32| posted.checked_sub(1);
         while self.0.try_update(Acquire, Relaxed, one_less).is_err() {
@@ -82,11 +82,11 @@ pub fn wait_asleep() {
     PATIENT.store(true, Relaxed);
 }
 
-/// How often a thread yields before it sleeps: if many threads wait for long, each of them would
-/// keep taking its turn.
+/// How often a thread yields before it sleeps: otherwise, if many threads wait for long, each of
+/// them would keep taking its turn.
 const YIELDS: u32 = 2000;
 
-/// As [`wait_until`], for waits that may be long while there is work for more threads than CPUs.
+/// Like [`wait_until`], for waits that may be long while there is work for more threads than CPUs.
 pub fn wait_long_until(done: impl Fn() -> bool) {
     for _ in 0..YIELDS {
         if done() {

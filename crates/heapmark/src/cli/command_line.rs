@@ -70,7 +70,7 @@ fn carries() -> &'static str {
         true => "no prebuilt allocators: heapmark build makes them".to_owned(),
         false => format!("prebuilt allocators: {}", named.join(", ")),
     };
-    // clap keeps words of the program only.
+    // Leaked, since clap takes static strings only.
     format!("{version}\n{carried}").leak()
 }
 
@@ -111,7 +111,7 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(args, claims::sections_of_check),
         Command::Noise(args) => noise::run(args),
         Command::Selftest(args) => selftest::run(args),
-        // Its exit code is the program's.
+        // The exit code of `record` is that of the recorded program.
         Command::Record(args) => match record::run(args) {
             Ok(code) => return code.into(),
             Err(error) => Err(error),

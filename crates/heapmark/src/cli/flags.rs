@@ -67,13 +67,13 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
         ErrorKind::MissingRequiredArgument => missing(error, line),
         _ => {
             let text = error.render().to_string();
-            // What looks like a flag but is not is no file name of ours either.
+            // Leaves out clap's advice on values that look like flags: no file name of heapmark's looks like one.
             let advice = |line: &str| {
                 line.starts_with("For more information") || line.contains("as a value, use '-- ")
             };
             let mut lines: Vec<&str> = text.lines().collect();
             lines.retain(|line| !line.trim().is_empty() && !advice(line));
-            // The standard library's own words.
+            // Replaces a message of the standard library by a clearer one.
             let text = lines
                 .join("\n")
                 .replace("invalid digit found in string", "not a whole number");
@@ -84,11 +84,11 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
     Exit::Usage
 }
 
-/// What is missing, what it may be, and a line to type.
+/// The message about missing arguments: what is missing, its possible values, and a line to type.
 fn missing(error: &clap::Error, line: &Command) -> String {
     let words = std::env::args().skip(1);
     let mut line = line.clone();
-    // Only then arguments can be shown as clap names them.
+    // Before this call, clap does not show arguments under their full names.
     line.build();
     let mut command = &line;
     let mut path = Vec::new();

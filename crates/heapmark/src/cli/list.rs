@@ -198,15 +198,15 @@ fn of_metric(metric: &Metric) -> Value {
     })
 }
 
-/// A run whose head cannot be read is listed with the reason.
+/// The entry of a run; a run whose head cannot be read is listed with the reason.
 fn of_run(dir: &Path) -> Value {
     let space_bytes = space_of(dir);
     let size = bytes(space_bytes as f64);
-    // The name may be no text.
+    // The name may not be valid text.
     let name = dir.display().to_string();
     match store::head(dir) {
         Ok(head) => {
-            let allocators = head.allocators.iter().map(|it| &it.name);
+            let allocators = head.allocators.iter().map(|allocator| &allocator.name);
             let rows: usize = head
                 .plan
                 .cases
@@ -225,7 +225,7 @@ fn of_run(dir: &Path) -> Value {
     }
 }
 
-/// `try g++ -O0 unit.cpp`, or the suite and its cases.
+/// What a run measured, in words: `try g++ -O0 unit.cpp`, or the suite and its number of cases.
 fn what(head: &RunFile) -> String {
     let cases = &head.plan.cases;
     match cases.first().and_then(|case| case.command()) {
@@ -241,8 +241,8 @@ fn traces() -> Result<Vec<Value>> {
         let program = programs.iter().find(|program| program.name == name);
         let size_bytes = trace_pack::trace(&name).map_or(0, <[u8]>::len);
         json!({
-            "name": name, "family": program.map(|it| &it.family), "threads": program.map(|it| it.threads),
-            "size": bytes(size_bytes as f64), "size_bytes": size_bytes, "about": program.map(|it| &it.about),
+            "name": name, "family": program.map(|program| &program.family), "threads": program.map(|program| program.threads),
+            "size": bytes(size_bytes as f64), "size_bytes": size_bytes, "about": program.map(|program| &program.about),
         })
     };
     Ok(trace_pack::names().into_iter().map(of).collect())
@@ -283,7 +283,7 @@ fn readiness<T>(state: State<T>) -> Readiness {
     }
 }
 
-/// Short enough for a table: some libraries report their commit hash as part of their version.
+/// A value as text, short enough for a table: some libraries report their commit hash as part of their version.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => match text.split_once("-0-g") {
@@ -310,8 +310,8 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                 };
                 built = built_by(&subject.library);
                 files.clone_from(&subject.library.files);
-                // Not the crate: its origin stands in the next column.
-                let version = told_version(&guest, &subject)?.filter(|told| !told.is_empty());
+                // The version that the library reports, not the crate's: the origin stands in the next column.
+                let version = told_version(&guest, &subject)?.filter(|version| !version.is_empty());
                 (found, version, subject.library.origin)
             }
             state => {

@@ -20,10 +20,10 @@ use heapmark_core::report::units::{self, bounds};
 use heapmark_core::store::Run;
 use serde::Serialize;
 
-/// More cases are columns on the page only.
+/// With more cases than this, the tables of metrics are on the page only.
 const MOST_COLUMNS: usize = 4;
 
-/// The tables, and their notes.
+/// The conclusion, the tables and their notes.
 pub fn told(history: &History, told: &Told, runs: &[Run]) -> Vec<Block> {
     let mut blocks = vec![Block::text(conclusion(history, told))];
     blocks.push(Block::Sheet(changes(told)));
@@ -35,7 +35,7 @@ pub fn told(history: &History, told: &Told, runs: &[Run]) -> Vec<Block> {
     blocks
 }
 
-/// For programs.
+/// The history as JSON, for programs.
 pub fn json(history: &History, told: &Told) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -52,12 +52,16 @@ pub fn json(history: &History, told: &Told) -> String {
         work: &history.work,
         command: &history.command,
         reference: &history.reference,
-        versions: history.versions.iter().map(|it| it.name.as_str()).collect(),
+        versions: history
+            .versions
+            .iter()
+            .map(|version| version.name.as_str())
+            .collect(),
         told,
     })
 }
 
-/// A pair of neighbours, and all that changes between them in a case.
+/// A pair of neighbouring versions, and all that changes between them in a case.
 struct Change<'a> {
     case: &'a str,
     from: &'a str,
@@ -78,7 +82,7 @@ impl Change<'_> {
         self.most().1.ratio.ratio.ln().abs()
     }
 
-    /// Whether it is for the better, if all its metrics agree.
+    /// Whether the change is for the better, if all its metrics agree.
     fn direction(&self) -> &'static str {
         let words = self.of.iter().map(|(metric, step)| direction(step, metric));
         match distinct(words)[..] {
@@ -87,7 +91,7 @@ impl Change<'_> {
         }
     }
 
-    /// `from mimalloc@3.1.5 to mimalloc@3.2.8, fan-in@9: mean overhead 4.42 times, worse`.
+    /// The change in words: `from mimalloc@3.1.5 to mimalloc@3.2.8, fan-in@9: mean overhead 4.42 times, worse`.
     fn said(&self) -> String {
         let (metric, step) = self.most();
         let size = match step.ratio.ratio {
@@ -105,13 +109,13 @@ impl Change<'_> {
     }
 }
 
-fn all_changes(told: &Told) -> Vec<Change<'_>> {
+fn all_changes(results: &Told) -> Vec<Change<'_>> {
     let mut all: Vec<Change> = Vec::new();
-    for series in &told.series {
+    for series in &results.series {
         for step in series.changes() {
             let (case, from, to) = (&*series.case, &*step.from, &*step.to);
             let mut known = all.iter_mut();
-            match known.find(|it| (it.case, it.from, it.to) == (case, from, to)) {
+            match known.find(|change| (change.case, change.from, change.to) == (case, from, to)) {
                 Some(change) => change.of.push((series.metric, step)),
                 None => all.push(Change {
                     case,
@@ -125,9 +129,9 @@ fn all_changes(told: &Told) -> Vec<Change<'_>> {
     all
 }
 
-/// One sentence that answers.
-fn conclusion(history: &History, told: &Told) -> String {
-    let all = all_changes(told);
+/// The answer in one sentence.
+fn conclusion(history: &History, results: &Told) -> String {
+    let all = all_changes(results);
     let versions = text::count(history.versions.len(), "version");
     let [first, .., last] = &history.versions[..] else {
         return versions;
@@ -156,7 +160,7 @@ fn direction(step: &LevelChange, by: &Metric) -> &'static str {
     }
 }
 
-/// A ratio as a cell; a value that was none before has no ratio.
+/// A ratio as a cell; if the earlier value was 0, there is no ratio.
 fn cell_of(ratio: Ratio) -> Cell {
     match ratio.interval {
         _ if !ratio.ratio.is_finite() => "none before".into(),
@@ -165,9 +169,9 @@ fn cell_of(ratio: Ratio) -> Cell {
     }
 }
 
-/// What a metric is called; by its key if another one shown here has that name, too.
-fn title(metric: &Metric, told: &Told) -> String {
-    let mut others = told.series.iter().map(|series| series.metric);
+/// The title of a metric: its noun, or its key if another metric shown here has the same noun.
+fn title(metric: &Metric, results: &Told) -> String {
+    let mut others = results.series.iter().map(|series| series.metric);
     let is_shared = |other: &Metric| other.noun == metric.noun && other.key != metric.key;
     match others.any(is_shared) {
         true => metric.key.replace('_', " "),
@@ -175,9 +179,9 @@ fn title(metric: &Metric, told: &Told) -> String {
     }
 }
 
-/// Each change with its pair.
-fn changes(told: &Told) -> Sheet {
-    let all = all_changes(told);
+/// The table of changes, each with the pair of versions between which it lies.
+fn changes(results: &Told) -> Sheet {
+    let all = all_changes(results);
     let mut table = SheetOf::new("changes, the later over the earlier", &all);
     table.sheet.heads = 3;
     table.add("case", |change| change.case);
@@ -186,8 +190,8 @@ fn changes(told: &Told) -> Sheet {
     let metrics = all.iter().flat_map(|change| &change.of);
     for metric in distinct(metrics.map(|(metric, _)| metric.key)) {
         let step = |change: &Change| {
-            let own = change.of.iter().find(|(own, _)| own.key == metric);
-            own.map(|(metric, step)| (metric.noun, step.ratio))
+            let entry = change.of.iter().find(|(other, _)| other.key == metric);
+            entry.map(|(metric, step)| (metric.noun, step.ratio))
         };
         let noun = all.iter().find_map(step).map_or("", |(noun, _)| noun);
         table.add(noun, |change| {
@@ -210,23 +214,23 @@ fn changes(told: &Told) -> Sheet {
     table.sheet
 }
 
-/// A table of each metric: a row for each version, a column for each case.
-fn by_metric(history: &History, told: &Told) -> Vec<Sheet> {
-    let keys = distinct(told.series.iter().map(|series| series.metric.key));
+/// A table for each metric: a row for each version, a column for each case.
+fn by_metric(history: &History, results: &Told) -> Vec<Sheet> {
+    let keys = distinct(results.series.iter().map(|series| series.metric.key));
     let of = |key: &str| {
-        let own: Vec<&Series> = told
+        let of_metric: Vec<&Series> = results
             .series
             .iter()
-            .filter(|it| it.metric.key == key)
+            .filter(|series| series.metric.key == key)
             .collect();
-        let first = own[0];
+        let first = of_metric[0];
         let heading = match first.is_relative() {
-            true => format!("{} / {}", title(first.metric, told), history.reference),
-            false => title(first.metric, told),
+            true => format!("{} / {}", title(first.metric, results), history.reference),
+            false => title(first.metric, results),
         };
         let mut table = SheetOf::new(heading, &history.versions);
         table.add("version", |version| version.name.as_str());
-        for series in own {
+        for series in of_metric {
             table.add(&series.case, |version| {
                 let found = series
                     .points
@@ -264,10 +268,10 @@ fn value_of(series: &Series, point: &VersionPoint, history: &History) -> Cell {
 /// What differs between whole C libraries where nothing is allocated, by case.
 fn without_allocations(run: &Run) -> Vec<String> {
     let names = c_libraries(&run.head);
-    let mut said: Vec<String> =
+    let mut lines: Vec<String> =
         doubts::c_libraries(&names, !run.head.plan.floors_elsewhere.is_empty())
             .into_iter()
-            .map(|told| told + ".")
+            .map(|doubt| doubt + ".")
             .collect();
     for table in grid(&run.head, &counting(&run.records)) {
         let floors = table.of(Role::Floor).filter_map(|group| {
@@ -281,19 +285,19 @@ fn without_allocations(run: &Run) -> Vec<String> {
         let floors: Vec<String> = floors.collect();
         if !floors.is_empty() && !names.is_empty() {
             let case = case_name(&table.case.workload, table.case.threads);
-            said.push(format!(
+            lines.push(format!(
                 "{case} without an allocation: {}.",
                 text::join(floors, ", ")
             ));
         }
     }
-    said
+    lines
 }
 
 /// What the tables must not be read without.
-fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
+fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
     let mut notes = Vec::new();
-    let distinct_failures = distinct(told.failed.iter());
+    let distinct_failures = distinct(results.failed.iter());
     notes.extend(
         distinct_failures
             .iter()
@@ -309,8 +313,8 @@ fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
             )
         })
     };
-    notes.extend(told.series.iter().filter_map(withheld));
-    for drift in &told.drifts {
+    notes.extend(results.series.iter().filter_map(withheld));
+    for drift in &results.drifts {
         notes.push(format!(
             "{}, {}: {} came out {} times as before when it was measured again{}: this machine does not say the same any more.",
             drift.case,
@@ -320,7 +324,7 @@ fn notes(told: &Told, runs: &[Run]) -> Vec<String> {
             text::enclosed(" ", &drift.ratio.interval.map(bounds).unwrap_or_default(), "")
         ));
     }
-    if runs.len() > 1 && told.drifts.is_empty() {
+    if runs.len() > 1 && results.drifts.is_empty() {
         notes.push(format!(
             "{}; what was measured again says the same.",
             text::count(runs.len(), "run")

@@ -20,7 +20,7 @@ pub fn museum(all: &[(Exhibit, Exhibited)]) -> Vec<Block> {
     ]
 }
 
-/// For programs.
+/// The museum as JSON, for programs.
 pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
     #[derive(Serialize)]
     struct ExhibitRow<'a> {
@@ -37,7 +37,7 @@ pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
     text::json(&rows.collect::<Vec<_>>())
 }
 
-/// The page.
+/// The museum as a page.
 pub fn museum_page(all: &[(Exhibit, Exhibited)]) -> String {
     let head = Head {
         verdict: conclusion(all),
@@ -88,7 +88,7 @@ fn table(all: &[(Exhibit, Exhibited)], with_thread: bool) -> Sheet {
         let mended = exhibit
             .mended
             .as_ref()
-            .map(|it| format!(", mended in {it}"));
+            .map(|version| format!(", mended in {version}"));
         let Exhibit {
             family, good, bad, ..
         } = exhibit;

@@ -15,7 +15,7 @@ use heapmark_core::report::units::{self, bounds};
 use heapmark_core::store::Run;
 use serde_json::json;
 
-/// The page.
+/// The history as a page.
 pub fn page(history: &History, told: &Told, runs: &[Run]) -> String {
     let what = history.of_what();
     let dates: Vec<&str> = runs
@@ -50,15 +50,18 @@ pub fn page(history: &History, told: &Told, runs: &[Run]) -> String {
     lay_out(&title, &[head], &entries, vec![what.to_owned()], sections)
 }
 
-fn lines_over_releases(history: &History, told: &Told) -> Section {
+fn lines_over_releases(history: &History, results: &Told) -> Section {
     let workload = |series: &Series| series.case.split('@').next().unwrap_or_default().to_owned();
-    let workloads = distinct(told.series.iter().map(workload));
+    let workloads = distinct(results.series.iter().map(workload));
     let views = workloads.into_iter().map(|name| {
         let mut data = Data::default();
-        let own = told.series.iter().filter(|series| workload(series) == name);
+        let of_workload = results
+            .series
+            .iter()
+            .filter(|series| workload(series) == name);
         View {
-            plots: own
-                .map(|series| plot(history, told, series, &mut data))
+            plots: of_workload
+                .map(|series| plot(history, results, series, &mut data))
                 .collect(),
             workload: Some(name),
             data,
@@ -73,7 +76,7 @@ fn lines_over_releases(history: &History, told: &Told) -> Section {
     )
 }
 
-fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plot {
+fn plot(history: &History, results: &Told, series: &Series, data: &mut Data) -> Plot {
     let name = |point: &VersionPoint| in_chart(&point.version);
     for point in &series.points {
         let (low, high) = point.ends().unzip();
@@ -129,7 +132,7 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
         };
         format!("{sign} {size}{}", direction(step, series.metric))
     };
-    let said = |(_, step): &(&VersionPoint, &LevelChange)| {
+    let hover = |(_, step): &(&VersionPoint, &LevelChange)| {
         format!(
             "{} to {}: {}",
             in_chart(&step.from),
@@ -142,7 +145,7 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
     let labels: Vec<String> = marked.iter().map(|(_, step)| label(step)).collect();
     let marks = figure::scatter("changes", "markers+text", names, at);
     let marks = figure::with_text(marks, &labels, "top center");
-    let marks = figure::with_hover_text(marks, Vec::from_iter(marked.iter().map(said)));
+    let marks = figure::with_hover_text(marks, Vec::from_iter(marked.iter().map(hover)));
     let mut traces = vec![Trace::new(Some(0), 0, line)];
     if !marked.is_empty() {
         traces.push(Trace::new(None, 0, marks));
@@ -166,6 +169,6 @@ fn plot(history: &History, told: &Told, series: &Series, data: &mut Data) -> Plo
         .versions
         .iter()
         .map(|version| in_chart(&version.name));
-    let title = format!("{}: {}", series.case, super::title(series.metric, told));
+    let title = format!("{}: {}", series.case, super::title(series.metric, results));
     Plot::new(title, traces, axes::ordered(versions.collect()), y)
 }

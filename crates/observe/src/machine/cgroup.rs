@@ -98,14 +98,14 @@ impl Groups {
                 "total_inactive_file ",
             ),
         };
-        // Files that were read and are not in use give way at once.
+        // Cached files that are not in use give way at once.
         let cached = |folder: &str| {
             let text = root.text(&format!("{folder}/memory.stat"))?;
             let mut values = text.lines().filter_map(|line| line.strip_prefix(cache));
             values.next()?.trim().parse::<u64>().ok()
         };
-        let told = limits.iter().flat_map(|file| self.texts(root, file));
-        let limited = told.filter_map(|(folder, text)| {
+        let texts = limits.iter().flat_map(|file| self.texts(root, file));
+        let limited = texts.filter_map(|(folder, text)| {
             let limit_bytes: u64 = text.parse().ok()?;
             let used: u64 = root.number(&format!("{folder}/{usage}")).unwrap_or(0);
             let held = used.saturating_sub(cached(&folder).unwrap_or(0));
@@ -168,13 +168,13 @@ impl Groups {
             };
             Some((folder, cpus))
         };
-        let told: Vec<_> = self
+        let entries: Vec<_> = self
             .texts(root, file)
             .into_iter()
             .filter_map(limit)
             .collect();
-        let known = !told.is_empty() || self.reach_the_root(root);
-        let limits = told
+        let known = !entries.is_empty() || self.reach_the_root(root);
+        let limits = entries
             .into_iter()
             .filter_map(|(folder, cpus)| Some((folder, cpus?)));
         known.then(|| limits.min_by(|(_, a), (_, b)| a.total_cmp(b)))
@@ -213,7 +213,7 @@ pub struct MemoryLeft {
     pub bytes: u64,
     /// The limit itself.
     pub limit_bytes: u64,
-    /// The group that has it.
+    /// The folder of the group that has this limit.
     pub folder: String,
 }
 
@@ -322,7 +322,7 @@ mod tests {
         fs::create_dir_all(user.join("mine")).unwrap();
         fs::write(user.join("mine/cgroup.subtree_control"), "\n").unwrap();
         fs::write(user.join("cgroup.subtree_control"), "cpu memory\n").unwrap();
-        // Without this file it is no group that a process could be moved to.
+        // Without this file the folder is no group that a process could be moved to.
         assert!(why().contains("may be changed"), "{}", why());
         fs::write(user.join("cgroup.procs"), "").unwrap();
         assert_eq!(Groups::for_limits(&root).unwrap(), "/sys/fs/cgroup/user");

@@ -6,22 +6,21 @@ use std::ops::Add;
 /// CPU time since the machine started, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuTicks {
-    /// What programs and the kernel took.
+    /// CPU time of programs and the kernel.
     pub programs: u64,
-    /// What interrupts took, including work that they deferred.
+    /// CPU time of interrupts, including work that they deferred.
     pub interrupts: u64,
-    /// What the hypervisor gave to others while one of our CPUs wanted to run.
+    /// CPU time that the hypervisor gave to others while one of our CPUs wanted to run.
     pub steal: u64,
 }
 
 impl CpuTicks {
-    /// Of the whole machine, from the first line of /proc/stat.
+    /// Reads the ticks of the whole machine from the first line of /proc/stat.
     pub fn read(stat: &str) -> Option<CpuTicks> {
         CpuTicks::of_line(stat.lines().next()?.strip_prefix("cpu ")?)
     }
 
-    /// Of these CPUs together; `cpus` is sorted. `None` unless each of them has a line: some
-    /// containers number CPUs differently.
+    /// Adds up the ticks of these CPUs; `cpus` is sorted. `None` unless each of them has a line: some containers number CPUs differently.
     pub fn of(stat: &str, cpus: &[usize]) -> Option<CpuTicks> {
         let numbered = stat
             .lines()
@@ -40,7 +39,7 @@ impl CpuTicks {
             .reduce(CpuTicks::add)
     }
 
-    /// Guests' time is already part of that of programs.
+    /// Reads the fields of a line; guests' time is already part of that of programs.
     fn of_line(line: &str) -> Option<CpuTicks> {
         let ticks: Vec<u64> = line
             .split_whitespace()
@@ -85,8 +84,8 @@ impl Add for CpuTicks {
     }
 }
 
-/// User and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from
-/// the end of its name, which may hold anything.
+/// User and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from the end of the process's
+/// name, which may contain anything.
 pub fn process_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
@@ -119,14 +118,14 @@ impl Stall {
 /// How often, and for how long, a group was throttled because its CPU time was used up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throttled {
-    /// Periods in which it was throttled.
+    /// The number of periods in which the group was throttled.
     pub times: u64,
-    /// Total time.
+    /// The total time for which the group was throttled.
     pub total_ns: u64,
 }
 
 impl Throttled {
-    /// From cpu.stat: version 2 of control groups reports microseconds, version 1 nanoseconds.
+    /// Reads cpu.stat: version 2 of control groups reports microseconds, version 1 nanoseconds.
     pub fn read(cpu_stat: &str) -> Option<Throttled> {
         let microseconds = value(cpu_stat, "throttled_usec");
         Some(Throttled {

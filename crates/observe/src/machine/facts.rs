@@ -20,7 +20,7 @@ pub fn allowed_cpus() -> Vec<usize> {
         .collect()
 }
 
-/// One of these CPUs of each core; all of them if the machine does not say which share a core.
+/// One of the allowed CPUs of each core; all of them if the machine does not say which CPUs share a core.
 pub fn cores() -> Vec<usize> {
     let root = Root::machine();
     let mut seen = BTreeSet::new();
@@ -86,7 +86,7 @@ pub fn describe() -> BTreeMap<String, String> {
             "page_size_bytes",
             Some(rustix::param::page_size().to_string()),
         ),
-        // Runs of one machine are known by it; it says nothing else.
+        // Identifies runs on the same machine; tells nothing else about the machine.
         (
             "machine_id",
             line("etc/machine-id").map(|id| {
@@ -152,8 +152,8 @@ const PARAMETERS: [&str; 31] = [
 
 fn affecting_measurements(line: &str) -> String {
     let is_told = |word: &&str| PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
-    let told: Vec<&str> = line.split_whitespace().filter(is_told).collect();
-    told.join(" ")
+    let parameters: Vec<&str> = line.split_whitespace().filter(is_told).collect();
+    parameters.join(" ")
 }
 
 #[cfg(test)]

@@ -19,17 +19,17 @@ use std::ops::Add;
 /// measured one.
 const MEMORY_THREADS: [&str; 3] = ["kswapd", "kcompactd", "khugepaged"];
 
-/// The open files.
+/// The kernel's files with these counters, kept open.
 pub struct Counters {
     /// CPUs that processes may run on, in order.
     cpus: Vec<usize>,
     stat: Option<File>,
     /// The `stat` file of each thread of [`MEMORY_THREADS`] that is visible from here.
     memory_threads: Vec<File>,
-    /// Of CPUs, of memory, and of memory in heapmark's own control group alone.
+    /// Pressure on CPUs, on memory, and on memory in heapmark's own control group alone.
     pressures: [Option<File>; 3],
     vmstat: Option<File>,
-    /// Of heapmark's own control group and those above it.
+    /// The `cpu.stat` files of heapmark's own control group and those above it.
     cpu_stats: Vec<File>,
     text: String,
 }
@@ -68,7 +68,7 @@ pub struct Snapshot {
 /// What happened between two snapshots. Absent if one of them does not have the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interference {
-    /// Time between them.
+    /// Wall time between the two snapshots.
     pub wall_ns: u64,
     /// The number of CPUs that the next two shares were counted on: those that the process may run
     /// on. `None`: on all of the machine's.
@@ -86,13 +86,13 @@ pub struct Interference {
     pub cpu_stall_share: Option<f64>,
     /// Share of the time in which some task waited for memory.
     pub memory_stall_share: Option<f64>,
-    /// The same for the tasks of heapmark's own control group, which contains the measured process.
+    /// Share of the time in which some task of heapmark's own control group, which contains the measured process, waited for memory.
     pub own_memory_stall_share: Option<f64>,
     /// Pages swapped in and out.
     pub swapped_pages: Option<u64>,
     /// Time throttled, over all groups.
     pub throttled_ns: Option<u64>,
-    /// How often throttled.
+    /// How often a group was throttled.
     pub throttled_times: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Counters {
         }
     }
 
-    /// Reads them.
+    /// Reads all counters.
     pub fn snapshot(&mut self) -> Snapshot {
         let text = &mut self.text;
         let at_ns = now_ns();
@@ -228,7 +228,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// The `stat` file of a process of that name.
+    /// Writes the `stat` file of a process with this name.
     fn process(root: &Path, pid: u32, name: &str, parent: u32, ticks: u64) {
         let stat =
             format!("{pid} ({name}) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
@@ -239,8 +239,7 @@ mod tests {
     const ELSEWHERE: usize = 4000;
 
     fn plant(root: &Path, user: u64, steal: u64, stall_us: u64, swapped: u64, throttled: u64) {
-        // As long as on a real machine, with all time on the first allowed CPU and on one that is
-        // not allowed.
+        // The file is as long as on a real machine, with all time on the first allowed CPU and on one that is not allowed.
         let allowed = allowed_cpus();
         let cpus: String = allowed
             .iter()
@@ -349,12 +348,12 @@ mod tests {
                 &format!("cpu  {all} 0 0 0 0 0 0 0\n{cpus}"),
             )
         };
-        let own: String = allowed_cpus()
+        let idle: String = allowed_cpus()
             .iter()
             .map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0\n"))
             .collect();
-        let busy = format!("{own}cpu{ELSEWHERE} 200 0 0 0 0 0 0 0\n");
-        let found = between(dir.path(), |_| stat(0, &own), |_| stat(200, &busy));
+        let busy = format!("{idle}cpu{ELSEWHERE} 200 0 0 0 0 0 0 0\n");
+        let found = between(dir.path(), |_| stat(0, &idle), |_| stat(200, &busy));
         assert_eq!(
             (found.foreign_cpu_share, found.cpus),
             (Some(-0.5), Some(allowed_cpus().len() as u32))
@@ -431,7 +430,7 @@ mod tests {
     fn this_machine_is_busier_after_work_than_before() {
         let mut counters = Counters::open(&Root::machine());
         let before = counters.snapshot();
-        // Works until the kernel has counted it: ticks are coarse.
+        // Works until the kernel has counted some CPU time: ticks are coarse.
         let mut after = before;
         while after.busy_ns == before.busy_ns {
             std::hint::black_box((0..100_000).sum::<u64>());

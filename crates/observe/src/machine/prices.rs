@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Repetitions of each price: an odd number has a median.
 const REPETITIONS: u32 = 7;
-/// A huge page that its host must fetch takes milliseconds.
+/// Fewer repetitions: a huge page that the host must fetch takes milliseconds.
 const HUGE_REPETITIONS: u32 = 5;
 /// Pages of one repetition.
 const PAGES: usize = 128;
@@ -30,7 +30,7 @@ const CALLS: u32 = 50;
 const THREADS: u32 = 10;
 const INSTRUCTIONS: u32 = 10_000;
 const PASSES: u32 = 200;
-/// The mapping that is made and removed again, a usual size for a block that has its own.
+/// The size of the mapping that is made and removed again: usual for a block that has a mapping of its own.
 const MAPPED_BYTES: usize = 64 << 10;
 /// Larger huge pages (512 MiB with pages of 64 KiB) are not tried.
 const MOST_HUGE_BYTES: usize = 32 << 20;
@@ -44,9 +44,9 @@ struct PricedEvent {
     name: &'static str,
     /// What the price is of, in one line.
     means: &'static str,
-    /// Above it the price is unusual; `None` without a source for one.
+    /// The price above which it is unusual; `None` if no source names one.
     typical_ns: Option<f64>,
-    /// Nanoseconds per event in each repetition; `None` if this machine cannot do it.
+    /// Nanoseconds per event in each repetition; `None` if this machine cannot measure the price.
     measure: fn() -> Option<Vec<f64>>,
 }
 
@@ -119,26 +119,26 @@ static EVENTS: [PricedEvent; 10] = [
 /// The price of an event on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Price {
-    /// Short, unique.
+    /// The event's name, short and unique.
     pub name: String,
     /// The median of the repetitions; of an even number, the upper one of the two in the middle.
     pub median_ns: f64,
     /// The smallest repetition.
     pub least_ns: f64,
-    /// The largest one.
+    /// The largest repetition.
     pub most_ns: f64,
-    /// How many there were.
+    /// The number of repetitions.
     pub repetitions: u32,
     /// The usual price elsewhere, if a source says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub typical_ns: Option<f64>,
-    /// What was measured.
+    /// What the price is of, in words.
     pub means: String,
 }
 
 impl Price {
     fn new(event: &PricedEvent, samples: Vec<f64>) -> Option<Price> {
-        // Hundredths of a nanosecond: a file has no digits that mean nothing.
+        // Rounded to hundredths of a nanosecond, so that no digit in a file is meaningless.
         let mut samples: Vec<f64> = samples
             .iter()
             .map(|ns| (ns * 100.0).round() / 100.0)
@@ -165,7 +165,7 @@ impl Price {
 /// All prices of this machine at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// UTC, RFC 3339.
+    /// When the prices were measured: UTC, RFC 3339.
     pub measured: String,
     /// What could be measured: no huge pages without the kernel's permission, no line between cores
     /// on a single CPU.
@@ -182,7 +182,7 @@ impl Prices {
         })
     }
 
-    /// The dearest of those that are above what is typical. Only page faults have a typical price.
+    /// The highest of the prices that are above the typical one. Only page faults have a typical price.
     pub fn unusual(&self) -> Option<&Price> {
         self.prices
             .iter()
@@ -209,7 +209,7 @@ impl Mapping {
     /// A mapping of small pages only, none of them touched.
     fn of_small_pages() -> Option<Mapping> {
         let mapping = Mapping::new(PAGES * page_size())?;
-        // A kernel without huge pages refuses this, and gives small ones anyway.
+        // A kernel without huge pages refuses this advice, and gives small pages anyway.
         _ = mapping.advise(0, mapping.bytes, Advice::LinuxNoHugepage);
         Some(mapping)
     }
@@ -322,7 +322,7 @@ fn locked_instructions() -> Option<Vec<f64>> {
     })
 }
 
-/// A word that shares its cache line with nothing, nor the line that is fetched beside it.
+/// A word that shares neither its cache line nor the line that is fetched beside it.
 #[repr(align(128))]
 struct LineOfItsOwn(AtomicU32);
 
@@ -354,7 +354,7 @@ fn line_passes() -> Option<Vec<f64>> {
                 began = Instant::now();
             }
         }
-        // In the first repetition the other thread was still starting.
+        // Leaves out the first repetition, in which the other thread was still starting.
         samples.split_off(samples.len().min(1))
     };
     let follow = || {
@@ -373,7 +373,7 @@ fn line_passes() -> Option<Vec<f64>> {
         Builder::new().spawn_scoped(scope, follow).ok()?;
         leader.join().ok()
     })?;
-    // Too few, if the two threads had to share a CPU.
+    // There are too few samples if the two threads had to share a CPU.
     (samples.len() >= 3).then_some(samples)
 }
 

@@ -29,7 +29,7 @@ impl Root {
         Ok(Root(folder))
     }
 
-    /// This machine.
+    /// The root of this machine's own files.
     pub fn machine() -> Root {
         Root("/".into())
     }
@@ -44,7 +44,7 @@ impl Root {
         (self.0 != Path::new("/")).then_some(self.0.as_path())
     }
 
-    /// The path of a file below it.
+    /// The path of a file below the root.
     pub fn path(&self, file: &str) -> PathBuf {
         self.0.join(file.trim_start_matches('/'))
     }
@@ -55,7 +55,7 @@ impl Root {
         Some(text.trim().to_string()).filter(|text| !text.is_empty())
     }
 
-    /// A file that holds one number.
+    /// The number that a file holds.
     pub fn number<T: FromStr>(&self, file: &str) -> Option<T> {
         self.text(file)?.parse().ok()
     }
@@ -74,7 +74,7 @@ impl Root {
         Some(value.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
-    /// `[always] madvise never`: the selected word is in brackets.
+    /// The selected word of a file such as `[always] madvise never`: it is in brackets.
     pub fn chosen(&self, file: &str) -> Option<String> {
         let text = self.text(file)?;
         let (chosen, _) = text.split_once('[')?.1.split_once(']')?;
@@ -93,7 +93,7 @@ impl Root {
     }
 }
 
-/// Reads a kernel file that is kept open again: opening it costs as much as reading.
+/// Rereads a kernel file that is kept open, since opening a file costs as much as reading it.
 pub(crate) fn reread<'t>(mut file: &File, text: &'t mut String) -> Option<&'t str> {
     text.clear();
     file.rewind().ok()?;

@@ -1,5 +1,5 @@
-//! What a process takes of a kind of memory if nothing limits it: where the search for its smallest
-//! limit begins. Sampled from outside: a short peak between two looks is missed.
+//! How much of a kind of memory a process takes if nothing limits it: where the search for its smallest limit begins.
+//! Sampled from outside: a short peak between two looks is missed.
 
 use super::pace::Pace;
 use super::process_files::{ProcessFiles, Walked};
@@ -8,22 +8,21 @@ use heapmark_plan::LimitKind;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What was sampled.
+/// The memory that a process was seen to take.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Demand {
-    /// Most bytes that a limit would have counted, the harness's included; 0 of a process that ended
-    /// before it was looked at.
+    /// Most bytes that a limit would have counted, including the harness's; 0 if the process ended before it was looked at.
     pub most_bytes: u64,
     /// Bytes of the harness's own tables and stacks.
     pub harness_bytes: u64,
     /// Most bytes that the kernel could have taken back at once, in all processes: they were freed
     /// by MADV_FREE.
     pub reclaimable_bytes: u64,
-    /// How often it was sampled.
+    /// How often the process was sampled.
     pub looks: u64,
 }
 
-/// Nothing is timed, so these looks may cost more than others.
+/// Nothing is timed here, so samples are taken this many times more often than usual.
 const UNTIMED: u32 = 10;
 
 /// Samples a process, or a tree of processes.
@@ -34,7 +33,7 @@ pub struct DemandSampler {
 }
 
 impl DemandSampler {
-    /// For a limit of this kind.
+    /// A sampler for a limit of this kind.
     pub fn new(kind: LimitKind) -> DemandSampler {
         DemandSampler {
             kind,
@@ -58,7 +57,7 @@ impl DemandSampler {
         };
         let reclaimable = files()
             .filter_map(|mut files| files.walked())
-            .map(|it: Walked| it.lazily_free_bytes)
+            .map(|walk: Walked| walk.lazily_free_bytes)
             .sum();
         let demand = &mut self.demand;
         demand.most_bytes = demand.most_bytes.max(bytes);
@@ -67,8 +66,7 @@ impl DemandSampler {
         self.pace.next(thread_cpu_ns()) / UNTIMED
     }
 
-    /// What was sampled, with the harness's share; of a group that was charged, the kernel knows the
-    /// peak itself.
+    /// The sampled demand, with the harness's share; if a control group was charged, the kernel knows the peak itself.
     pub fn seen(&self, charged_bytes: Option<u64>, harness_bytes: u64) -> Demand {
         Demand {
             most_bytes: charged_bytes.unwrap_or(self.demand.most_bytes),

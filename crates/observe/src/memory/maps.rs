@@ -101,7 +101,7 @@ impl Region<'_> {
         })
     }
 
-    /// Bytes of a known range that lie in it.
+    /// Bytes of a known range that lie in this region.
     fn shared(&self, range: &Known) -> u64 {
         let start = range.start.max(self.start);
         range.end.min(self.end).saturating_sub(start)

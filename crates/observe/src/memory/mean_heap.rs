@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 /// The least number of looks for a mean.
 const LEAST_LOOKS: usize = 10;
 
-/// A mean over time.
+/// The mean of a process's heap over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanHeap {
     /// Number of looks during measured iterations.
     pub looks: u64,
-    /// Time from the first of them to the last.
+    /// Time from the first look to the last.
     pub span_ns: u64,
     /// Growth of the resident set since just before the first operation, and what the allocator held
     /// before; interpolated linearly between looks.
@@ -42,7 +42,7 @@ impl MeanHeap {
         })
     }
 
-    /// The product of memory and time of one iteration.
+    /// Memory times the duration of one iteration, in GiB seconds.
     pub fn gib_seconds(&self) -> f64 {
         self.bytes as f64 / (1u64 << 30) as f64 * self.iteration_ns as f64 / 1e9
     }

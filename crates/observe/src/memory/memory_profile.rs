@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 /// Footprints that differ by less than this share of the highest count as the same peak.
 const SAME_PEAK: f64 = 0.01;
 
-/// What was sampled while the workload ran.
+/// The memory that was sampled while the workload ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryProfile {
-    /// Samples with live bytes.
+    /// The number of samples with live bytes.
     pub points: u64,
     /// When most bytes were live.
     pub peak_demand: MemoryPoint,
     /// When most bytes were resident.
     pub peak_footprint: MemoryPoint,
-    /// Sum over the points of live bytes.
+    /// The sum of the live bytes of all points.
     pub live_byte_points: u64,
-    /// Sum over the points of resident heap bytes.
+    /// The sum of the resident heap bytes of all points.
     pub heap_byte_points: u64,
     /// Most anonymous memory in huge pages that was seen; sampled rarely.
     pub most_anon_huge_bytes: u64,
@@ -44,7 +44,7 @@ pub struct AtPeak {
 }
 
 impl MemoryProfile {
-    /// Of these points, and of the moment when most bytes were live.
+    /// The profile of these points and of the moment when most bytes were live.
     pub(super) fn of(points: &[MemoryPoint], peak_demand: MemoryPoint) -> MemoryProfile {
         let sum = |bytes: fn(&MemoryPoint) -> u64| points.iter().map(bytes).sum::<u64>();
         let all = || points.iter().chain([&peak_demand]);
@@ -66,17 +66,17 @@ impl MemoryProfile {
         }
     }
 
-    /// From what a process sampled itself at points that its workload names. Nothing is polled, and
-    /// nothing missed. Without a peak of its own, the point with most live bytes is the peak; `None`
-    /// without any.
+    /// The profile of the points that a process sampled itself, when its workload asked for them. Nothing is polled, and
+    /// nothing missed. Without a separate peak, the point with the most live bytes is the peak; `None` if there are no
+    /// points.
     pub fn of_points(
         points: &[heapmark_wire::HeapPoint],
         peak: Option<&heapmark_wire::Peak>,
     ) -> Option<MemoryProfile> {
-        let of_point = |it: &heapmark_wire::HeapPoint| MemoryPoint {
-            live_bytes: it.live_bytes,
-            occupied_bytes: it.occupied_bytes,
-            heap_bytes: it.heap_bytes,
+        let of_point = |point: &heapmark_wire::HeapPoint| MemoryPoint {
+            live_bytes: point.live_bytes,
+            occupied_bytes: point.occupied_bytes,
+            heap_bytes: point.heap_bytes,
         };
         let huge = points.iter().map(|point| point.anon_huge_bytes);
         let most_anon_huge_bytes = huge.max().unwrap_or(0);

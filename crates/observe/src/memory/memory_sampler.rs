@@ -13,8 +13,7 @@ use std::time::Duration;
 
 /// The shortest time between two walks of the page tables.
 const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
-/// At least this many times the duration of the last walk: in a large process one takes many
-/// milliseconds.
+/// The time between two walks is at least this many times the duration of the last one: in a large process a walk takes many milliseconds.
 const WALKS_APART: u64 = 1000;
 /// The least number of looks with live bytes that make a memory profile.
 const LEAST_POINTS: usize = 5;
@@ -128,7 +127,7 @@ impl Watcher for MemorySampler {
         let took_ns = self.points.last()?.time_ns - self.points.first()?.time_ns;
         let walked = self.points.iter().filter_map(|point| point.walked);
         Some(MemoryProfile {
-            most_anon_huge_bytes: walked.map(|it| it.anon_huge_bytes).max().unwrap_or(0),
+            most_anon_huge_bytes: walked.map(|walk| walk.anon_huge_bytes).max().unwrap_or(0),
             sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / took_ns.max(1) as f64,
             ..MemoryProfile::of(
                 &moments,
@@ -148,8 +147,8 @@ impl Watcher for MemorySampler {
             } else {
                 Phase::Setup
             };
-            let walked = point.walked.map_or(",".into(), |it| {
-                format!("{},{}", it.pss_bytes, it.anon_huge_bytes)
+            let walked = point.walked.map_or(",".into(), |walk| {
+                format!("{},{}", walk.pss_bytes, walk.anon_huge_bytes)
             });
             let _ = writeln!(
                 table,

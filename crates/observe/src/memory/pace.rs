@@ -19,7 +19,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Leaves out a part of the look's CPU time, which has its own pace.
+    /// Leaves a part of a look's CPU time out of account, because that part has a pace of its own.
     pub fn leave_out(&mut self, cpu_ns: u64) {
         self.cpu_ns += cpu_ns;
     }

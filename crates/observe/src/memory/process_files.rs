@@ -31,23 +31,22 @@ impl ProcessFiles {
         resident_bytes(self.text("statm")?).filter(|bytes| *bytes > 0)
     }
 
-    /// Whether it executes a program of its own, and not its parent's since a fork; `None` once it has
-    /// ended.
+    /// Whether the process executes a program of its own, and not its parent's since a fork; `None` once the process has ended.
     pub fn has_executed(&mut self) -> Option<bool> {
         has_executed(self.text("stat")?)
     }
 
-    /// What a walk of the page tables finds, which takes much longer.
+    /// The results of a walk of the page tables, which takes much longer than other reads.
     pub fn walked(&mut self) -> Option<Walked> {
         Walked::of(self.text("smaps_rollup")?)
     }
 
-    /// A number of `/proc/PID/status`.
+    /// A size from `/proc/PID/status` in bytes.
     pub fn status_bytes(&mut self, key: &str) -> Option<u64> {
         kib_bytes(self.text("status")?, key)
     }
 
-    /// What is mapped. A process that is ending has an empty address space: not a point of its life.
+    /// The process's mappings. A process that is ending has an empty address space, which is not a point of its life.
     pub fn maps(&mut self) -> Option<&str> {
         self.text("maps").filter(|maps| !maps.is_empty())
     }
@@ -74,13 +73,13 @@ pub fn ready_threads(pid: i32) -> usize {
     tasks.filter(is_ready).count()
 }
 
-/// The second word of statm.
+/// The resident set in bytes, from the second word of statm.
 pub fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-/// From `/proc/PID/stat`, whose words are counted from behind the program's name: that may hold
-/// anything.
+/// Whether a process has executed a program since it was forked, from `/proc/PID/stat`. Words are counted from behind the
+/// program's name, which may contain anything.
 fn has_executed(stat: &str) -> Option<bool> {
     /// The kernel's `PF_FORKNOEXEC`.
     const FORKED: u64 = 0x40;
@@ -89,7 +88,7 @@ fn has_executed(stat: &str) -> Option<bool> {
     Some(flags & FORKED == 0)
 }
 
-/// The number of KiB after a key.
+/// The size that follows a key as a number of KiB, in bytes.
 fn kib_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
@@ -101,7 +100,7 @@ pub struct Walked {
     pub rss_bytes: u64,
     pub pss_bytes: u64,
     pub anon_huge_bytes: u64,
-    /// What the kernel may take back at any time, since it was freed by MADV_FREE.
+    /// Bytes that the kernel may take back at any time, since they were freed by MADV_FREE.
     pub lazily_free_bytes: u64,
 }
 

@@ -19,23 +19,23 @@ use std::time::Duration;
 
 /// The memory of a process at one moment.
 struct SeriesPoint {
-    /// Counted from just before the process was started.
+    /// Time since just before the process was started.
     time_ns: u64,
     /// How long the sample took: changes during this time make the figures of a point disagree.
     took_ns: u64,
     phase: String,
-    /// Set if the workload's kernel publishes it.
+    /// Requested live bytes, if the workload's kernel publishes them.
     requested_live_bytes: Option<u64>,
     mapped: Mapped,
     rss_bytes: u64,
 }
 
-/// Records one process.
+/// Records the memory of one process over time.
 pub struct SeriesSampler {
     began_ns: u64,
     program: String,
     way: Way,
-    /// Of the running process.
+    /// The files of the running process in `/proc`.
     files: Option<ProcessFiles>,
     points: Vec<SeriesPoint>,
 }
@@ -48,13 +48,13 @@ enum Way {
 }
 
 impl SeriesSampler {
-    /// For a process that is about to start; `None` if its case wants no series.
+    /// A sampler for a process that is about to start; `None` if the process's case wants no series.
     pub fn of(case: &Case, program: &Path) -> Result<Option<SeriesSampler>> {
         let Some(every_ns) = case.series_ns else {
             return Ok(None);
         };
         let way = if case.samples_itself() {
-            // Inherited on purpose: the guest opens it through /proc/self/fd.
+            // The descriptor is inherited on purpose: the guest opens the file through /proc/self/fd.
             let file = memfd_create("heapmark-series", MemfdFlags::empty())
                 .context("cannot create a memory file")?;
             Way::Inside(file.into())

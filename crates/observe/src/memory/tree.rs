@@ -16,15 +16,15 @@ pub struct Tree {
     /// Highest sum of PSS: resident sets with shared pages divided among the processes that share
     /// them; 0 if not sampled.
     pub peak_pss_bytes: u64,
-    /// Highest sum of resident sets as the same page-table walks found them.
+    /// Highest sum of resident sets, as found by the page-table walks that found the PSS.
     pub walked_rss_bytes: u64,
-    /// Most processes at once.
+    /// The most processes at a time.
     pub processes: usize,
-    /// How often it was sampled.
+    /// How often the tree was sampled.
     pub looks: u64,
-    /// How often no thread of it ran or was ready to run; 0 if page tables were not walked.
+    /// How often no thread of the tree ran or was ready to run; 0 if page tables were not walked.
     pub idle_looks: u64,
-    /// How often two or more did.
+    /// How often two or more threads of the tree ran or were ready to run.
     pub parallel_looks: u64,
 }
 
@@ -49,25 +49,25 @@ impl Tree {
     }
 }
 
-/// A forked process that has executed nothing for so long works as a copy of its parent. Any earlier
-/// it may be about to execute a program, and then it gives back all that it shares with its parent.
+/// A forked process that has executed nothing for this long works as a copy of its parent. Before that it may be about to
+/// execute a program, and then it gives back all memory that it shares with its parent.
 const COPY: Duration = Duration::from_millis(100);
 
-/// Which of its memory counts for a process.
+/// Which part of a process's memory counts.
 #[derive(Clone, Copy)]
 enum Counted {
     /// All memory of the process.
     All,
-    /// Memory beyond this, which it had when it was first seen: it was just forked.
+    /// Memory beyond the bytes that the process had when it was first seen, just forked; and when that was.
     Beyond(u64, Instant),
 }
 
 impl Counted {
-    /// Of a process, by what was known of it before. `None` if it has ended.
+    /// How a process's memory counts, given how it counted before. `None` if the process has ended.
     fn of(files: &mut ProcessFiles, before: Option<Counted>) -> Option<Counted> {
         match before {
             Some(Counted::All) => Some(Counted::All),
-            // Asked before its memory is read: what it executes in between holds little.
+            // Asked before the process's memory is read: a program that it executes in between holds little memory yet.
             _ if files.has_executed()? => Some(Counted::All),
             Some(Counted::Beyond(_, since)) if since.elapsed() >= COPY => Some(Counted::All),
             Some(known) => Some(known),
@@ -76,14 +76,13 @@ impl Counted {
     }
 }
 
-/// Samples a tree.
+/// Samples a process tree.
 pub struct TreeSampler {
     seen: Tree,
     /// The processes of the last look.
     known: BTreeMap<i32, Counted>,
     pace: Pace,
-    /// Whether page tables are walked. That takes long and delays the process, so never in a timed
-    /// one.
+    /// Whether page tables are walked. A walk takes long and delays the process, so timed processes are never walked.
     walks: bool,
 }
 
@@ -176,16 +175,16 @@ mod tests {
 
     #[test]
     fn this_very_process_is_seen_and_one_that_is_gone_is_not() {
-        let own = std::process::id() as i32;
+        let own_pid = std::process::id() as i32;
         let mut watcher = TreeSampler::new(true);
-        watcher.look(&[own]);
+        watcher.look(&[own_pid]);
         let once = watcher.seen();
         assert!(
             once.peak_rss_bytes > 0
                 && once.peak_pss_bytes > 0
                 && once.peak_pss_bytes <= once.walked_rss_bytes
         );
-        watcher.look(&[own, own]);
+        watcher.look(&[own_pid, own_pid]);
         let twice = watcher.seen();
         assert!(
             twice.peak_rss_bytes > once.peak_rss_bytes,
@@ -193,14 +192,14 @@ mod tests {
         );
         assert_eq!((twice.processes, twice.looks), (2, 2));
         let mut timed = TreeSampler::new(false);
-        timed.look(&[own, i32::MAX]);
+        timed.look(&[own_pid, i32::MAX]);
         assert_eq!(timed.seen().peak_pss_bytes, 0, "no page table is walked");
         assert!(timed.seen().peak_rss_bytes > 0);
     }
 
     #[test]
     fn what_was_just_forked_adds_nothing_until_it_works_as_a_copy() {
-        let own = std::process::id() as i32;
+        let own_pid = std::process::id() as i32;
         // A copy has no page of the program's file before it runs that code: so most must be other memory.
         let _written = std::hint::black_box(vec![1_u8; 128 << 20]);
         let (wait, go) = std::io::pipe().unwrap();
@@ -216,13 +215,13 @@ mod tests {
             }
         };
         let mut watcher = TreeSampler::new(false);
-        watcher.look(&[own]);
+        watcher.look(&[own_pid]);
         let alone_bytes = watcher.seen().peak_rss_bytes;
-        watcher.look(&[own, child]);
+        watcher.look(&[own_pid, child]);
         let forked_bytes = watcher.seen().peak_rss_bytes;
         let began = Instant::now();
         while watcher.seen().peak_rss_bytes < alone_bytes * 3 / 2 && began.elapsed() < COPY * 100 {
-            watcher.look(&[own, child]);
+            watcher.look(&[own_pid, child]);
         }
         let copied_bytes = watcher.seen().peak_rss_bytes;
         drop(go);

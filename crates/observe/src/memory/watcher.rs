@@ -1,4 +1,4 @@
-//! What samples a process while it runs.
+//! The interface of samplers that watch a process while it runs.
 
 use super::{MeanHeap, MemoryProfile};
 use anyhow::Result;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A sampler of a process's memory while it runs.
 pub trait Watcher {
-    /// The word for it in the guest's job.
+    /// The watcher's word in the guest's job.
     fn word(&self) -> String;
     /// Whether the watcher samples the process from outside.
     fn looks(&self) -> bool;

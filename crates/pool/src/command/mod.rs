@@ -42,7 +42,7 @@ struct Started {
     trust: bool,
 }
 
-/// Where each shard is; says which attempts do not count.
+/// The state of each shard; reports which attempts do not count.
 fn states(campaign: &Campaign) -> Vec<ShardState> {
     for why in campaign.unreadable() {
         say!("left out: {why:#}");

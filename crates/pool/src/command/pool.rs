@@ -57,19 +57,19 @@ fn labelled(word: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub fn run(args: PoolArgs) -> Result<Exit> {
-    if let Some((label, run)) = args.types.iter().find(|(_, it)| !args.runs.contains(it)) {
+    if let Some((label, run)) = args.types.iter().find(|(_, run)| !args.runs.contains(run)) {
         refuse!("--types {label}={run}: no run or campaign to pool is called {run}");
     }
     let mut dirs = Vec::new();
     let mut labels = Vec::new();
     for word in &args.runs {
-        let own = match Campaign::is_at(word.as_ref()) {
+        let runs = match Campaign::is_at(word.as_ref()) {
             true => complete(&Campaign::open(word.as_ref()).map_err(usage)?),
             false => find_runs(std::slice::from_ref(word))?,
         };
         let label = args.types.iter().find(|(_, run)| run == word);
-        labels.resize(labels.len() + own.len(), label.map(|(label, _)| &**label));
-        dirs.extend(own);
+        labels.resize(labels.len() + runs.len(), label.map(|(label, _)| &**label));
+        dirs.extend(runs);
     }
     let [_, _, ..] = &dirs[..] else {
         refuse!("nothing to pool: give two runs or more, or a campaign with two complete shards");
@@ -104,7 +104,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
         let why = pool
             .refused
             .iter()
-            .map(|it| format!("{}: {}", it.run, it.why));
+            .map(|refused| format!("{}: {}", refused.run, refused.why));
         refuse!(
             "nothing to pool: fewer than two runs count: {}",
             joined(why, "; ")

@@ -32,10 +32,10 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
             plan.shards().end - 1
         );
     }
-    let own = env!("CARGO_PKG_VERSION");
-    if plan.heapmark != own {
+    let version = env!("CARGO_PKG_VERSION");
+    if plan.heapmark != version {
         refuse!(
-            "the campaign was planned by heapmark {}, and this is {own}: runs of two versions are not pooled",
+            "the campaign was planned by heapmark {}, and this is {version}: runs of two versions are not pooled",
             plan.heapmark
         );
     }

@@ -73,7 +73,7 @@ impl SlurmFlags {
             .filter_map(|(name, value)| Some((name, value.as_deref()?)))
     }
 
-    /// The flags have an effect with Slurm only.
+    /// Refuses these flags without Slurm, since they would have no effect.
     fn refused_without(&self, is_slurm: bool) -> Result<()> {
         match self.all().next() {
             Some((name, _)) if !is_slurm => {
@@ -140,10 +140,10 @@ fn not_complete(campaign: &Campaign) -> Vec<u32> {
     open.map(|(_, shard)| shard).collect()
 }
 
-/// One array; each task has its machine alone, so that no neighbour is measured.
+/// The script for Slurm: one array, whose tasks each have a machine to themselves, so that no neighbour is measured.
 fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags, trust: bool) -> Result<String> {
-    let own = std::env::current_exe().context("cannot find heapmark's own file")?;
-    let [own, dir] = [quoted(&own)?, quoted(campaign.dir())?];
+    let program = std::env::current_exe().context("cannot find heapmark's own file")?;
+    let [program, dir] = [quoted(&program)?, quoted(campaign.dir())?];
     let array = joined(shards.iter().map(u32::to_string), ",");
     let mut lines = vec![
         "#!/bin/sh".into(),
@@ -163,13 +163,13 @@ fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags, trust: bool) 
             .map(|(name, value)| format!("#SBATCH --{name}=\"{value}\"")),
     );
     lines.push(format!(
-        "exec {own} campaign run {dir}{} --shard \"$SLURM_ARRAY_TASK_ID\"\n",
+        "exec {program} campaign run {dir}{} --shard \"$SLURM_ARRAY_TASK_ID\"\n",
         if trust { " --trust" } else { "" }
     ));
     Ok(lines.join("\n"))
 }
 
-/// In double quotes, for `sh` and for `#SBATCH`.
+/// The path in double quotes, for `sh` and for `#SBATCH`.
 fn quoted(path: &Path) -> Result<String> {
     match path.to_str() {
         Some(text) if !text.contains(['"', '\n', '\\', '$', '`']) => Ok(format!("\"{text}\"")),

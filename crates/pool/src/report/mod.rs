@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// More machines get no columns of their own.
+/// If there are more machines than this, they get no columns of their own.
 const MOST_COLUMNS: usize = 6;
 
 /// The tables, and their notes.
@@ -27,7 +27,7 @@ pub fn pool(pool: &Pool, by: &Metric, baseline: &str) -> Vec<Block> {
     blocks
 }
 
-/// For programs.
+/// The pooled results as JSON, for other programs.
 pub fn pool_json(pool: &Pool, by: &Metric, baseline: &str) -> String {
     #[derive(Serialize)]
     struct PoolDocument<'a> {
@@ -73,8 +73,11 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     }
     table.add("verdict", |row| &row.word);
     let mut sheet = table.sheet;
-    let rows = pool.left_out.iter().map(|it| (&it.row, &it.why));
-    let runs = pool.refused.iter().map(|it| (&it.run, &it.why));
+    let rows = pool.left_out.iter().map(|entry| (&entry.row, &entry.why));
+    let runs = pool
+        .refused
+        .iter()
+        .map(|refused| (&refused.run, &refused.why));
     let left_out = rows
         .chain(runs)
         .map(|(what, why)| numberless(what, None, || why.clone()));
@@ -85,11 +88,11 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
 /// Medians that differ by less count as the same.
 const SAME_MEMORY: f64 = 0.02;
 
-/// Memory by usable CPUs, of rows where it differs; `None` if all machines have as many.
+/// Memory by number of usable CPUs, for rows where it differs; `None` if all machines have the same number.
 fn memory(pool: &Pool) -> Option<Sheet> {
     let differs = |row: &&MemoryByCpus| {
         let bytes: Vec<f64> = row.bytes.iter().map(|(_, bytes)| *bytes).collect();
-        Spread::of(&bytes).is_some_and(|it| it.max > it.min * (1.0 + SAME_MEMORY))
+        Spread::of(&bytes).is_some_and(|spread| spread.max > spread.min * (1.0 + SAME_MEMORY))
     };
     let (shown, alike): (Vec<_>, Vec<_>) = pool.memory.iter().partition(differs);
     let counts: BTreeSet<u32> = (pool.memory.iter())
@@ -119,7 +122,7 @@ fn memory(pool: &Pool) -> Option<Sheet> {
     Some(table.sheet)
 }
 
-/// What the table must not be read without.
+/// The notes that must be shown with the table.
 fn words(pool: &Pool, by: &Metric) -> Vec<String> {
     let several = pool.types.len() > 1;
     let machines = pool.machines.iter().map(|machine| {
@@ -136,7 +139,7 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
     });
     let mut words: Vec<String> = machines.collect();
     let types = pool.types.iter().zip(1..).filter(|_| several);
-    words.extend(types.map(|(it, number)| format!("Type {number}: {}.", it.name)));
+    words.extend(types.map(|(kind, number)| format!("Type {number}: {}.", kind.name)));
     for row in &pool.rows {
         let name = name_of(row);
         let notes = notes_of(row, by).into_iter();
@@ -164,20 +167,20 @@ fn words(pool: &Pool, by: &Metric) -> Vec<String> {
     words
 }
 
-/// `larson@2/hoard`.
+/// A row's name: `larson@2/hoard`.
 pub fn name_of(row: &PooledRow) -> String {
     row_name(&row.workload, row.threads, &row.allocator)
 }
 
-/// How its machines and their types differ, or what would help to say something about the next
+/// How a row's machines and their types differ, or what would help to say something about the next
 /// machine.
 pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
-    let types = row.types.iter().map(|it| {
-        let ratio = units::ratio(it.ratio);
+    let types = row.types.iter().map(|kind| {
+        let ratio = units::ratio(kind.ratio);
         format!(
             "{ratio} on {} of type {}",
-            count(it.machines, "machine"),
-            it.machine_type
+            count(kind.machines, "machine"),
+            kind.machine_type
         )
     });
     let types = (!row.types.is_empty()).then(|| format!("{}.", text::join(types, ", ")));
@@ -198,19 +201,19 @@ pub fn notes_of(row: &PooledRow, by: &Metric) -> Vec<String> {
 /// The numbers of the machines with less, and of those with more, if they contradict each other.
 fn contradiction(row: &PooledRow) -> Option<[String; 2]> {
     let of = |verdict: Verdict| {
-        let own = row.on.iter().filter(|on| on.verdict == verdict);
-        text::join(own.map(|on| on.machine.to_string()), ", ")
+        let machines = row.on.iter().filter(|on| on.verdict == verdict);
+        text::join(machines.map(|on| on.machine.to_string()), ", ")
     };
     let differs = row.transfer == Transfer::DiffersByMachine;
     differs.then(|| [of(Verdict::Faster), of(Verdict::Slower)])
 }
 
-/// Now, with twice as many machines, with twice as many blocks.
+/// The half-widths of an interval: now, with twice as many machines, with twice as many blocks.
 fn half_widths(help: Help) -> [String; 3] {
     [help.now, help.machines, help.blocks].map(|share| format!("+/- {}", units::percent(share)))
 }
 
-/// What holds on the next machine, too, in a sentence.
+/// A sentence about what holds on the next machine, too.
 pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
     let machines = count(pool.machines.len(), "machine");
     let (counted, units, next) = match pool.types.len() {
@@ -229,8 +232,8 @@ pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
         .into_iter()
         .map(|name| Certain::of(name, pool))
         .collect();
-    all.retain(|it| it.less + it.more > 0);
-    all.sort_by_key(|it| (Reverse(it.less), it.more));
+    all.retain(|entry| entry.less + entry.more > 0);
+    all.sort_by_key(|entry| (Reverse(entry.less), entry.more));
     let differing = pool.rows.iter().filter(|row| contradiction(row).is_some());
     let differing = match differing.count() {
         0 => String::new(),
@@ -245,7 +248,7 @@ pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
         );
     }
     let first = all.iter().take(MOST_NAMED);
-    let first = first.map(|it| it.words(&pool.named(it.allocator), ways(by)));
+    let first = first.map(|entry| entry.words(&pool.named(entry.allocator), ways(by)));
     let more = match all.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
         more => format!("; {more} more in the matrix"),
@@ -269,17 +272,17 @@ struct Certain<'a> {
 
 impl Certain<'_> {
     fn of<'a>(allocator: &'a str, pool: &Pool) -> Certain<'a> {
-        let own = || pool.rows.iter().filter(|row| row.allocator == allocator);
-        let with = |word| own().filter(|row| row.transfer == word).count();
+        let rows = || pool.rows.iter().filter(|row| row.allocator == allocator);
+        let with = |word| rows().filter(|row| row.transfer == word).count();
         Certain {
             allocator,
             less: with(Transfer::Lower),
             more: with(Transfer::Higher),
-            cases: own().count(),
+            cases: rows().count(),
         }
     }
 
-    /// `hoard (2017) faster in 3 and slower in 1 of 6 cases`.
+    /// The counts in words: `hoard (2017) faster in 3 and slower in 1 of 6 cases`.
     fn words(&self, named: &str, [less, more]: [&str; 2]) -> String {
         let parts = [(less, self.less), (more, self.more)];
         let parts = parts.iter().filter(|(_, cases)| *cases > 0);

@@ -29,7 +29,7 @@ struct Pooled<'a> {
 
 /// The page; `first` is the run that the others repeat.
 pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
-    let it = Pooled { pool, by, first };
+    let pooled = Pooled { pool, by, first };
     let head = Head {
         verdict: conclusion(pool, by, &first.plan.baseline),
         says: format!(
@@ -41,7 +41,7 @@ pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
         ),
         ..Head::default()
     };
-    let entries: Vec<LegendEntry> = it
+    let entries: Vec<LegendEntry> = pooled
         .allocators()
         .into_iter()
         .map(|name| LegendEntry {
@@ -49,9 +49,14 @@ pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
             companion: false,
         })
         .collect();
-    let sections = vec![it.matrix(), it.forest(), it.notes(), it.machines()];
+    let sections = vec![
+        pooled.matrix(),
+        pooled.forest(),
+        pooled.notes(),
+        pooled.machines(),
+    ];
     lay_out(
-        &it.title(),
+        &pooled.title(),
         &[head],
         &entries,
         vec!["pool".into()],
@@ -59,7 +64,7 @@ pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
     )
 }
 
-/// What leads to it, in a file of the same folder, from the page of `runs`, of which so many are pooled.
+/// The section that leads to the pooled page, a file of the same folder, from the page of these runs, some of which are pooled.
 pub fn link(file: &str, pooled: usize, runs: usize) -> Section {
     let which = match pooled {
         pooled if pooled == runs => "These runs repeat".to_owned(),
@@ -92,7 +97,7 @@ fn runs(pool: &Pool) -> usize {
 }
 
 impl<'a> Pooled<'a> {
-    /// `heapmark campaign: suite quick on 5 machines, 2026-01-01`.
+    /// The title of the page: `heapmark campaign: suite quick on 5 machines, 2026-01-01`.
     fn title(&self) -> String {
         let date = self.first.started.split('T').next().unwrap_or_default();
         format!(
@@ -102,10 +107,14 @@ impl<'a> Pooled<'a> {
         )
     }
 
-    /// In the order of the first run.
+    /// The names of the allocators, in the order of the first run.
     fn allocators(&self) -> Vec<&'a str> {
         let named = |name: &&str| self.pool.rows.iter().any(|row| row.allocator == **name);
-        let all = self.first.allocators.iter().map(|it| it.name.as_str());
+        let all = self
+            .first
+            .allocators
+            .iter()
+            .map(|allocator| allocator.name.as_str());
         all.filter(named).collect()
     }
 
@@ -114,9 +123,9 @@ impl<'a> Pooled<'a> {
         let rows = || self.pool.rows.iter();
         let cases = distinct(rows().map(|row| (row.workload.as_str(), row.threads)));
         let of = |(workload, threads): (&str, u32)| {
-            let own = rows().filter(|row| row.workload == workload && row.threads == threads);
+            let of_case = rows().filter(|row| row.workload == workload && row.threads == threads);
             let heading = format!("{workload}, {}", count(threads, "thread"));
-            (heading, own.collect())
+            (heading, of_case.collect())
         };
         cases.into_iter().map(of).collect()
     }
@@ -154,10 +163,10 @@ impl<'a> Pooled<'a> {
         let cases = self.cases();
         let view = |workload: &str| {
             let mut data = Data::default();
-            let own = cases
+            let of_workload = cases
                 .iter()
                 .filter(|(_, rows)| rows[0].workload == workload);
-            let plots = own.map(|(heading, rows)| self.plot(heading, rows, &mut data));
+            let plots = of_workload.map(|(heading, rows)| self.plot(heading, rows, &mut data));
             View {
                 workload: Some(workload.to_owned()),
                 plots: plots.collect(),
@@ -184,8 +193,8 @@ impl<'a> Pooled<'a> {
                     "threads": row.threads,
                     "machine": on.machine,
                     "ratio": on.ratio,
-                    "ratio_low": on.interval.map(|it| it.0),
-                    "ratio_high": on.interval.map(|it| it.1),
+                    "ratio_low": on.interval.map(|interval| interval.0),
+                    "ratio_high": on.interval.map(|interval| interval.1),
                     "verdict": on.verdict.word_of(self.by),
                     "mean": row.ratio,
                     "mean_low": mean_low,
@@ -296,12 +305,12 @@ impl<'a> Pooled<'a> {
                 join(machine.runs.iter().cloned(), ", "),
             ]
         });
-        let refused = self.pool.refused.iter().map(|it| {
-            let machine = join(facts(&it.facts), ", ");
-            vec![it.run.clone(), machine, it.why.clone()]
+        let refused = self.pool.refused.iter().map(|refused| {
+            let machine = join(facts(&refused.facts), ", ");
+            vec![refused.run.clone(), machine, refused.why.clone()]
         });
         let left_out = self.pool.left_out.iter();
-        let left_out = left_out.map(|it| vec![it.row.clone(), it.why.clone()]);
+        let left_out = left_out.map(|entry| vec![entry.row.clone(), entry.why.clone()]);
         let mut tables = [
             Sheet::of_text(
                 "Machines",
@@ -328,7 +337,9 @@ fn cell(row: &PooledRow) -> Cell {
         Transfer::DiffersByMachine => (Mark::Unclear, "≠"),
         _ => (Mark::Unclear, "~"),
     };
-    let next = row.next.map(|it| format!("; next machine {}", bounds(it)));
+    let next = row
+        .next
+        .map(|interval| format!("; next machine {}", bounds(interval)));
     Cell {
         sign,
         mark,

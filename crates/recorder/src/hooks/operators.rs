@@ -76,7 +76,7 @@ unsafe fn delete(block: BlockPointer, event: impl FnOnce(u64) -> Event<'static>)
     record_before(event(block as u64), || unsafe { (next().free)(block) });
 }
 
-/// The forms of `new`, by the symbol names of their next definitions.
+/// The symbol names of all forms of `new`.
 const NEWS: [&CStr; 8] = [
     c"_Znwm",
     c"_Znam",
@@ -119,7 +119,7 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     unsafe { core::mem::transmute(found) }
 }
 
-/// For a C program that has loaded a C++ library later, outside the global search order.
+/// The next definition for a C program that has loaded a C++ library later, outside the global search order.
 fn in_late_library(name: &CStr) -> BlockPointer {
     let libraries = [c"libstdc++.so.6", c"libc++.so.1"].into_iter();
     // SAFETY: looks at what is loaded, and loads nothing.

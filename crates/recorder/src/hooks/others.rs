@@ -30,7 +30,7 @@ pub unsafe extern "C" fn pthread_create(
     // SAFETY: the state is this thread's.
     match unsafe { state().as_ref() } {
         None => drop(begin_thread_of_caller(0)),
-        Some(own) if own.number_and_one == 0 => drop(begin_child(0)),
+        Some(state) if state.number_and_one == 0 => drop(begin_child(0)),
         Some(_) => {}
     }
     let state = if process.is_on() {

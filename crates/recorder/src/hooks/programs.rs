@@ -1,7 +1,6 @@
-//! Programs that this one executes or spawns. A recorded program has a capture of its own; for
-//! those that leave none, a file of heapmark's lists which there were. A child calls this between
-//! fork and exec, perhaps on its parent's memory and stack: nothing is changed here, and nothing
-//! allocated.
+//! Programs that this one executes or spawns. A recorded program has a capture of its own; a file of heapmark's lists all
+//! programs, so that those without a capture are known. A child calls this between fork and exec, perhaps on its parent's
+//! memory and stack: nothing is changed here, and nothing allocated.
 
 use crate::next::{CStringArray, Spawn};
 use crate::program_log::note;

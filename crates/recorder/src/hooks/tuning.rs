@@ -1,5 +1,5 @@
-//! Calls that set or shrink the heap as a whole, or ask how it is. Allocators without them leave them
-//! to the C library, whose heap is then another.
+//! Calls that tune or shrink the heap as a whole, or ask about it. Allocators without such functions leave these calls to
+//! the C library, whose heap is then another one.
 
 use crate::thread::{found, record_rare};
 use core::ffi::c_int;

@@ -25,7 +25,7 @@ const FREE_SIZED: u64 = 5;
 const FREE_REMOTE: u64 = 6;
 const RARE: u64 = 7;
 
-// Rare events, by number.
+// The numbers of rare events.
 const CALLOC: u64 = 0;
 const FREE_NULL: u64 = 1;
 const CLOCK: u64 = 2;
@@ -45,7 +45,7 @@ const INHERIT: u64 = 15;
 const DROPPED: u64 = 16;
 const END: u64 = 17;
 const FREE_ALIGNED: u64 = 18;
-// Since version 2.
+// Events since version 2.
 const MAIN: u64 = 19;
 const MALLOPT: u64 = 20;
 const TRIM: u64 = 21;
@@ -57,17 +57,17 @@ const TOUCH_SPREAD: u64 = 23;
 const MOST_SIZE: u64 = 1 << (64 - OPERATION_BITS);
 /// Longest mark in bytes; a longer one is cut.
 const MOST_MARK: usize = 4096;
-/// Allocations of a thread: limited by [`Token::packed`].
+/// The most allocations of a thread: limited by [`Token::packed`].
 const MOST_INDEX: u64 = 1 << 48;
 /// No event is longer than this, including the switch of threads before it.
 pub const MOST_EVENT: usize = MOST_MARK + 8 * varint::MOST_BYTES;
 
-/// What each thread has done so far; writer and reader both keep it.
+/// What each thread has done so far; writer and reader both keep track of it.
 #[derive(Default)]
 struct Thread {
-    /// Objects it has allocated.
+    /// The number of objects that the thread has allocated.
     allocations: u64,
-    /// The one of them that another thread named last, and the one that this thread named last.
+    /// The thread's object that another thread named last, and the one that the thread itself named last.
     last: [u64; 2],
 }
 
@@ -80,12 +80,12 @@ pub struct CodecState {
 }
 
 impl CodecState {
-    /// Threads that were named so far.
+    /// The number of threads that were named so far.
     pub fn threads(&self) -> u64 {
         self.threads.len() as u64
     }
 
-    /// Objects that were allocated so far.
+    /// The number of objects that were allocated so far.
     pub fn allocations(&self) -> u64 {
         self.threads.iter().map(|thread| thread.allocations).sum()
     }
@@ -105,7 +105,7 @@ impl CodecState {
         Ok(())
     }
 
-    /// The object of `owner` at this distance from the last one.
+    /// The object of `owner` at this distance from the owner's object that was named last.
     fn token(&mut self, owner: u64, distance: u64) -> Result<Token> {
         let by_owner = usize::from(owner == self.thread.into());
         let Some(thread) = self.threads.get_mut(owner as usize) else {
@@ -128,7 +128,7 @@ impl CodecState {
         })
     }
 
-    /// The distance of a token from the last one.
+    /// The distance of a token from the one of the same owner that was named last.
     fn distance(&mut self, token: Token) -> Result<u64> {
         let Token { thread, index } = token;
         let Some(owner) = self

@@ -20,24 +20,24 @@ impl CodecState {
             return damaged("an event of no thread");
         }
         let field = first >> OPERATION_BITS;
-        let own = self.thread.into();
+        let thread = self.thread.into();
         let event = match first & 7 {
             function @ (MALLOC | NEW) => Malloc {
                 size: field,
                 operator: function == NEW,
             },
             FREE => Free {
-                token: self.token(own, field)?,
+                token: self.token(thread, field)?,
             },
             FREE_REMOTE => Free {
                 token: self.token(take_number(payload)?, field)?,
             },
             FREE_SIZED => FreeSized {
-                token: self.token(own, field)?,
+                token: self.token(thread, field)?,
                 size: take_number(payload)?,
             },
             REALLOC => Realloc {
-                token: self.token(own, field)?,
+                token: self.token(thread, field)?,
                 size: take_number(payload)?,
             },
             RARE => self.read_rare(field, payload)?,

@@ -90,14 +90,14 @@ impl CodecState {
             Main => (MAIN, &[]),
             Mallopt { parameter, value } => (
                 MALLOPT,
-                &[parameter, value].map(|it| varint::zigzag(it.into())),
+                &[parameter, value].map(|argument| varint::zigzag(argument.into())),
             ),
             Trim { pad } => (TRIM, &[pad]),
             Info => (INFO, &[]),
             Inherit { objects } => (INHERIT, &[objects]),
             Dropped { count } => (DROPPED, &[count]),
             End { peak_rss_bytes } => (END, &[peak_rss_bytes]),
-            // `write` handles them.
+            // `write` handles these two events itself.
             Malloc { .. } | Free { .. } => return Ok(()),
         };
         put_first(payload, RARE, which);

@@ -12,7 +12,7 @@ pub const MOST_BYTES: u64 = 1 << 47;
 pub struct Ask<'e> {
     event: &'e Event,
     pub bytes: u64,
-    /// A call of an `operator new`.
+    /// Whether the call is an `operator new`.
     pub operator: bool,
     /// The alignment, a power of two; 0 if there is none.
     pub align: u64,
@@ -35,7 +35,7 @@ impl Words {
         self.count += words.len();
     }
 
-    /// Adds the op of one word if the size fits into it, and otherwise the rare one.
+    /// Adds the op that takes one word if the size fits into it, and otherwise the rare op.
     pub fn add_sized(&mut self, op: Op, rare: Rare, slot: u32, bytes: u64) {
         if bytes <= MOST_SIZE {
             self.add(&[op.word(slot, bytes)]);
@@ -81,8 +81,8 @@ impl Ask<'_> {
         })
     }
 
-    /// The words of the call into a slot. Those of large blocks begin with the two words that hold
-    /// which of their pages are touched.
+    /// The words of the call that fills a slot. For a large block, they begin with the two words
+    /// that hold which of the block's pages are touched.
     pub fn words(&self, slot: u32) -> Words {
         let mut words = Words::default();
         if self.has_pages() {

@@ -21,15 +21,15 @@ struct Object {
     slot: u32,
     /// The requested size.
     bytes: u64,
-    /// How many ops of its owner must be done before it can be used: up to the one that made it.
+    /// How many ops of the object's owner must be done before the object can be used: up to the op that made it.
     born: u64,
-    /// The other thread that used it last, and how many ops that thread must have done.
+    /// The thread that used the object last, and how many ops that thread must have done.
     user: Option<Moment>,
-    /// Where the stream of its owner holds the number of its touched pages.
+    /// The place in the stream that holds the number of the object's touched pages; `None` for a small object.
     pages_at: Option<u64>,
-    /// `operator new` made it, and so `operator delete` must free it.
+    /// Whether `operator new` made the object, so that `operator delete` must free it.
     operator: bool,
-    /// The alignment that it was made with, as a power of two.
+    /// The alignment that the object was made with, as a power of two.
     align_log: Option<u8>,
 }
 
@@ -37,7 +37,7 @@ struct Compiler {
     streams: ThreadStreams,
     objects: Live<Object>,
     live_bytes: u64,
-    /// Of these, the bytes of blocks that a replay touches on each page.
+    /// The live bytes of blocks whose every page a replay touches.
     whole_bytes: u64,
     slots: Slots,
     next_point: u64,
@@ -130,7 +130,7 @@ impl Compiler {
             Main => self.streams.main = Some(thread),
             Mallopt { parameter, value } => {
                 self.head.tunings += 1;
-                let argument = |it: i32| i64::from(it) as u64;
+                let argument = |number: i32| i64::from(number) as u64;
                 let words = [Rare::Mallopt.word(0), argument(parameter), argument(value)];
                 self.tune(thread, &words)?;
             }
@@ -138,7 +138,7 @@ impl Compiler {
                 self.head.trims += 1;
                 self.tune(thread, &[Rare::Trim.word(0), pad])?;
             }
-            // Changes nothing.
+            // `mallinfo` changes nothing.
             Info => {}
             Failed { .. } => self.head.failed += 1,
             Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
@@ -154,7 +154,7 @@ impl Compiler {
         self.streams.op(player, words)
     }
 
-    /// Appends a call that changes the heap as a whole. It is no event: few allocators have it.
+    /// Appends a call that changes the heap as a whole. The call does not count as an event: few allocators have it.
     fn tune(&mut self, thread: u32, words: &[u64]) -> Result<()> {
         let player = self.streams.player_of(thread)?;
         self.streams.prepare(player)?;
@@ -162,7 +162,7 @@ impl Compiler {
     }
 
     /// Called for each use of an object: it must exist, and the thread that used it before must be
-    /// done. Returns the thread that plays this.
+    /// done. Returns the thread that plays the use, and the object.
     fn reach(&mut self, thread: u32, token: Token, ends: bool) -> Result<(u32, Object)> {
         let player = self.streams.player_of(thread)?;
         let object = if ends {
@@ -183,7 +183,7 @@ impl Compiler {
         Ok((player, object))
     }
 
-    /// Whose freed slots a thread reuses: if one thread plays at a time, all threads share them.
+    /// The thread whose freed slots this one reuses: if one thread plays at a time, all threads share them.
     fn shelf(&self, player: u32) -> u32 {
         if self.streams.order.is_strict() {
             0
@@ -213,7 +213,7 @@ impl Compiler {
         if bytes >= MOST_BYTES {
             bail!("an allocation of {bytes} bytes that did not fail");
         }
-        // Before the op: after it another thread may continue.
+        // The memory point stands before the op: after the op, another thread may continue.
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
             self.next_point = self.head.bytes + POINT_EVERY_BYTES;
             self.head.points += 1;
@@ -225,7 +225,7 @@ impl Compiler {
             ];
             self.streams.push(player, &point)?;
         }
-        // Below 2^48, since both are below 2^47.
+        // The sum is below 2^48, since both terms are below 2^47.
         self.live_bytes += bytes;
         if !ask.has_pages() {
             self.whole_bytes += bytes;
@@ -243,7 +243,7 @@ impl Compiler {
         let object = Object {
             slot,
             bytes,
-            // A stray's object keeps its thread's name, but another thread makes it.
+            // A stray's object is named by its own thread, but another thread makes it.
             born: if player == thread { ops } else { 0 },
             user: (player != thread).then_some((player, ops)),
             pages_at: ask.has_pages().then_some(place),
@@ -265,12 +265,12 @@ impl Compiler {
         let Object { slot, bytes, .. } = object;
         // To pass a wrong size is a fault of the program, and undefined.
         let is_sized = size.is_some_and(|size| size.max(1) == bytes);
-        // What frees a block follows from what made it: a correct program frees it so, and the
-        // mistake of an incorrect one is not repeated.
+        // The function that frees a block follows from the one that made it: a correct program does
+        // the same, and the mistake of an incorrect one is not repeated.
         let mut words = Words::default();
         match (object.operator, object.align_log, is_sized) {
             (false, None, true) => words.add_sized(Op::FreeSized, Rare::FreeSized, slot, bytes),
-            // With its alignment the size would have to be passed, too: few allocators accept that.
+            // With an alignment, the size would have to be passed, too: few allocators accept that.
             (false, ..) => words.add(&[Op::Free.word(slot, 0)]),
             (true, None, false) => words.add(&[Op::Delete.word(slot, 0)]),
             (true, None, true) => words.add_sized(Op::DeleteSized, Rare::DeleteSized, slot, bytes),

@@ -22,17 +22,17 @@ use heapmark_wire::compiled::HEAD_WORDS;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What a replay has to know of the program besides its calls.
+/// What a replay has to know about the program besides its calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded {
-    /// If no event tells the main thread, it is the only one.
+    /// Whether a trace's only thread is the main one if no event tells the main thread.
     pub one_is_main: bool,
-    /// The program has forbidden itself huge pages.
+    /// Whether the program has disabled huge pages for itself.
     pub thp_disabled: bool,
 }
 
 impl Recorded {
-    /// What a trace tells.
+    /// What a trace tells about its program.
     pub fn of(reader: &Reader) -> Recorded {
         Recorded {
             one_is_main: !reader.tells_main(),

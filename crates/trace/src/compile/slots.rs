@@ -13,7 +13,7 @@ const QUARANTINE: u64 = 65_536;
 /// Slots that are taken over at a time, with one wait.
 const BATCH: usize = 64;
 
-/// A freed slot: its free as a number of ops of its owner, and as a number among all frees.
+/// A freed slot, with the time of its free: as a count of the owner's ops, and as a count of all frees.
 #[derive(Clone, Copy)]
 struct Freed {
     slot: u32,
@@ -23,9 +23,9 @@ struct Freed {
 
 #[derive(Default)]
 struct Own {
-    /// In the order of their frees.
+    /// Freed slots, in the order of their frees.
     freed: VecDeque<Freed>,
-    /// Whether its oldest slot has an entry among the donors.
+    /// Whether the thread's oldest slot has an entry among the donors.
     is_donor: bool,
 }
 
@@ -33,7 +33,7 @@ struct Own {
 #[derive(Default)]
 pub struct Slots {
     threads: Vec<Own>,
-    /// Threads by the number of their oldest free when they were entered here.
+    /// Threads by the number that their oldest free had when they were entered here.
     donors: BinaryHeap<Reverse<(u64, u32)>>,
     frees: u64,
     pub used: u64,
@@ -63,45 +63,45 @@ impl Slots {
     pub fn give(&mut self, thread: u32, slot: u32, ops: u64) {
         self.frees += 1;
         let number = self.frees;
-        let own = self.own(thread);
-        own.freed.push_back(Freed { slot, ops, number });
-        if !own.is_donor {
+        let slots = self.own(thread);
+        slots.freed.push_back(Freed { slot, ops, number });
+        if !slots.is_donor {
             self.enter(thread);
         }
     }
 
     /// Enters a thread among the donors by its oldest slot, if it has one.
     fn enter(&mut self, thread: u32) {
-        let own = self.own(thread);
-        let entry = own
+        let slots = self.own(thread);
+        let entry = slots
             .freed
             .front()
             .map(|freed| Reverse((freed.number, thread)));
-        own.is_donor = entry.is_some();
+        slots.is_donor = entry.is_some();
         self.donors.extend(entry);
     }
 
-    /// Takes over the oldest slots of the thread that has the oldest; returns that thread and how
-    /// many ops it must have done.
+    /// Takes over the oldest slots of the thread that has the oldest one; returns that thread and
+    /// how many ops it must have done.
     fn take_over(&mut self, thread: u32, ops: u64) -> Option<Moment> {
-        while let Some(&Reverse((told, donor))) = self.donors.peek() {
-            if self.frees < told + QUARANTINE {
+        while let Some(&Reverse((number, donor))) = self.donors.peek() {
+            if self.frees < number + QUARANTINE {
                 return None;
             }
             self.donors.pop();
             let frees = self.frees;
-            let own = self.own(donor);
-            let count = own
+            let slots = self.own(donor);
+            let count = slots
                 .freed
                 .iter()
                 .take(BATCH)
                 .take_while(|freed| frees >= freed.number + QUARANTINE)
                 .count();
-            let batch: Vec<Freed> = own.freed.drain(..count).collect();
+            let batch: Vec<Freed> = slots.freed.drain(..count).collect();
             self.enter(donor);
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
-                // From now on they belong to this thread, as if it had freed them itself; and it
-                // has waited once its next op is done.
+                // From now on the slots belong to this thread, as if it had freed them itself; and
+                // the thread has waited once its next op is done.
                 self.own(thread)
                     .freed
                     .extend(batch.into_iter().map(|freed| Freed {

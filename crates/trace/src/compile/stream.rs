@@ -9,13 +9,13 @@ use std::os::unix::fs::FileExt;
 
 const FIRST_ROOM: usize = 64;
 const MOST_ROOM: usize = 8192;
-/// Words of a jump.
+/// The number of words in a jump.
 const JUMP: usize = 2;
 
 /// A file of words that is handed out in ranges.
 pub struct WordWriter {
     pub file: File,
-    /// Words that are handed out so far.
+    /// The number of words that are handed out so far.
     pub words: u64,
 }
 
@@ -42,7 +42,7 @@ impl WordWriter {
     }
 }
 
-/// The ops of a thread; by default of one that plays nothing.
+/// The ops of a thread; the default is that of a thread that plays nothing.
 #[derive(Default)]
 pub struct Stream {
     pub first: u64,

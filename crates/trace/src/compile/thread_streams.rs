@@ -17,16 +17,16 @@ pub type Moment = (u32, u64);
 #[derive(Default)]
 pub struct ThreadStream {
     stream: Stream,
-    /// Whether an event names it; other entries only fill the numbers below one that is named.
+    /// Whether an event names the thread; other entries only fill the numbers below a thread that is named.
     plays: bool,
-    /// Ops that other threads wait for.
+    /// The number of the thread's ops, for which other threads may wait.
     pub ops: u64,
     is_started: bool,
     has_ended: bool,
-    /// The position from which on its stream gets the position and the clock again.
+    /// The position and the time from which on the stream gets them again.
     next_position: u64,
     next_clock_ns: u64,
-    /// Ends of other threads that it has waited for.
+    /// The number of ends of other threads that this thread has waited for.
     ends_seen: usize,
 }
 
@@ -34,7 +34,7 @@ pub struct ThreadStream {
 pub struct ThreadStreams {
     pub order: Order,
     pub writer: WordWriter,
-    /// Position of the current event in the recorded order, and its time.
+    /// The position of the current event in the recorded order, and its time.
     pub position: u64,
     pub now_ns: u64,
     pub most_alive: u64,
@@ -77,21 +77,21 @@ impl ThreadStreams {
             bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
         }
         let thread = self.player(thread);
-        let own = grown(&mut self.threads, thread as usize);
-        if !own.plays {
-            own.plays = true;
-            own.stream = Stream::new(&mut self.writer);
+        let entry = grown(&mut self.threads, thread as usize);
+        if !entry.plays {
+            entry.plays = true;
+            entry.stream = Stream::new(&mut self.writer);
             self.alive += 1;
             self.most_alive = self.most_alive.max(self.alive);
         }
-        if !own.has_ended {
+        if !entry.has_ended {
             return Ok(thread);
         }
         self.strays += 1;
         let mut threads = self.threads.iter();
-        match threads.position(|own| own.plays && !own.has_ended) {
+        match threads.position(|entry| entry.plays && !entry.has_ended) {
             Some(other) => Ok(other as u32),
-            // A process that ends with its last thread calls after that: a further one plays it.
+            // A process that ends with its last thread may make calls after that: an additional thread plays them.
             None => self.player_of(self.threads.len() as u32),
         }
     }
@@ -116,10 +116,10 @@ impl ThreadStreams {
     /// of ops, including this one.
     pub fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
         let place = self.push(thread, words)?;
-        let own = &mut self.threads[thread as usize];
-        own.ops += 1;
-        self.last = Some((thread, own.ops));
-        Ok((place, own.ops))
+        let entry = &mut self.threads[thread as usize];
+        entry.ops += 1;
+        self.last = Some((thread, entry.ops));
+        Ok((place, entry.ops))
     }
 
     /// Replaces the words at a place that may be in the stream of this thread.
@@ -136,16 +136,18 @@ impl ThreadStreams {
         }
         let position = self.position;
         let now_ns = self.now_ns;
-        let own = &mut self.threads[thread as usize];
-        if position >= own.next_position {
-            own.next_position = position + POSITION_EVERY;
-            own.stream
+        let entry = &mut self.threads[thread as usize];
+        if position >= entry.next_position {
+            entry.next_position = position + POSITION_EVERY;
+            entry
+                .stream
                 .push(&mut self.writer, &[Op::position(position)])?;
         }
-        // At the start, every thread knows the clock.
-        if self.order == Order::Timed && now_ns >= own.next_clock_ns.max(1) {
-            own.next_clock_ns = now_ns.saturating_add(CLOCK_EVERY_NS);
-            own.stream
+        // At the start, every thread knows that the time is 0.
+        if self.order == Order::Timed && now_ns >= entry.next_clock_ns.max(1) {
+            entry.next_clock_ns = now_ns.saturating_add(CLOCK_EVERY_NS);
+            entry
+                .stream
                 .push(&mut self.writer, &[Rare::Clock.word(0), now_ns])?;
         }
         Ok(())
@@ -178,22 +180,25 @@ impl ThreadStreams {
         if self.order == Order::Alone {
             return Ok(());
         }
-        let own = self.player_of(thread)?;
+        let player = self.player_of(thread)?;
         let known = self.threads.get(child as usize);
         let is_known =
             known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended);
-        if own == child || is_known {
+        if player == child || is_known {
             return Ok(());
         }
-        // No more threads at a time than recorded: those that had ended by now have ended.
-        let seen = std::mem::replace(&mut self.threads[own as usize].ends_seen, self.ends.len());
+        // No more threads may run at a time than recorded: the starting thread waits for all that had ended by now.
+        let seen = std::mem::replace(
+            &mut self.threads[player as usize].ends_seen,
+            self.ends.len(),
+        );
         for place in seen..self.ends.len() {
-            self.wait_for(own, Some(self.ends[place]))?;
+            self.wait_for(player, Some(self.ends[place]))?;
         }
         self.player_of(child)?;
         self.threads[child as usize].is_started = true;
-        self.prepare(own)?;
-        self.op(own, &[Rare::Start.word(child)]).map(|_| ())
+        self.prepare(player)?;
+        self.op(player, &[Rare::Start.word(child)]).map(|_| ())
     }
 
     /// Ends a thread.
@@ -202,42 +207,42 @@ impl ThreadStreams {
             return Ok(());
         }
         self.prepare(thread)?;
-        let own = &mut self.threads[thread as usize];
-        own.has_ended = true;
-        own.stream.end(&mut self.writer, Rare::Exit.word(0))?;
+        let entry = &mut self.threads[thread as usize];
+        entry.has_ended = true;
+        entry.stream.end(&mut self.writer, Rare::Exit.word(0))?;
         // The exit of the thread counts as one more op.
-        let gone = (thread, own.ops + 1);
+        let gone = (thread, entry.ops + 1);
         self.ends.push(gone);
         self.last = Some(gone);
         self.alive -= 1;
         Ok(())
     }
 
-    /// Who plays what the main thread did; nobody if another thread starts it. If no event tells the
-    /// main thread, that is the only one with `one_is_main`.
+    /// The thread that plays what the main thread did; `None` if another thread starts it. If no
+    /// event tells the main thread, the only thread is the main one with `one_is_main`.
     pub fn player_of_main(&self, one_is_main: bool) -> Option<u32> {
-        let mut playing = (0..).zip(&self.threads).filter(|(_, own)| own.plays);
+        let mut playing = (0..).zip(&self.threads).filter(|(_, entry)| entry.plays);
         let main = match (self.main, playing.next(), playing.next()) {
             (Some(main), ..) => Some(self.player(main)),
             (None, Some((only, _)), None) if one_is_main => Some(only),
             _ => None,
         };
         main.filter(|main| {
-            let own = self.threads.get(*main as usize);
-            own.is_some_and(|own| own.plays && !own.is_started)
+            let entry = self.threads.get(*main as usize);
+            entry.is_some_and(|entry| entry.plays && !entry.is_started)
         })
     }
 
     /// Ends all streams; returns the table of threads.
     pub fn end(&mut self) -> Result<Vec<u64>> {
         let mut table = Vec::new();
-        for own in &mut self.threads {
-            if own.plays && !own.has_ended {
-                own.stream.end(&mut self.writer, Rare::End.word(0))?;
+        for entry in &mut self.threads {
+            if entry.plays && !entry.has_ended {
+                entry.stream.end(&mut self.writer, Rare::End.word(0))?;
             }
             let thread = CompiledThread {
-                first: own.stream.first,
-                is_started: own.is_started,
+                first: entry.stream.first,
+                is_started: entry.is_started,
             };
             table.extend(thread.encode());
         }

@@ -6,7 +6,7 @@
 use crate::{Event, Token};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Events of a window.
+/// The number of events in a window.
 pub const EVENTS: usize = 1024;
 
 /// An event and its thread.
@@ -22,7 +22,7 @@ pub fn put_ends_last(events: &mut Vec<ThreadEvent>) {
     if ended.is_empty() {
         return;
     }
-    // Backwards: the first event of a thread is its last one.
+    // In reverse order, the first event of a thread is its last one.
     let mut sorted = Vec::with_capacity(events.len());
     for (thread, event) in events.drain(..).rev() {
         if ended.remove(&thread) {
@@ -68,7 +68,7 @@ pub fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> V
         .collect()
 }
 
-/// For each event, those that must come before it: the last one of the same object, the start of
+/// For each event, those that must come before it: the last event of the same object, the start of
 /// its thread, the ends of other threads before a start.
 fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
     let mut made = HashMap::new();

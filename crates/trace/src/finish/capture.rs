@@ -13,15 +13,15 @@ use std::path::Path;
 
 /// A recorder has at most this many streams.
 const MOST_STREAMS: usize = 1 << 16;
-/// A chunk of each stream is in memory at once: some ten thousand threads that all do much. No
-/// recorder writes more than this.
+/// One chunk of each stream is in memory at a time: enough for some ten thousand threads that all
+/// do much. No recorder writes more than this.
 const MOST_BYTES_AT_ONCE: u64 = 4 << 30;
 
 /// An open capture.
 pub struct Capture {
     file: File,
     length: u64,
-    /// What its recorder reports of the process.
+    /// What the recorder reports about the process.
     pub head: Head,
     /// Events that the recorder could not write down.
     pub dropped: u64,
@@ -31,7 +31,7 @@ pub struct Capture {
     pub damage: Vec<String>,
     /// Where the file ends, if it has become shorter since it was opened.
     pub shortened: Cell<Option<u64>>,
-    /// Counts the bytes read of its chunks.
+    /// Counts the bytes that are read from the chunks.
     pub done: Done,
 }
 
@@ -77,7 +77,7 @@ impl Capture {
             Err(wrong @ (Wrong::Short | Wrong::Magic | Wrong::Version(_))) => {
                 return none(&wrong.to_string());
             }
-            // Events have chunks of their own.
+            // The events are in other chunks, which may still be good.
             Err(wrong) => {
                 self.damage.push(format!(
                     "chunk 0: {wrong}: what the recorder says of the process is lost"
@@ -96,8 +96,8 @@ impl Capture {
         Ok(chunk.chunks)
     }
 
-    /// Reads only the headers.
-    fn index(&mut self, told: u32) -> io::Result<()> {
+    /// Finds the chunks of each stream, reading only their headers.
+    fn index(&mut self, expected: u32) -> io::Result<()> {
         let mut starts = Vec::new();
         let mut at = 0;
         while let Some(next) = self.next_used(at + CHUNK_BYTES as u64)? {
@@ -110,7 +110,7 @@ impl Capture {
                 Ok(Some((ChunkKind::Events, start))) if u64::from(start.place) == number => {
                     starts.push(start);
                     let end = at + u64::from(start.bytes);
-                    // A recorder at work extends the file first.
+                    // A recorder that is still at work extends the file first.
                     if end <= self.length || end <= self.file.metadata()?.len() {
                         continue;
                     }
@@ -122,10 +122,10 @@ impl Capture {
             };
             self.damage.push(format!("chunk {number}: {wrong}"));
         }
-        let missing = u64::from(told).saturating_sub(starts.len() as u64);
+        let missing = u64::from(expected).saturating_sub(starts.len() as u64);
         if missing > 0 {
             self.damage
-                .push(format!("{missing} of {told} chunks are missing"));
+                .push(format!("{missing} of {expected} chunks are missing"));
         }
         starts.sort_by_key(|start| (start.stream, start.number));
         let streams = starts.chunk_by(|one, other| one.stream == other.stream);
@@ -142,7 +142,7 @@ impl Capture {
         let data = match fs::seek(&self.file, fs::SeekFrom::Data(from)) {
             Ok(data) => data,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            // The file system does not support that.
+            // The file system cannot tell where the holes are.
             Err(_) => from,
         };
         Ok(Some(from.max(data - data % CHUNK_BYTES as u64)))

@@ -14,19 +14,20 @@ pub struct Rate {
 
 impl Rate {
     pub fn of(capture: &Capture) -> Rate {
-        let told: Option<f64> = capture.head.number("stamps-per-second");
-        let told = told.filter(|told| *told > 0.0 && told.is_finite());
+        let per_second: Option<f64> = capture.head.number("stamps-per-second");
+        let per_second =
+            per_second.filter(|per_second| *per_second > 0.0 && per_second.is_finite());
         let moments = capture
             .streams
             .iter()
             .flatten()
             .map(|start| (start.ns, start.stamp));
-        let ns_per_stamp = match (told, moments.clone().min(), moments.max()) {
+        let ns_per_stamp = match (per_second, moments.clone().min(), moments.max()) {
             (None, ..) => 0.0,
             (_, Some(first), Some(last)) if last.0 - first.0 >= FAR_NS && last.1 > first.1 => {
                 (last.0 - first.0) as f64 / (last.1 - first.1) as f64
             }
-            (Some(told), ..) => 1e9 / told,
+            (Some(per_second), ..) => 1e9 / per_second,
         };
         Rate { ns_per_stamp }
     }

@@ -4,7 +4,7 @@ use crate::addresses::Addresses;
 use crate::cut::birth;
 use crate::{Event, Live};
 
-/// Maintained only for processes that have children: it takes as long as the merge itself.
+/// Kept only for processes that have children: keeping it takes as long as the merge itself.
 #[derive(Default)]
 pub struct Heritage {
     live: Live<(u64, Event)>,

@@ -22,7 +22,7 @@ const BEFORE: MemoryPoint = MemoryPoint {
 /// The next item of a merge.
 pub enum MergeStep {
     Event(u32, Event),
-    /// The child that names this moment inherits what is alive now.
+    /// A fork: the child that names this moment inherits what is alive now.
     Forking(u64),
 }
 
@@ -36,7 +36,7 @@ pub struct Merge<'a> {
     pub addresses: Addresses,
     /// Objects from before the recording that are still to come.
     inherited: std::vec::IntoIter<(u64, Event)>,
-    /// Of each stream, the object that a `realloc` has freed and not yet replaced.
+    /// For each stream, the object that a `realloc` has freed and not yet replaced.
     moving: Vec<Option<PlacedObject>>,
     ready: VecDeque<MergeStep>,
     until_clock: u32,
@@ -76,7 +76,7 @@ impl<'a> Merge<'a> {
                 self.begin(BEFORE, address, event);
                 continue;
             }
-            // A stream goes on until another one is earlier.
+            // A stream is read until another one has an earlier event.
             let key = self.streams.get(self.current).and_then(Stream::key);
             let other = self.waiting.peek().map(|Reverse((key, _))| *key);
             if key.is_none() || other.is_some() && key > other {
@@ -97,7 +97,7 @@ impl<'a> Merge<'a> {
             });
     }
 
-    /// Makes the next record of the current stream events without addresses: mostly one.
+    /// Turns the next record of the current stream into events without addresses, mostly into one.
     #[inline]
     fn step(&mut self) {
         let place = self.current;
@@ -177,8 +177,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The event of a trace, with the token of its object. `None` if there is no object at the address,
-/// and for what is no event of a trace.
+/// Translates a record into an event of a trace, with the token of its object. `None` if there is
+/// no object at the address, or if a trace has no such event.
 #[inline]
 fn translated(event: Recorded, at: MemoryPoint, addresses: &mut Addresses) -> Option<Event> {
     let token = match event {

@@ -27,19 +27,19 @@ const MOST_AT_ONCE: usize = 16;
 
 /// The result of finishing a capture.
 pub struct Finished {
-    /// What is known of the process.
+    /// What is known about the process.
     pub head: Head,
-    /// What was written.
+    /// The totals of the trace that was written.
     pub totals: Totals,
     /// Objects that the parent had when it forked this process.
     pub inherited: u64,
-    /// What did not fit and was repaired.
+    /// The inconsistencies that were repaired.
     pub mended: Mended,
     /// Calls that use addresses which were never given out; left out of the trace.
     pub unknown_uses: u64,
     /// Events that the recorder could not write, and those of chunks that cannot be read.
     pub lost: u64,
-    /// Bytes of its events in the capture.
+    /// Bytes of the process's events in the capture.
     pub capture_bytes: u64,
     /// Peak of the live bytes.
     pub peak_live_bytes: u64,
@@ -71,7 +71,7 @@ impl Finished {
     }
 }
 
-/// The metadata that a capture has of its process.
+/// The metadata that a capture holds about its process.
 pub fn head_of(capture: &Path) -> Result<Head> {
     Ok(Capture::open(capture)?.head)
 }
@@ -87,7 +87,7 @@ pub fn finish(capture: &Path, to: &mut dyn Write) -> Result<Finished> {
     finished.expect("each capture has its turn")
 }
 
-/// Makes traces of captures: calls `each` for every one of them, which chooses the trace's
+/// Makes traces from captures: calls `each` for every capture, and `each` chooses the trace's
 /// destination. Captures of processes that forked each other are read once. Counts in `done` what
 /// has been read.
 pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinished)) {
@@ -125,7 +125,7 @@ pub struct Unfinished<'f> {
 }
 
 impl Unfinished<'_> {
-    /// The capture.
+    /// The path of the capture.
     pub fn path(&self) -> &Path {
         &self.turn.member.path
     }
@@ -215,8 +215,8 @@ impl Unfinished<'_> {
     ) -> Result<Merge<'c>> {
         let turn = self.turn;
         let family = self.family;
-        let own = turn.member.process.filter(|own| family.awaits(own));
-        let mut heritage = own.map(|own| (own, Heritage::default()));
+        let process = turn.member.process.filter(|process| family.awaits(process));
+        let mut heritage = process.map(|process| (process, Heritage::default()));
         let mut merge = Merge::new(capture, turn.inherited);
         while let Some(step) = merge.next() {
             match step {
@@ -227,8 +227,8 @@ impl Unfinished<'_> {
                     put(thread, &event)?;
                 }
                 MergeStep::Forking(moment) => {
-                    if let Some((own, known)) = &heritage
-                        && let Some(member) = family.born(own, moment)
+                    if let Some((process, known)) = &heritage
+                        && let Some(member) = family.born(process, moment)
                     {
                         let child = Turn {
                             member,
@@ -240,7 +240,7 @@ impl Unfinished<'_> {
                         } else {
                             family.later(child);
                         }
-                        if !family.awaits(own) {
+                        if !family.awaits(process) {
                             heritage = None;
                         }
                     }

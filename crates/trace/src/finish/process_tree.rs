@@ -17,7 +17,7 @@ pub struct Member {
     /// Whether the capture becomes a trace. Others are read only for their children.
     pub wanted: bool,
     pub process: Option<ProcessId>,
-    /// The process that forked it. A process that executed another program inherits nothing.
+    /// The process that forked this one. A process that executed another program inherits nothing.
     parent: Option<ProcessId>,
     /// The moment of the fork: process ids are reused.
     fork: Option<u64>,
@@ -26,9 +26,9 @@ pub struct Member {
 /// A capture that can be processed now.
 pub struct Turn {
     pub member: Member,
-    /// What the parent had at the fork: addresses, and the calls that make these objects.
+    /// What the parent had at the fork: addresses, and the calls that make the objects there.
     pub inherited: Vec<(u64, Event)>,
-    /// The number of open forks around it.
+    /// How many captures are being read around this one, each stopped at a fork.
     pub depth: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct Family {
     ready: RefCell<VecDeque<Turn>>,
     /// Children by their parents.
     waiting: RefCell<BTreeMap<ProcessId, Vec<Member>>>,
-    /// Counts the bytes read of all of them.
+    /// Counts the bytes that are read from all captures.
     pub done: Done,
 }
 
@@ -66,7 +66,10 @@ impl Family {
                 let name = path.file_name().unwrap_or_default();
                 let is_known = |known: &Member| {
                     known.path.file_name() == Some(name)
-                        && known.process.as_ref().is_some_and(|own| own.0 == folder)
+                        && known
+                            .process
+                            .as_ref()
+                            .is_some_and(|process| process.0 == folder)
                 };
                 if !name.to_string_lossy().contains(&word) || members.iter().any(is_known) {
                     continue;
@@ -91,7 +94,7 @@ impl Family {
         }
     }
 
-    /// The next capture to process. Last come those whose fork is in no capture.
+    /// The next capture to process. Captures whose fork is in no capture come last.
     pub fn next(&self) -> Option<Turn> {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
@@ -154,7 +157,7 @@ impl Turn {
 }
 
 impl Member {
-    /// Of a file that cannot be read nothing is known; finishing it reports why.
+    /// Nothing is known about a file that cannot be read; finishing it reports why.
     fn of(path: &Path, wanted: bool) -> Member {
         let folder = folder(path);
         let head = Capture::open(path).map_or(Head::default(), |capture| capture.head);
@@ -170,7 +173,7 @@ impl Member {
     }
 }
 
-/// The folder of a file, by one name whichever path leads there.
+/// The folder of a file, by the same name whichever path leads there.
 fn folder(path: &Path) -> PathBuf {
     let folder = path
         .parent()

@@ -51,11 +51,11 @@ pub struct Stream<'a> {
     room: Vec<u8>,
     /// When the recording ended. Threads notice that a little later, each at another time.
     end: u64,
-    /// The number of its events when the process ended, if known.
+    /// The number of the stream's events when the process ended; 0 if it is not known.
     told: u64,
     /// The number that the first event of the next chunk must have.
     expected: u64,
-    /// Orders events of different streams. It never decreases within one.
+    /// The key that orders events of different streams. It never decreases within one stream.
     key: u64,
     /// The part of the next event; `None` if there is none.
     part: Option<RecordPart>,
@@ -98,7 +98,7 @@ impl<'a> Stream<'a> {
         self.part.map(|_| self.key)
     }
 
-    /// The next event and its key.
+    /// The next event, with its key and its part.
     #[inline]
     pub fn next(&self) -> Option<(u64, RecordPart, &Record<'_>)> {
         Some((self.key, self.part?, self.record()?))

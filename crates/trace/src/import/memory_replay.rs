@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 pub const NAME: &str = "Android memory_replay";
 
-/// Whether a file may be one.
+/// Whether a file that begins like this may be of this format.
 pub fn is(start: &[u8]) -> bool {
     let mut words = first_line(start).split_whitespace();
     let thread = words.next().and_then(|word| word.strip_suffix(':'));
-    thread.is_some_and(|it| it.parse::<u32>().is_ok()) && words.next().is_some()
+    thread.is_some_and(|word| word.parse::<u32>().is_ok()) && words.next().is_some()
 }
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl MemoryReplay {
         let next = self.threads.len() as u32;
         let thread = *self.threads.entry(number).or_insert(next);
         if thread == next && next > 0 {
-            // The text does not say who has started it.
+            // The text does not say which thread started this one.
             to.write(0, &Event::ThreadStart { child: thread })?;
         }
         Ok(thread)
@@ -39,7 +39,9 @@ impl Format for MemoryReplay {
         if words.is_empty() {
             return Ok(());
         }
-        let number = words[0].strip_suffix(':').and_then(|it| it.parse().ok());
+        let number = words[0]
+            .strip_suffix(':')
+            .and_then(|word| word.parse().ok());
         let (Some(number), Some(function)) = (number, words.get(1).copied()) else {
             return damaged("no `THREAD: FUNCTION ADDRESS`");
         };

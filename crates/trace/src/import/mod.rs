@@ -1,5 +1,5 @@
-//! Traces of other tools, of those that have all that a replay needs; recordings without the
-//! identity of objects are refused with the reason.
+//! Imports traces of other tools that have all that a replay needs; recordings without the identity
+//! of objects are refused with the reason.
 
 mod memory_replay;
 mod mtrace;
@@ -16,13 +16,13 @@ const MOST_LINE: u64 = 64 << 10;
 
 /// The result of an import.
 pub struct Imported {
-    /// What was written.
+    /// The totals of the trace that was written.
     pub totals: Totals,
-    /// What did not fit and was repaired.
+    /// The inconsistencies that were repaired.
     pub mended: Mended,
-    /// What this format does not say, and so the trace.
+    /// What the format does not say, and so the trace does not, either.
     pub lost: &'static str,
-    /// Whether the text has the mark of its end; true if its format has none.
+    /// Whether the text has the mark of its end; true if the format has no such mark.
     pub ended: bool,
     /// Whether the last line is cut off: the text was shortened, and that line is left out.
     pub torn: bool,
@@ -32,7 +32,7 @@ pub struct Imported {
 trait Format {
     /// Writes what a line says.
     fn line(&mut self, line: &str, to: &mut Import) -> Result<()>;
-    /// Whether the text has come to its end, if its format has a mark for that.
+    /// Whether the text has reached the mark of its end; true if the format has no such mark.
     fn ended(&self) -> bool {
         true
     }
@@ -78,7 +78,7 @@ pub fn import(from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Imported> {
     })
 }
 
-/// The format of a file that begins so; refuses one that cannot be imported, and names it.
+/// The format of a file that begins like this; refuses one that cannot be imported, and names it.
 fn format(start: &[u8]) -> Result<Known> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
@@ -114,7 +114,7 @@ fn first_line(start: &[u8]) -> &str {
     std::str::from_utf8(line).unwrap_or_default().trim()
 }
 
-/// Where formats write to.
+/// The trace that formats write to.
 struct Import<'t> {
     writer: Writer<'t>,
     addresses: Addresses,
@@ -125,7 +125,7 @@ impl Import<'_> {
         self.writer.write(thread, event)
     }
 
-    /// An object begins at an address.
+    /// Begins an object at an address.
     fn begin(&mut self, thread: u32, address: u64, event: Event) -> Result<()> {
         let writer = &mut self.writer;
         let mut written = Ok(());
@@ -138,7 +138,7 @@ impl Import<'_> {
         written
     }
 
-    /// The object at an address ends; `None` if none is there, which is counted.
+    /// Ends the object at an address; `None` if there is none, which is counted.
     fn end(&mut self, thread: u32, address: u64) -> Option<Token> {
         self.addresses.free(now(thread), address)
     }
@@ -172,7 +172,7 @@ impl Import<'_> {
     }
 }
 
-/// These files have one order of lines, and no times that would matter for it.
+/// The moment of a line: such a file has one order of lines, and no times that would matter for it.
 fn now(thread: u32) -> MemoryPoint {
     MemoryPoint {
         key: 0,

@@ -4,7 +4,7 @@
 use super::*;
 
 pub const NAME: &str = "glibc mtrace";
-/// What the text does not say.
+/// What the text of mtrace does not say.
 pub const LOST: &str = "mtrace does not say which thread makes a call, which alignment it asks for, nor that it is calloc: one thread makes all calls, by malloc and realloc";
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use super::*;
 
 pub const NAME: &str = "malloclab .rep";
 
-/// Whether a file may be one: it begins with a number, alone in its line.
+/// Whether a file may be of this format: it begins with a number, alone on its line.
 pub fn is(start: &[u8]) -> bool {
     let line = first_line(start);
     !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
@@ -18,7 +18,7 @@ pub struct Rep {
 impl Format for Rep {
     fn line(&mut self, line: &str, to: &mut Import) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // No object is at address 0.
+        // IDs count from 0, but no object is at address 0.
         let at = |id: &str| decimal(id).map(|id| id.saturating_add(1));
         let is_begun = std::mem::replace(&mut self.has_begun, true);
         match words[..] {
@@ -32,7 +32,7 @@ impl Format for Rep {
                 to.realloc(0, at, at, size)
             }
             ["f", id] => to.free(0, at(id)?),
-            // The size of the heap, how many objects and lines, and the weight.
+            // The lines at the head: the size of the heap, how many objects and lines, and the weight.
             [number] if !is_begun => {
                 self.has_begun = false;
                 decimal(number).map(drop)

@@ -5,7 +5,7 @@ use crate::grown::grown;
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 use serde::{Serialize, Serializer};
 
-/// Counts of numbers.
+/// Counts numbers by their size.
 pub struct Histogram {
     /// The count and the sum of each bucket.
     buckets: Box<[(u64, u128)]>,
@@ -14,13 +14,13 @@ pub struct Histogram {
 /// Numbers of about the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bucket {
-    /// The smallest number that belongs here.
+    /// The smallest number that belongs in this bucket.
     pub low: u64,
-    /// The largest.
+    /// The largest number that belongs in this bucket.
     pub high: u64,
-    /// How many there were.
+    /// How many numbers were in this bucket.
     pub count: u64,
-    /// Mean of the values.
+    /// The mean of the numbers in this bucket.
     pub mean: f64,
 }
 
@@ -41,7 +41,7 @@ impl Histogram {
         *sum += u128::from(number);
     }
 
-    /// How many there were.
+    /// How many numbers were counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(count, _)| count).sum()
     }
@@ -60,7 +60,7 @@ impl Histogram {
         })
     }
 
-    /// By powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest; the count and the sum of each.
+    /// The count and the sum of the numbers by powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest.
     pub fn powers(&self) -> Vec<(u64, f64)> {
         let mut powers = Vec::new();
         for bucket in self.buckets() {
@@ -72,8 +72,8 @@ impl Histogram {
         powers
     }
 
-    /// The number below which this share of them lies, as exactly as the buckets allow; `None` if
-    /// there are none.
+    /// The number below which this share of all numbers lies, as exactly as the buckets allow;
+    /// `None` if there are none.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let mut left = (self.count() as f64 * share).ceil().max(1.0) as u64;
         self.buckets().find_map(|bucket| {

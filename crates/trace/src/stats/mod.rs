@@ -21,19 +21,19 @@ use timeline::Timeline;
 /// Everything that can be computed from a trace without keeping its events.
 #[derive(Default, Serialize)]
 pub struct Stats {
-    /// The trace's metadata on its program, escaped as in the file.
+    /// The trace's metadata about the recorded program, escaped as in the file.
     pub head: BTreeMap<String, String>,
-    /// Events.
+    /// The number of events.
     pub events: u64,
     /// Time of the last clock event, in nanoseconds.
     pub duration_ns: u64,
-    /// Calls by function.
+    /// The number of calls by function.
     pub calls: BTreeMap<&'static str, u64>,
-    /// What `mallopt` set, `M_ARENA_MAX=1`: how often.
+    /// How often `mallopt` set each parameter to a value, such as `M_ARENA_MAX=1`.
     pub settings: BTreeMap<String, u64>,
-    /// Objects that begin, without those from before the trace.
+    /// The number of objects that begin, without those from before the trace.
     pub allocations: u64,
-    /// Bytes that they asked for.
+    /// Bytes requested by all allocations.
     pub allocated_bytes: u64,
     /// Objects from before the trace.
     pub inherited: u64,
@@ -47,7 +47,7 @@ pub struct Stats {
     pub end_live_bytes: u64,
     /// Objects alive at the end.
     pub end_live_objects: u64,
-    /// Pages of large objects that lay in memory when they ended, and all pages of these.
+    /// Pages of large objects that lay in memory when the objects ended, and all pages of these objects.
     pub touched_pages: (u64, u64),
     /// Peak resident set of the whole process; 0 if unknown.
     pub peak_rss_bytes: u64,
@@ -57,25 +57,25 @@ pub struct Stats {
     pub sizes: Histogram,
     /// For objects that end: bytes that were allocated during their life.
     pub lifetimes_bytes: Histogram,
-    /// For objects that end: nanoseconds, with the resolution of the trace's clock.
+    /// For objects that end: nanoseconds of their life, with the resolution of the trace's clock.
     pub lifetimes_ns: Histogram,
     /// For objects that realloc moved and that ended: how often it moved them.
     pub realloc_chains: Histogram,
     /// What each thread did.
     pub threads: Vec<Thread>,
-    /// Which thread frees whose objects, most first.
+    /// Which thread frees whose objects, the most frequent pairs first.
     pub pairs: Vec<Pair>,
     /// Live bytes over time.
     pub timeline: Vec<TimelinePoint>,
 }
 
-/// What is known of a live object.
+/// What is known about a live object.
 struct LiveObject {
     size: u64,
-    /// Bytes allocated in total before it.
+    /// Bytes allocated in total before the object.
     at_bytes: u64,
     at_ns: u64,
-    /// How often `realloc` moved it.
+    /// How often `realloc` moved the object.
     steps: u32,
     /// The object's beginning is unknown.
     inherited: bool,
@@ -148,7 +148,7 @@ impl Count {
         self.timeline
             .add(stats.events, stats.duration_ns, stats.end_live_bytes);
         stats.events += 1;
-        // Inherited objects stand for an earlier time: they are not calls of the program.
+        // Inherited objects stand for an earlier time: their allocations are not calls of the program.
         if !inherited {
             stats.count(event);
         }
@@ -211,7 +211,7 @@ impl Stats {
         *self.calls.entry(call).or_default() += 1;
     }
 
-    /// Counts what is no call.
+    /// Counts events that are not calls.
     fn count_other(&mut self, event: &Event) {
         match *event {
             Clock { ns } => self.duration_ns = ns,

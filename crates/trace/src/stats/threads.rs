@@ -1,4 +1,4 @@
-//! What each thread allocates and frees, and whose objects.
+//! What each thread allocates and frees, and whose objects it frees.
 
 use crate::grown::grown;
 use foldhash::fast::RandomState;
@@ -15,34 +15,34 @@ const MOST_COUNTED: usize = 1 << 16;
 pub struct Thread {
     /// The thread's number.
     pub thread: u32,
-    /// Objects that it allocated.
+    /// Objects that the thread allocated.
     pub allocations: u64,
-    /// Bytes of these.
+    /// Bytes of the objects that the thread allocated.
     pub allocated_bytes: u64,
-    /// Objects that it freed.
+    /// Objects that the thread freed.
     pub frees: u64,
     /// Frees of blocks that other threads had allocated.
     pub frees_of_others: u64,
-    /// Objects that it allocated and other threads freed.
+    /// Objects that the thread allocated and other threads freed.
     pub freed_by_others: u64,
-    /// When it was first seen.
+    /// When the thread was first seen.
     pub first_ns: u64,
-    /// When it was last seen.
+    /// When the thread was last seen.
     pub last_ns: u64,
 }
 
-/// One thread frees what another allocated.
+/// A pair of threads of which one frees what the other allocated.
 #[derive(Clone, Copy, Serialize)]
 pub struct Pair {
     /// The thread that allocated.
     pub owner: u32,
     /// The thread that freed.
     pub by: u32,
-    /// How often.
+    /// How often the one freed an object of the other.
     pub frees: u64,
 }
 
-/// Counts as events come.
+/// Counts the events of threads as they come.
 #[derive(Default)]
 pub struct Threads {
     threads: Vec<Option<Thread>>,
@@ -61,18 +61,18 @@ impl Threads {
     }
 
     pub fn allocate(&mut self, thread: u32, size: u64, ns: u64) {
-        let own = self.seen(thread, ns);
-        own.allocations += 1;
-        own.allocated_bytes = own.allocated_bytes.saturating_add(size);
+        let counts = self.seen(thread, ns);
+        counts.allocations += 1;
+        counts.allocated_bytes = counts.allocated_bytes.saturating_add(size);
     }
 
     pub fn free(&mut self, thread: u32, owner: u32, ns: u64) {
-        let own = self.seen(thread, ns);
-        own.frees += 1;
+        let counts = self.seen(thread, ns);
+        counts.frees += 1;
         if thread == owner {
             return;
         }
-        own.frees_of_others += 1;
+        counts.frees_of_others += 1;
         // The owner has allocated already; of inherited objects nothing is known.
         if let Some(Some(owner)) = self.threads.get_mut(owner as usize) {
             owner.freed_by_others += 1;

@@ -12,9 +12,9 @@ pub struct TimelinePoint {
     pub event: u64,
     /// The time of that event.
     pub ns: u64,
-    /// Most live bytes.
+    /// The most live bytes at any of these events.
     pub most_bytes: u64,
-    /// Least live bytes.
+    /// The least live bytes at any of these events.
     pub least_bytes: u64,
 }
 
@@ -22,7 +22,7 @@ pub struct TimelinePoint {
 #[derive(Default)]
 pub struct Timeline {
     pub points: Vec<TimelinePoint>,
-    /// How often neighbours were merged: a point has two to the power of this events.
+    /// How often neighbours were merged: a point covers two to the power of this number of events.
     merges: u32,
     /// Events that the last point has room for.
     left: u64,

@@ -1,18 +1,19 @@
-//! glibc's `GLIBC_TUNABLES`, `name=value:name=value`, and its older variables `MALLOC_*`, as the dynamic linker of 2.36 reads
-//! them; of later ones what has changed. glibc before 2.39 says nothing of what it drops.
+//! glibc's `GLIBC_TUNABLES`, `name=value:name=value`, and its older variables `MALLOC_*`, as the
+//! dynamic linker of 2.36 reads them, with the changes of later versions. glibc before 2.39 does
+//! not report what it drops.
 
 use super::number::leading;
 use super::{Judged, Setting};
 
 /// A setting of malloc.
 pub struct Tunable {
-    /// Behind `glibc.malloc.`.
+    /// The tunable's name without `glibc.malloc.`.
     pub name: &'static str,
-    /// The older variable; empty if there is none.
+    /// The older variable for the tunable; empty if there is none.
     pub variable: &'static str,
-    /// The least and the most that the dynamic linker takes.
+    /// The least and the greatest value that the dynamic linker takes.
     pub bounds: (u64, u64),
-    /// The most that malloc itself takes from it.
+    /// The greatest value that malloc itself takes.
     pub most_of_malloc: u64,
 }
 
@@ -36,7 +37,7 @@ pub const TUNABLES: [Tunable; 13] = [
     tunable("hugetlb", "", ANY),
     tunable("mmap_max", "MALLOC_MMAP_MAX_", (0, i32::MAX as u64)),
     Tunable {
-        // Half of a heap of an arena.
+        // Half of an arena's heap.
         most_of_malloc: 32 << 20,
         ..tunable("mmap_threshold", "MALLOC_MMAP_THRESHOLD_", ANY)
     },
@@ -56,16 +57,16 @@ pub const TUNABLES: [Tunable; 13] = [
     tunable("trim_threshold", "MALLOC_TRIM_THRESHOLD_", ANY),
 ];
 
-/// What the name of each setting of malloc begins with.
+/// The prefix of the names of malloc's tunables.
 pub const PREFIX: &str = "glibc.malloc.";
-/// From here on one fault makes the dynamic linker drop the whole variable, and say so.
+/// From this version on, one fault makes the dynamic linker drop the whole variable and report it.
 const STRICT: (u32, u32, u32) = (2, 39, 0);
-/// From here on `MALLOC_CHECK_` works with a library of its own only.
+/// From this version on, `MALLOC_CHECK_` works only with a separate library.
 const CHECK_APART: (u32, u32, u32) = (2, 34, 0);
 
-/// Judges each setting of malloc in a `GLIBC_TUNABLES`; others are left out.
+/// Judges each setting of malloc in `GLIBC_TUNABLES`; other components' settings are left out.
 pub fn tunables(text: &str, version: Option<(u32, u32, u32)>) -> Vec<Setting> {
-    let is_strict = version.is_none_or(|it| it >= STRICT);
+    let is_strict = version.is_none_or(|version| version >= STRICT);
     let has_fault = |one: &str| !one.is_empty() && one.split('=').count() != 2;
     if is_strict && text.split(':').any(has_fault) {
         let why =
@@ -81,8 +82,10 @@ pub fn tunables(text: &str, version: Option<(u32, u32, u32)>) -> Vec<Setting> {
             let why = "it is not name=value; glibc drops it without a word";
             return Setting::new("", one, Judged::Ignored(why.into()));
         };
-        let own = name.strip_prefix(PREFIX);
-        let judged = match own.and_then(|name| TUNABLES.iter().find(|it| it.name == name)) {
+        let short_name = name.strip_prefix(PREFIX);
+        let judged = match short_name
+            .and_then(|name| TUNABLES.iter().find(|tunable| tunable.name == name))
+        {
             Some(tunable) => tunable.judge(value, version),
             None => Judged::Ignored("glibc has no tunable of this name, and says nothing".into()),
         };
@@ -93,11 +96,11 @@ pub fn tunables(text: &str, version: Option<(u32, u32, u32)>) -> Vec<Setting> {
     parts.filter(of_malloc).map(judge).collect()
 }
 
-/// Judges a variable `MALLOC_*`.
+/// Judges one of the variables `MALLOC_*`.
 pub fn variable(name: &str, value: &str, version: Option<(u32, u32, u32)>) -> Setting {
     let known = TUNABLES
         .iter()
-        .find(|it| it.variable == name && !name.is_empty());
+        .find(|tunable| tunable.variable == name && !name.is_empty());
     let judged = match known {
         Some(tunable) => tunable.judge(value, version),
         None => Judged::Ignored("glibc has no variable of this name, and says nothing".into()),
@@ -107,7 +110,7 @@ pub fn variable(name: &str, value: &str, version: Option<(u32, u32, u32)>) -> Se
 
 impl Tunable {
     fn judge(&self, value: &str, version: Option<(u32, u32, u32)>) -> Judged {
-        if self.name == "check" && version.is_some_and(|it| it >= CHECK_APART) {
+        if self.name == "check" && version.is_some_and(|version| version >= CHECK_APART) {
             let why = "from glibc 2.34 on it works only where libc_malloc_debug.so.0 is preloaded";
             return Judged::Ignored(why.into());
         }
@@ -115,12 +118,14 @@ impl Tunable {
         let (least, most) = self.bounds;
         let words = || format!("glibc takes {least} to {most}, and says nothing");
         match read {
-            Some(number) if !number.rest.is_empty() && version.is_some_and(|it| it >= STRICT) => {
+            Some(number)
+                if !number.rest.is_empty() && version.is_some_and(|version| version >= STRICT) =>
+            {
                 Judged::Refused(format!("no number: glibc says that {value:?} is invalid"))
             }
             // Text without digits counts as 0.
             _ => {
-                let number = read.map_or(0, |it| it.value);
+                let number = read.map_or(0, |number| number.value);
                 if !(least..=most).contains(&number) {
                     Judged::Ignored(words())
                 } else if number > self.most_of_malloc {
@@ -146,7 +151,7 @@ mod tests {
         let found = tunables(text, OLD);
         let states: Vec<bool> = found
             .iter()
-            .map(|it| matches!(it.judged, Judged::Accepted(_)))
+            .map(|setting| matches!(setting.judged, Judged::Accepted(_)))
             .collect();
         assert_eq!(states, [true, false, false, false]);
         assert_eq!(found[1].name, "glibc.malloc.arenamax");

@@ -1,23 +1,24 @@
-//! The variables `TCMALLOC_*` of gperftools, as `base/commandlineflags.h` reads them. It says nothing of names that it does
-//! not know, and of values that are none it takes what `strtol` finds.
+//! The variables `TCMALLOC_*` of gperftools, as `base/commandlineflags.h` reads them. gperftools
+//! does not report names that it does not know, and for a value that is no number it takes what
+//! `strtol` finds.
 
 use super::number::leading;
 use super::{Judged, Setting};
 
-/// What a variable holds.
+/// The kind of a variable's value.
 #[derive(Clone, Copy, PartialEq)]
 pub enum VariableKind {
-    /// True if it begins with one of `tTyY1`, or is empty.
+    /// True if the value begins with one of `tTyY1`, or is empty.
     Bool,
-    /// What `strtol` reads: 0 if there is no digit.
+    /// A number as `strtol` reads it: 0 if there is no digit.
     Int,
-    /// What `strtod` reads.
+    /// A number as `strtod` reads it.
     Double,
     /// Any text.
     Text,
 }
 
-/// The variables of 2.10 to 2.17, behind `TCMALLOC_`.
+/// The variables of 2.10 to 2.17, without `TCMALLOC_`.
 pub const VARIABLES: [(&str, VariableKind); 17] = [
     ("SAMPLE_PARAMETER", VariableKind::Int),
     ("RELEASE_RATE", VariableKind::Double),
@@ -38,12 +39,12 @@ pub const VARIABLES: [(&str, VariableKind); 17] = [
     ("OVERRIDE_PAGESIZE", VariableKind::Int),
 ];
 
-/// Judges a variable; `is_in_file` says whether the library has this name in it.
+/// Judges a variable; `is_in_file` says whether the library's file contains a name.
 pub fn variable(name: &str, value: &str, is_in_file: impl Fn(&str) -> bool) -> Setting {
     let known = name.strip_prefix("TCMALLOC_").unwrap_or(name);
     let kind = VARIABLES
         .iter()
-        .find_map(|(it, kind)| (*it == known).then_some(*kind));
+        .find_map(|(name, kind)| (*name == known).then_some(*kind));
     let judged = match kind {
         _ if !is_in_file(name) => {
             Judged::Ignored("this tcmalloc has no variable of that name, and says nothing".into())
@@ -62,7 +63,7 @@ impl VariableKind {
                 is_set.to_string()
             }
             VariableKind::Int => leading(value, 10)
-                .map_or(0, |it| it.value as i64)
+                .map_or(0, |number| number.value as i64)
                 .to_string(),
             VariableKind::Double => {
                 let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_none_is_taken_as_what_is_read_of_it() {
-        let judged = |name, value| variable(name, value, |it| it != "TCMALLOC_RELEASE").judged;
+        let judged = |name, value| variable(name, value, |name| name != "TCMALLOC_RELEASE").judged;
         assert_eq!(
             judged("TCMALLOC_RELEASE_RATE", "x"),
             Judged::Accepted("0".into())

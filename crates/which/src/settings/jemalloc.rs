@@ -1,33 +1,34 @@
-//! `MALLOC_CONF` of jemalloc: `name:value,name:value`, as `conf_next` and `malloc_conf_init` of 5.3.0 and 5.3.1 read it.
-//! A judgement that refuses has jemalloc's own words, which a test compares with what jemalloc prints.
+//! `MALLOC_CONF` of jemalloc: `name:value,name:value`, as `conf_next` and `malloc_conf_init` of
+//! 5.3.0 and 5.3.1 read it. A refusal is in jemalloc's own words, which a test compares with what
+//! jemalloc prints.
 
 use super::number::leading;
 use super::{Judged, Setting};
 
-/// What values an option takes.
+/// The values that an option takes.
 pub enum OptionKind {
     /// `true` or `false`.
     Bool,
-    /// A number of 32 bits from the first to the last of these; beyond them it is refused, or if so said, set to
-    /// the nearest.
+    /// A 32-bit number from the first to the last of these; a number outside is refused, or set to
+    /// the nearest bound if `Beyond` says so.
     U32(u64, u64, Beyond),
-    /// A number of 64 bits.
+    /// A 64-bit number with such bounds.
     U64(u64, u64, Beyond),
-    /// A signed number within these.
+    /// A signed number from the first to the last of these.
     Signed(i64, i64),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// Any beginning of one of these words, as `strncmp` compares.
+    /// Any prefix of one of these words, as `strncmp` compares.
     Beginnings(&'static [&'static str]),
-    /// A number with decimals up to this one.
+    /// A number with decimals, up to this maximum.
     Fraction(f64),
-    /// `1-4096:17|…`: ranges of sizes with a number each.
+    /// Ranges of sizes with a number each, as in `1-4096:17|…`.
     Ranges(&'static str),
     /// Any text.
     Text,
 }
 
-/// What happens to a number beyond an option's bounds.
+/// What happens to a number outside an option's bounds.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Beyond {
     /// The parser refuses it.
@@ -36,20 +37,20 @@ pub enum Beyond {
     Nearest,
 }
 
-/// Where an option is found.
+/// The versions and builds that have an option.
 #[derive(Clone, Copy, PartialEq)]
 pub enum In {
-    /// 5.3.0 and 5.3.1.
+    /// Versions 5.3.0 and 5.3.1.
     Both,
-    /// 5.3.0 alone.
+    /// Version 5.3.0 only.
     Old,
-    /// 5.3.1 alone.
+    /// Version 5.3.1 only.
     New,
     /// Both versions, if the profiler was built in.
     Prof,
-    /// 5.3.1, if the profiler was built in.
+    /// Version 5.3.1, if the profiler was built in.
     NewProf,
-    /// Only if it was built with what the option is for, which the library does not show.
+    /// Only builds with the feature that the option is for, which the library does not show.
     SomeBuilds,
 }
 
@@ -58,7 +59,7 @@ use In::{Both, New, NewProf, Old, Prof, SomeBuilds};
 use OptionKind::{Beginnings, Bool, Fraction, Ranges, Signed, Text, U32, U64, Words};
 
 const ALL: u64 = u64::MAX;
-/// The longest decay time: as many milliseconds as fit.
+/// The longest decay time: as many milliseconds as fit into jemalloc's 64-bit count of nanoseconds.
 const LONGEST_MS: i64 = 18_446_744_072_000;
 const HUGE_PAGE: u64 = 2 << 20;
 const PAGE: u64 = 4096;
@@ -216,16 +217,17 @@ const MALFORMED: &str = "Malformed conf string";
 const ENDS_WITH_KEY: &str = "Conf string ends with key";
 const ENDS_WITH_COMMA: &str = "Conf string ends with comma";
 
-/// The jemalloc that reads it.
+/// The build of jemalloc that reads the settings.
 #[derive(Clone, Copy)]
 pub struct Built {
-    /// Version of jemalloc; `None` if unknown.
+    /// The version of jemalloc; `None` if it is not known.
     pub version: Option<(u32, u32, u32)>,
-    /// Whether its profiler was built in.
+    /// Whether jemalloc's profiler was built in.
     pub has_prof: bool,
 }
 
-/// Judges each setting of a `MALLOC_CONF`, in order. What stands behind malformed text is dropped with it.
+/// Judges each setting of `MALLOC_CONF`, in order. Text that follows malformed text is dropped with
+/// it.
 pub fn parse(conf: &str, built: Built) -> Vec<Setting> {
     let mut found = Vec::new();
     let mut rest = conf;
@@ -261,7 +263,8 @@ pub fn parse(conf: &str, built: Built) -> Vec<Setting> {
     found
 }
 
-/// Options whose names may be cut short, since jemalloc compares only as much as was given.
+/// Options whose names may be abbreviated, since jemalloc compares only as many characters as were
+/// given.
 const ABBREVIATED: [&str; 4] = ["metadata_thp", "dss", "percpu_arena", "hpa_hugify_style"];
 
 fn judge(name: &str, value: &str, built: Built) -> Judged {
@@ -303,26 +306,26 @@ fn judge(name: &str, value: &str, built: Built) -> Judged {
 }
 
 impl OptionKind {
-    /// What jemalloc takes for a value, or its complaint.
+    /// The value as jemalloc understands it, or jemalloc's complaint.
     fn read(&self, value: &str) -> Result<String, &'static str> {
         let number = || {
-            let read = leading(value, 0).filter(|it| it.rest.is_empty());
-            read.map(|it| it.value).ok_or(INVALID)
+            let read = leading(value, 0).filter(|number| number.rest.is_empty());
+            read.map(|number| number.value).ok_or(INVALID)
         };
         let word = |words: &[&str], fits: &dyn Fn(&str) -> bool| {
             let found = words.iter().find(|word| fits(word));
             found.map(|word| (*word).to_owned()).ok_or(INVALID)
         };
         match *self {
-            Bool => word(&["true", "false"], &|it| it == value),
-            Words(words) => word(words, &|it| it == value),
-            Beginnings(words) => word(words, &|it| it.starts_with(value)),
+            Bool => word(&["true", "false"], &|choice| choice == value),
+            Words(words) => word(words, &|choice| choice == value),
+            Beginnings(words) => word(words, &|choice| choice.starts_with(value)),
             Text => Ok(value.to_owned()),
             U64(least, most, beyond) => within(number()?, (least, most), beyond),
             U32(least, most, beyond) => {
-                // Compared before it is cut to 32 bits.
+                // The number is compared before it is cut to 32 bits.
                 let taken = within(number()?, (least, most), beyond)?;
-                let cut = taken.parse::<u64>().map(|it| it as u32);
+                let cut = taken.parse::<u64>().map(|number| number as u32);
                 Ok(cut.unwrap_or_default().to_string())
             }
             Signed(least, most) => {
@@ -337,7 +340,8 @@ impl OptionKind {
                 let (whole, decimals) = value.split_once('.').unwrap_or((value, "0"));
                 let is_one = is_digits(whole) && is_digits(decimals) && !decimals.is_empty();
                 let number = value.parse::<f64>().ok();
-                let fits = number.is_some_and(|it| is_one && it <= most && it < 65536.0);
+                let fits =
+                    number.is_some_and(|number| is_one && number <= most && number < 65536.0);
                 fits.then(|| value.to_owned()).ok_or(INVALID)
             }
             Ranges(complaint) => {
@@ -346,7 +350,9 @@ impl OptionKind {
                     let (first, last) = sizes.split_once('-')?;
                     let all = [first, last, count];
                     all.iter()
-                        .all(|it| leading(it, 0).is_some_and(|it| it.rest.is_empty()))
+                        .all(|digits| {
+                            leading(digits, 0).is_some_and(|number| number.rest.is_empty())
+                        })
                         .then_some(())
                 };
                 let all = value.split('|').all(|part| is_range(part).is_some());
@@ -363,7 +369,8 @@ fn within(number: u64, (least, most): (u64, u64), beyond: Beyond) -> Result<Stri
     }
 }
 
-/// The line that jemalloc prints of a setting that it refuses, as far as this is one line and its own.
+/// The line that jemalloc prints about a setting that it refuses, if it prints a single line of its
+/// own.
 pub fn complaint(setting: &Setting) -> Option<String> {
     let Judged::Refused(words) = &setting.judged else {
         return None;
@@ -384,7 +391,10 @@ mod tests {
     };
 
     fn judged(conf: &str) -> Vec<Judged> {
-        parse(conf, OLD).into_iter().map(|it| it.judged).collect()
+        parse(conf, OLD)
+            .into_iter()
+            .map(|setting| setting.judged)
+            .collect()
     }
 
     #[test]
@@ -406,7 +416,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap_clip_and_are_refused_as_by_the_option() {
-        let accepted = |it: &str| Judged::Accepted(it.into());
+        let accepted = |value: &str| Judged::Accepted(value.into());
         assert_eq!(judged("narenas:-1"), [accepted("4294967295")]);
         assert_eq!(judged("narenas:0x10"), [accepted("16")]);
         assert_eq!(judged("tcache_nslots_large:9999"), [accepted("2048")]);

@@ -1,15 +1,15 @@
-//! mimalloc's variables `MIMALLOC_*`, as `mi_option_init` of 2.x and 3.x reads them. mimalloc says nothing of a name
-//! that it does not know, and of a bad value only if it is verbose.
+//! mimalloc's variables `MIMALLOC_*`, as `mi_option_init` of 2.x and 3.x reads them. mimalloc does
+//! not report a name that it does not know, and a bad value only if it is verbose.
 
 use super::number::leading;
 use super::{Judged, Setting};
 
-/// What mimalloc itself says if `MIMALLOC_VERBOSE` is set.
+/// The message of mimalloc itself if `MIMALLOC_VERBOSE` is set.
 const INVALID: &str = "environment option has an invalid value";
-/// Characters of a value that it reads.
+/// How many characters of a value mimalloc reads.
 const READ: usize = 64;
 
-/// Options that are sizes: their values may end with K, M, G. In KiB inside.
+/// Options that are sizes: their values may end with K, M or G, and mimalloc holds them in KiB.
 const IN_KIB: [&str; 6] = [
     "reserve_os_memory",
     "arena_reserve",
@@ -19,13 +19,14 @@ const IN_KIB: [&str; 6] = [
     "arena_max_object_size",
 ];
 
-/// The option that a variable is for: `purge_delay` of `MIMALLOC_PURGE_DELAY`.
+/// The option that a variable is for: `purge_delay` for `MIMALLOC_PURGE_DELAY`.
 pub fn option(variable: &str) -> Option<String> {
     let lower = variable.to_ascii_lowercase();
     lower.strip_prefix("mimalloc_").map(str::to_owned)
 }
 
-/// Judges a variable; `names` are the options of the mimalloc that reads it, also under their former names.
+/// Judges a variable; `names` are the options of the mimalloc that reads the variable, including
+/// their former names.
 pub fn variable(variable: &str, value: &str, names: &[String]) -> Setting {
     let option = option(variable).unwrap_or_default();
     let judged = if !names.contains(&option) {

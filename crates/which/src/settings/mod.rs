@@ -1,5 +1,6 @@
-//! The settings that allocators read, as their own parsers judge them: one file per grammar. Text in, judgements
-//! out: nothing here looks at a process. What an allocator drops silently is told here, too.
+//! The settings that allocators read, as their own parsers judge them: one file per grammar. Text
+//! in, judgements out: nothing here looks at a process. What an allocator drops silently is
+//! reported here, too.
 
 pub mod glibc;
 pub mod gperftools;
@@ -12,25 +13,26 @@ use serde::Serialize;
 /// A setting, and what the allocator's parser makes of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
-    /// `narenas`, `glibc.malloc.arena_max`, `MIMALLOC_PURGE_DELAY`; empty for text that is no setting.
+    /// The setting's name: `narenas`, `glibc.malloc.arena_max`, `MIMALLOC_PURGE_DELAY`; empty for
+    /// text that is no setting.
     pub name: String,
     /// The value as it was given.
     pub value: String,
-    /// The judgement.
+    /// The parser's judgement.
     pub judged: Judged,
 }
 
-/// What becomes of a setting by its text alone.
+/// What becomes of a setting, judged by its text alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judged {
-    /// The parser takes it, as this: a number in decimals, `true`, a word.
+    /// The parser accepts the setting with this value: a number in decimals, `true`, a word.
     Accepted(String),
-    /// The parser rejects it; in the allocator's own words if it has some.
+    /// The parser rejects the setting, with the allocator's own words if it has some.
     Refused(String),
-    /// No parser looks at it, and nothing is said of it.
+    /// No parser looks at the setting, and nothing reports that; this is why.
     Ignored(String),
-    /// What this version makes of it is not known, and why.
+    /// It is not known what this version makes of the setting; this is why.
     NotKnown(String),
 }
 

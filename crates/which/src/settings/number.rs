@@ -2,14 +2,14 @@
 
 /// A number at the start of a text, as `strtoumax` reads it.
 pub(super) struct Leading<'a> {
-    /// Negative ones wrap around, as C's do.
+    /// The number's value; a negative number wraps around, as in C.
     pub(super) value: u64,
-    /// What follows it.
+    /// The text that follows the number.
     pub(super) rest: &'a str,
 }
 
-/// Reads a number in this base; 0 finds the base by `0x` and `0`. `None` if no digit is there or the number
-/// is too large.
+/// Reads a number in this base; 0 derives the base from a prefix `0x` or `0`. `None` if there is no
+/// digit or the number is too large.
 pub(super) fn leading(text: &str, base: u32) -> Option<Leading<'_>> {
     let blank = |c: char| c.is_ascii_whitespace() || c == '\x0b';
     let unsigned = text.trim_start_matches(blank);
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_number_is_read_as_c_reads_it() {
-        let read = |text, base| leading(text, base).map(|it| (it.value, it.rest));
+        let read = |text, base| leading(text, base).map(|number| (number.value, number.rest));
         assert_eq!(read("12k", 10), Some((12, "k")));
         assert_eq!(read(" 0x1fz", 0), Some((31, "z")));
         assert_eq!(read("017", 0), Some((15, "")));

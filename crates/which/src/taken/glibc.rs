@@ -1,5 +1,6 @@
-//! glibc's tunables: a list in the dynamic linker's memory, one entry of a fixed size for each, with its name, its
-//! bounds, its value, and whether that was set. Where these stand in an entry is found by bounds that are known.
+//! glibc's tunables: a list in the dynamic linker's memory, with one entry of a fixed size for each
+//! tunable: its name, its bounds, its value, and whether that was set. The places of these within
+//! an entry are found by bounds that are known.
 
 use super::{Mapped, Values, half, word};
 use crate::settings::glibc::{PREFIX, TUNABLES};
@@ -8,7 +9,7 @@ use memchr::memmem;
 /// The fewest tunables that make a list.
 const LEAST: usize = 10;
 
-/// The tunables of malloc that were set; or why they are not known.
+/// The tunables of malloc that were set; or why these are not known.
 pub fn values(linker: &Mapped) -> Result<Values, String> {
     let lists = linker.mapped().filter_map(|(_, bytes)| List::of(bytes));
     let list = lists.into_iter().next();
@@ -18,11 +19,11 @@ pub fn values(linker: &Mapped) -> Result<Values, String> {
 
 struct List {
     bytes: Vec<u8>,
-    /// Places of the names.
+    /// The places of the names.
     names: Vec<usize>,
-    /// From a name to the least value of its tunable.
+    /// The distance from a tunable's name to its least value.
     least_at: usize,
-    /// From a name to its value.
+    /// The distance from a tunable's name to its value.
     value_at: usize,
 }
 
@@ -46,7 +47,7 @@ impl List {
             let is_it = |at: &&usize| text(&bytes, **at) == format!("{PREFIX}{name}");
             names.iter().find(is_it).copied()
         };
-        // The bounds of two tunables that no others have in this order.
+        // These two tunables have bounds that no other tunables have in this order.
         let fits = |at: &usize, name: &str, least: u64, most: u64| {
             let place = entry(name)? + at;
             let found = (word(&bytes, place)?, word(&bytes, place + 8)?);
@@ -59,7 +60,7 @@ impl List {
                 .is_some()
         };
         let least_at = (8..size).step_by(8).find(is_place)?;
-        // Since 2.39 a tunable also has its default value, which stands before.
+        // Since 2.39 a tunable also has its default value, which comes before its value.
         let is_flag = |value_at: &usize| {
             let flag = |name: &usize| bytes.get(name + value_at + 8).copied();
             let mut all = names.iter().map(flag);
@@ -78,8 +79,10 @@ impl List {
         let mut values = Values::new();
         for name in &self.names {
             let text = text(&self.bytes, *name);
-            let own = text.strip_prefix(PREFIX);
-            let Some(known) = own.and_then(|own| TUNABLES.iter().find(|it| it.name == own)) else {
+            let short_name = text.strip_prefix(PREFIX);
+            let Some(known) = short_name
+                .and_then(|short_name| TUNABLES.iter().find(|tunable| tunable.name == short_name))
+            else {
                 continue;
             };
             let is_set = self.bytes.get(name + self.value_at + 8) == Some(&1);
@@ -89,7 +92,7 @@ impl List {
             };
             // Bounds of 32 bits mean a number of 32 bits.
             let most = word(&self.bytes, name + self.least_at + 8);
-            let value = match most.is_some_and(|it| it <= i32::MAX as u64) {
+            let value = match most.is_some_and(|most| most <= i32::MAX as u64) {
                 true => u64::from(half(&self.bytes, name + self.value_at).unwrap_or(0)),
                 false => value,
             };
@@ -102,7 +105,7 @@ impl List {
     }
 }
 
-/// Text up to a zero.
+/// The text at a place, up to a zero byte.
 fn text(bytes: &[u8], at: usize) -> String {
     let rest = bytes.get(at..).unwrap_or_default();
     let end = rest.iter().position(|byte| *byte == 0).unwrap_or(0);
@@ -113,7 +116,7 @@ fn text(bytes: &[u8], at: usize) -> String {
 mod tests {
     use super::*;
 
-    /// A list like that of 2.36, or with defaults as from 2.39 on.
+    /// A list as in 2.36, or with default values as in 2.39 and later.
     fn list(has_defaults: bool) -> Vec<u8> {
         let mut bytes = vec![0_u8; 16];
         let mut add = |name: &str, least: u64, most: u64, default: u64, set: Option<u64>| {

@@ -1,13 +1,18 @@
-//! The flags of gperftools: exported variables whose names say what they are for and of which type they are.
+//! The flags of gperftools: exported variables whose names tell their purpose and their type.
 
 use super::{Mapped, Values, word};
 use crate::settings::gperftools::VARIABLES;
 use object::{Object, ObjectSymbol};
 
-/// Those of a mapped object, by the names of their environment variables; or why that is not known.
+/// The flags of a mapped object, by the names of their environment variables; or why they are not
+/// known.
 pub fn values(object: &Mapped) -> Result<Values, String> {
     let mut values = Values::new();
-    for symbol in object.elf.dynamic_symbols().filter(|it| it.is_definition()) {
+    for symbol in object
+        .elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition())
+    {
         let Ok(name) = symbol.name() else { continue };
         let Some((kind, flag)) = flag(name) else {
             continue;
@@ -35,9 +40,10 @@ enum FlagKind {
     Double,
 }
 
-/// The variable that a symbol stands for: `TCMALLOC_RELEASE_RATE` of `…DECLARE_double_instead27FLAGS_tcmalloc_release_rateE`.
+/// The environment variable that a symbol stands for: `TCMALLOC_RELEASE_RATE` for
+/// `…DECLARE_double_instead27FLAGS_tcmalloc_release_rateE`.
 fn flag(symbol: &str) -> Option<(FlagKind, String)> {
-    // A size of the class that holds it, not a flag.
+    // A member of a class that holds this size, not a flag.
     if symbol.ends_with("overall_thread_cache_size_E") {
         return Some((
             FlagKind::Int,
@@ -71,7 +77,7 @@ mod tests {
         assert_eq!(name.as_deref(), Some("TCMALLOC_RELEASE_RATE"));
         let name = of("bool_instead22FLAGS_malloc_skip_sbrkE");
         assert_eq!(name.as_deref(), Some("TCMALLOC_SKIP_SBRK"));
-        // Its negative, which nothing reads.
+        // The flag's negation, which nothing reads.
         assert_eq!(of("double_instead29FLAGS_notcmalloc_release_rateE"), None);
     }
 }

@@ -1,13 +1,14 @@
-//! jemalloc's options: variables `opt_NAME` behind some prefix, of which only a library that is not stripped has the names.
+//! jemalloc's options: variables `opt_NAME` with some prefix, whose names only a library that is
+//! not stripped has.
 
 use super::{Mapped, Values};
 use crate::settings::jemalloc::{OPTIONS, OptionKind};
 use object::{Object, ObjectSymbol};
 
-/// Options of a mapped object that are numbers or true or false; or why they are not known.
+/// The options of a mapped object that are numbers or booleans; or why they are not known.
 pub fn values(object: &Mapped) -> Result<Values, String> {
     let mut values = Values::new();
-    for symbol in object.elf.symbols().filter(|it| it.is_definition()) {
+    for symbol in object.elf.symbols().filter(|symbol| symbol.is_definition()) {
         let Ok(name) = symbol.name() else { continue };
         let Some(at) = name.find("opt_") else {
             continue;
@@ -17,7 +18,7 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
             continue;
         };
         let is_own = prefix.is_empty() || prefix.ends_with("je_");
-        // A symbol of another size than the option's type is something else.
+        // A symbol whose size is not that of the option's type is something else.
         let size = match kind {
             OptionKind::Bool => 1,
             OptionKind::U32(..) => 4,
@@ -45,7 +46,8 @@ pub fn values(object: &Mapped) -> Result<Values, String> {
     Ok(values)
 }
 
-/// What a program has compiled in for jemalloc: the text to which its variable `malloc_conf` points.
+/// The settings for jemalloc that a program has compiled in: the text to which the variable
+/// `malloc_conf` points.
 pub fn compiled_in(object: &Mapped) -> Option<String> {
     const LONGEST: usize = 4096;
     let all = object.elf.symbols().chain(object.elf.dynamic_symbols());
@@ -54,8 +56,9 @@ pub fn compiled_in(object: &Mapped) -> Option<String> {
         symbol.is_definition() && symbol.name().is_ok_and(|name| names.contains(&name))
     };
     let symbol = all.into_iter().find(is_it)?;
-    let pointer = super::word(&object.at(symbol.address(), 8)?, 0).filter(|it| *it != 0)?;
-    // The string may end just before a page that is not there.
+    let pointer =
+        super::word(&object.at(symbol.address(), 8)?, 0).filter(|address| *address != 0)?;
+    // The string may end just before a page that is not mapped.
     let sizes = [LONGEST, 256, 32];
     let bytes = sizes
         .iter()

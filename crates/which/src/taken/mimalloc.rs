@@ -1,30 +1,31 @@
-//! mimalloc's options: an array of value, state, number, name and perhaps a former name, found by the pointers to the
-//! names, which are strings in its file.
+//! mimalloc's options: an array of value, state, number, name and perhaps a former name, found by
+//! the pointers to the names, which are strings in mimalloc's file.
 
 use super::{Mapped, Values, half, word};
 use memchr::memmem;
 
 /// The name of the first option in all versions.
 const FIRST: &[u8] = b"\0show_errors\0";
-/// States of an option: not read yet, left at its default, set.
+/// States of an option: not yet read from the environment, or set. State 1 is an option that keeps
+/// its default.
 const UNREAD: u32 = 0;
 const SET: u32 = 2;
-/// An option's name stands this far behind its beginning.
+/// The distance from the start of an option to its name.
 const NAME_AT: usize = 16;
-/// More options than any version has.
+/// A number of options that no version reaches.
 const MOST: usize = 200;
 
 /// The options of a mimalloc.
 pub struct Options {
-    /// Names, also former ones.
+    /// The names of the options, including former names.
     pub names: Vec<String>,
-    /// The values of those that were set.
+    /// The values of the options that were set.
     pub values: Values,
-    /// Whether some have not been read from the environment yet.
+    /// Whether some options have not been read from the environment yet.
     pub is_unread: bool,
 }
 
-/// Options of a mapped object; or why they are not known.
+/// The options of a mapped object; or why they are not known.
 pub fn options(object: &Mapped) -> Result<Options, String> {
     let why = || "mimalloc's table of options was not recognised".to_owned();
     let at = memmem::find(object.data, FIRST).ok_or_else(why)? + 1;
@@ -44,7 +45,7 @@ pub fn options(object: &Mapped) -> Result<Options, String> {
 
 fn read(object: &Mapped, bytes: &[u8], start: usize) -> Option<Options> {
     let number = |at: usize| half(bytes, at + 12);
-    // With a former name, or without.
+    // The size of an option with a former name, or without one.
     let size = [32, 24]
         .into_iter()
         .find(|size| number(start) == Some(0) && number(start + size) == Some(1))?;
@@ -78,17 +79,17 @@ fn read(object: &Mapped, bytes: &[u8], start: usize) -> Option<Options> {
 }
 
 impl Mapped<'_, '_> {
-    /// The address in the process of a place in the file.
+    /// The process's address of a place in the file.
     fn address_of(&self, place: usize) -> Option<u64> {
         let place = place as u64;
-        let holds = |it: &&heapmark_core::execute::reach::Mapping| {
-            (it.offset..it.offset + (it.end - it.start)).contains(&place)
+        let holds = |mapping: &&heapmark_core::execute::reach::Mapping| {
+            (mapping.offset..mapping.offset + (mapping.end - mapping.start)).contains(&place)
         };
         let mapping = self.mappings.iter().find(holds)?;
         Some(mapping.start + (place - mapping.offset))
     }
 
-    /// The name of an option at an address: small letters, digits and lines below.
+    /// The name of an option at an address: lower-case letters, digits and underscores.
     fn name(&self, address: u64) -> Option<String> {
         const LONGEST: usize = 64;
         let bytes = self.memory.bytes(address, LONGEST)?;

@@ -1,5 +1,5 @@
-//! Which settings an allocator has, read from its own variables in the process's memory. Only what is recognised without
-//! doubt is said; of everything else, why it is not known.
+//! The settings that an allocator has, read from its own variables in the process's memory. Only
+//! what is recognised without doubt is reported; for everything else, why it is not known.
 
 pub mod glibc;
 pub mod gperftools;
@@ -14,17 +14,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Values by the name of their setting: in decimals, `true`, or text.
+/// Values by the names of their settings: in decimals, `true`, or text.
 pub type Values = BTreeMap<String, String>;
 
-/// The memory of a process, for reading. It goes on meanwhile.
+/// The memory of a process, opened for reading. The process goes on meanwhile.
 pub struct Memory {
     file: File,
     maps: String,
 }
 
 impl Memory {
-    /// Of a process with these mappings; or why it may not be read.
+    /// Opens the memory of a process with these mappings; or says why it may not be read.
     pub fn of(process: &Process, maps: &str) -> Result<Memory, String> {
         match File::open(format!("/proc/{}/mem", process.pid)) {
             Ok(file) => Ok(Memory {
@@ -41,22 +41,24 @@ impl Memory {
         }
     }
 
-    /// So many bytes from an address on; nothing if they are not all there.
+    /// Reads `count` bytes from an address on; `None` if they are not all there.
     pub fn bytes(&self, address: u64, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.file.read_exact_at(&mut bytes, address).ok()?;
         Some(bytes)
     }
 
-    /// An object that is mapped from this file.
+    /// Returns the object that is mapped from this file.
     pub fn object<'a>(&self, file: &str, data: &'a [u8]) -> Option<Mapped<'_, 'a>> {
         let elf: ElfFile64 = ElfFile64::parse(data).ok()?;
         let endian = elf.endian();
         let mut loaded = elf.elf_program_headers().iter();
         let first = loaded.find(|header| header.p_type(endian) == PT_LOAD)?;
         let first = first.p_vaddr(endian).wrapping_sub(first.p_offset(endian));
-        let mappings: Vec<Mapping> = mappings(&self.maps).filter(|it| it.file == file).collect();
-        let start = mappings.iter().find(|it| it.offset == 0)?.start;
+        let mappings: Vec<Mapping> = mappings(&self.maps)
+            .filter(|mapping| mapping.file == file)
+            .collect();
+        let start = mappings.iter().find(|mapping| mapping.offset == 0)?.start;
         Some(Mapped {
             memory: self,
             moved_by: start.wrapping_sub(first),
@@ -67,10 +69,10 @@ impl Memory {
     }
 }
 
-/// An object of a process: its file, and where that is mapped.
+/// An object of a process: its file, and where the file is mapped.
 pub struct Mapped<'m, 'a> {
     memory: &'m Memory,
-    /// What is added to addresses of the file.
+    /// The offset to add to the file's addresses.
     moved_by: u64,
     mappings: Vec<Mapping<'m>>,
     elf: ElfFile64<'a>,
@@ -78,29 +80,29 @@ pub struct Mapped<'m, 'a> {
 }
 
 impl Mapped<'_, '_> {
-    /// Bytes of the process at an address of the file.
+    /// Reads bytes of the process at an address of the file.
     fn at(&self, address: u64, count: usize) -> Option<Vec<u8>> {
         self.memory
             .bytes(self.moved_by.wrapping_add(address), count)
     }
 
-    /// The bytes of each of its mappings, with the address of the first.
+    /// The bytes of each of the object's mappings, with the address of the first byte.
     fn mapped(&self) -> impl Iterator<Item = (u64, Vec<u8>)> {
-        let bytes = |it: &Mapping| {
-            let count = usize::try_from(it.end - it.start).ok()?;
-            Some((it.start, self.memory.bytes(it.start, count)?))
+        let bytes = |mapping: &Mapping| {
+            let count = usize::try_from(mapping.end - mapping.start).ok()?;
+            Some((mapping.start, self.memory.bytes(mapping.start, count)?))
         };
         self.mappings.iter().filter_map(bytes)
     }
 }
 
-/// A little word of memory at a place in bytes.
+/// The 64-bit number at a place in some bytes, in the byte order of this machine.
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..at + 8)?;
     word.try_into().ok().map(u64::from_ne_bytes)
 }
 
-/// A number of 32 bits at this place.
+/// The 32-bit number at a place in some bytes.
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
     let half = bytes.get(at..at + 4)?;
     half.try_into().ok().map(u32::from_ne_bytes)

@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// The distance of chunks in a file, and the size of the largest one: a power of two, and a
 /// multiple of every page size in use.
 pub const CHUNK_BYTES: usize = 256 << 10;
-/// The first chunk of a stream. The events of a short process fit into it, and the rest of its
-/// place in the file takes no disk space.
+/// The size of a stream's first chunk. The events of a short process fit into it, and the rest of its place in the file
+/// takes no disk space.
 pub const FIRST_BYTES: usize = 32 << 10;
-/// The chunk of the text.
+/// The size of the chunk with the text.
 pub const TEXT_BYTES: usize = 24 << 10;
 /// Bytes of a chunk's header.
 pub const HEADER_BYTES: usize = 128;
-/// A writer leaves no more than this unsealed.
+/// The most bytes that a writer leaves unsealed.
 pub const MOST_OPEN_BYTES: usize = 4608;
 
 const MAGIC: [u8; 8] = *b"heapcapt";
@@ -66,7 +66,7 @@ const _: () = assert!(
     size_of::<Header>() == HEADER_BYTES && core::mem::offset_of!(Header, crc) == FIXED_BYTES
 );
 
-/// What a writer stores in a chunk's header when it begins it.
+/// What a writer stores in a chunk's header when it begins the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Start {
     /// The thread of the first events.
@@ -75,17 +75,17 @@ pub struct Start {
     pub stream: u32,
     /// The chunk's number in the stream, from 0.
     pub number: u32,
-    /// The number of its first event in the stream, from 0.
+    /// The number of the chunk's first event in the stream, from 0.
     pub first_event: u64,
     /// The present time; no event in the chunk has an earlier stamp.
     pub stamp: u64,
     /// That moment in nanoseconds since the recording began.
     pub ns: u64,
-    /// The events have stamps from the first one on.
+    /// Whether the events have stamps from the first one on.
     pub clocked: bool,
     /// The chunk's number in the file, from 0.
     pub place: u32,
-    /// Bytes of it that are reserved on the disk, including its header.
+    /// Bytes of the chunk that are reserved on the disk, including the header.
     pub bytes: u32,
 }
 
@@ -139,9 +139,9 @@ impl Header {
             (before >> 32) as u32,
         );
         let crc = continued(crc, &payload[done..]);
-        let told = if end { !crc } else { crc };
+        let sealed_crc = if end { !crc } else { crc };
         self.sealed.store(
-            u64::from(told) << 32 | payload.len() as u64,
+            u64::from(sealed_crc) << 32 | payload.len() as u64,
             Ordering::Release,
         );
     }
@@ -161,11 +161,11 @@ impl Header {
 /// A chunk that was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// What it holds.
+    /// What the chunk holds.
     pub kind: ChunkKind,
-    /// The chunk's place.
+    /// What the writer stored when it began the chunk.
     pub start: Start,
-    /// The writer had finished the chunk, and its checksum is right.
+    /// Whether the writer had finished the chunk and the checksum is right.
     pub sealed: bool,
     /// In the first chunk of a file: chunks of events that were begun.
     pub chunks: u32,
@@ -180,13 +180,13 @@ pub struct Chunk<'a> {
 pub enum Wrong {
     /// Shorter than a header, or than the payload.
     Short,
-    /// Another kind of file.
+    /// The file is of another kind.
     Magic,
     /// Written by another version of the recorder.
     Version(u16),
     /// The header's checksum is wrong.
     Header,
-    /// An unknown kind.
+    /// The chunk is of an unknown kind.
     Kind(u8),
     /// The payload is larger than the chunk.
     Committed(u32),
@@ -194,7 +194,7 @@ pub enum Wrong {
     Checksum,
     /// The two copies of a number differ.
     Count,
-    /// More is unsealed than a writer leaves.
+    /// More bytes are unsealed than a writer leaves.
     Open,
 }
 
@@ -233,7 +233,7 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
         u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
     };
     let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
-    // Zeros: never used, or its writer died within the header.
+    // The header is zero: the chunk was never used, or its writer died while it wrote the header.
     if word(0) == 0 {
         return Ok(None);
     }
@@ -304,7 +304,7 @@ impl Start {
         let room = start.bytes as usize - HEADER_BYTES;
         let open = match rest.kind {
             ChunkKind::Text => 0,
-            // A chunk that was just begun, or lacks its seal.
+            // A chunk that was just begun, or whose seal is missing.
             ChunkKind::Events if rest.sealed == 0 => room,
             // One byte more than is allowed, to detect an excess.
             ChunkKind::Events => MOST_OPEN_BYTES + 1,

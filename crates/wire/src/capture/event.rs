@@ -119,7 +119,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// In the order of their numbers.
+    /// All variants, in the order of their numbers.
     pub const ALL: [Variant; 6] = [
         Variant::PosixMemalign,
         Variant::AlignedAlloc,
@@ -159,7 +159,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// In the order of their numbers.
+    /// All calls, in the order of their numbers.
     pub const ALL: [Call; 5] = [
         Call::Malloc,
         Call::Calloc,
@@ -192,9 +192,9 @@ pub(super) mod op {
     pub const USABLE_SIZE: u64 = 12;
     /// `realloc(NULL, size)`: saves the distance from NULL and back.
     pub const REALLOC_NULL: u64 = 13;
-    /// Above: the low bits of the next event's address, or of both.
+    /// The bits above hold the low bits of the next event's address; for `realloc`, those of both addresses.
     pub const LOW_BITS: u64 = 14;
-    /// Above: one of `further`.
+    /// The bits above hold one of the codes in `further`.
     pub const FURTHER: u64 = 15;
 }
 

@@ -12,10 +12,10 @@ pub struct Record<'a> {
     pub number: u64,
     /// The thread of the event.
     pub thread: u32,
-    /// Its time; `None` if the stream had no clock. A call that allocates has the time of its
+    /// The event's time; `None` if the stream had no clock. A call that allocates has the time of its
     /// return, one that frees has that of its start.
     pub stamp: Option<u64>,
-    /// What happened.
+    /// The event itself.
     pub event: Event<'a>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Damage {
 
 impl core::error::Error for Damage {}
 
-/// The events of a chunk. Damage ends them.
+/// The events of a chunk, up to the first damage.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     payload: &'a [u8],
@@ -328,7 +328,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Damage>;
 
-    // Across crates, too: the reader of a capture calls this millions of times a second.
+    // Inlined across crates, too: the reader of a capture calls this millions of times a second.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.done || self.at >= self.payload.len() {

@@ -1,7 +1,7 @@
 //! The text about a process: `key=value` lines. Values come from outside, so all but plain ASCII
 //! characters are escaped as `%` and two digits: any bytes fit into a line and come back unchanged.
 
-/// The bytes of a value in its line.
+/// The bytes that stand for a value in its line.
 pub fn escaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
     value.iter().flat_map(|byte| {
         let (bytes, length) = escape(*byte);
@@ -9,7 +9,7 @@ pub fn escaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// The form of a byte in a value: the first so many of these bytes.
+/// The escaped form of a byte in a value: an array, and how many of its bytes count.
 pub fn escape(byte: u8) -> ([u8; 3], usize) {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     match byte {

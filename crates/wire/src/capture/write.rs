@@ -81,7 +81,7 @@ impl Writer {
             .wrapping_add(bytes - MOST_EVENT_BYTES)
     }
 
-    /// The chunk.
+    /// The chunk that is being written.
     pub fn chunk(&self) -> *mut u8 {
         self.header.cast()
     }
@@ -270,7 +270,7 @@ impl Writer {
         self.events += 1;
     }
 
-    /// The unsafe parts below are parts of [`Writer::put`], with its safety conditions.
+    /// The unsafe functions below are parts of [`Writer::put`], and have its safety conditions.
     #[inline(always)]
     unsafe fn number(&mut self, value: u64) {
         // SAFETY: see `put`.

@@ -14,9 +14,9 @@ pub struct CompiledHead {
     pub words: u64,
     /// CRC-32 of all words after the head.
     pub checksum: u64,
-    /// Where the table of threads begins.
+    /// The index of the word at which the table of threads begins.
     pub table: u64,
-    /// Threads.
+    /// The number of threads.
     pub threads: u64,
     /// Most threads that were alive at a time.
     pub threads_at_a_time: u64,
@@ -40,7 +40,7 @@ pub struct CompiledHead {
     pub requested_peak_bytes: u64,
     /// The thread that reaches this peak, and after how many of its ops.
     pub peak: (u64, u64),
-    /// `Rare::Point` ops.
+    /// The number of `Rare::Point` ops.
     pub points: u64,
     /// Nanoseconds that the recorded program took, if the trace has them.
     pub recorded_ns: u64,
@@ -55,7 +55,7 @@ pub struct CompiledHead {
     pub left: (u64, u64),
     /// Bytes for the largest block, including space to align it.
     pub largest_bytes: u64,
-    /// What the program's main thread plays: the thread's number plus one; 0 if that is not known.
+    /// The thread that the program's main thread plays: its number plus one; 0 if that is not known.
     pub main: u64,
     /// Calls of mallopt.
     pub tunings: u64,
@@ -115,7 +115,7 @@ impl CompiledHead {
         words
     }
 
-    /// From the words of a whole file.
+    /// Reads the head from the words of a whole file.
     pub fn decode(file: &[u64]) -> Result<CompiledHead, CompiledFault> {
         let head: &[u64; HEAD_WORDS] = file.first_chunk().ok_or(CompiledFault::Length)?;
         let head = CompiledHead::of_words(head)?;
@@ -126,7 +126,7 @@ impl CompiledHead {
         }
     }
 
-    /// From the words of a head alone.
+    /// Reads the head from the words of the head alone.
     pub fn of_words(words: &[u64; HEAD_WORDS]) -> Result<CompiledHead, CompiledFault> {
         if words[0] != MAGIC {
             return Err(CompiledFault::Magic);
@@ -186,9 +186,9 @@ pub const THREAD_WORDS: usize = 2;
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompiledThread {
-    /// Where its stream begins; 0 if no thread of this number plays.
+    /// Where the thread's stream begins; 0 if no thread of this number plays.
     pub first: u64,
-    /// Whether an op creates it; otherwise it exists from the start.
+    /// Whether an op creates the thread; otherwise it exists from the start.
     pub is_started: bool,
 }
 
@@ -198,12 +198,12 @@ impl CompiledThread {
         [self.first, u64::from(self.is_started)]
     }
 
-    /// Whether it plays anything: numbers of a trace's threads may have gaps.
+    /// Whether the thread plays anything: the numbers of a trace's threads may have gaps.
     pub fn plays(&self) -> bool {
         self.first != 0
     }
 
-    /// The thread of this number; the file is as long as its head states.
+    /// The thread of this number. The file must be as long as its head states.
     pub fn of(file: &[u64], head: &CompiledHead, number: usize) -> Option<CompiledThread> {
         let at = head.table as usize + number * THREAD_WORDS;
         let &[first, is_started] = file

@@ -71,9 +71,9 @@ pub enum Rare {
     Exit = 2,
     /// Creates thread `argument`.
     Start = 3,
-    /// `argument` pages of the next block are touched, spread evenly over so many: the next word.
+    /// `argument` pages of the next block are touched, spread evenly over as many pages as the next word says.
     Pages = 4,
-    /// Wait until this many nanoseconds after the start: the next word.
+    /// Wait until as many nanoseconds after the start as the next word says.
     Clock = 5,
     /// Three words: bytes that the recorded program has allocated, its live bytes, and those of
     /// blocks without [`Rare::Pages`].
@@ -100,7 +100,7 @@ pub enum Rare {
     NewAligned = 16,
     /// operator delete of a block of `NewAligned` in the slot `argument`; the alignment follows.
     DeleteAligned = 17,
-    /// The same with its size; alignment and size follow.
+    /// As [`Rare::DeleteAligned`], with the block's size; alignment and size follow.
     DeleteAlignedSized = 18,
     /// mallopt, where the allocator has it; parameter and value follow.
     Mallopt = 19,

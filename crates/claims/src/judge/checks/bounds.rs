@@ -9,7 +9,7 @@ use crate::document::{Over, Take};
 use heapmark_stats::median;
 
 impl CheckedPlaces<'_> {
-    /// A value, or its quotient, lies between two bounds.
+    /// Checks that a value, or its quotient, lies between two bounds.
     pub fn between(
         &mut self,
         who: &[String],
@@ -26,7 +26,7 @@ impl CheckedPlaces<'_> {
                     None => Ok((number.clone(), said![number])),
                 };
                 match found {
-                    Ok((value, said)) => all.push((spot.clone(), value, said)),
+                    Ok((value, sentence)) => all.push((spot.clone(), value, sentence)),
                     Err(lack) if who.is_empty() && !matches!(lack, Lack::Other(_)) => {
                         self.findings.missing.insert(row);
                     }
@@ -41,12 +41,12 @@ impl CheckedPlaces<'_> {
             Take::Middle if all.is_empty() => all,
             Take::Middle => vec![all.swap_remove((all.len() - 1) / 2)],
         };
-        for (spot, value, said) in taken {
-            self.found(between(&value, low, high), spot, said);
+        for (spot, value, sentence) in taken {
+            self.found(between(&value, low, high), spot, sentence);
         }
     }
 
-    /// The value over the check's divisor, and a sentence about it.
+    /// The value over the check's divisor, and a sentence about the quotient.
     fn divided(
         &self,
         row: &str,
@@ -64,7 +64,7 @@ impl CheckedPlaces<'_> {
         self.comparable(spot, &other, over)?;
         let divisor = over.who.as_deref().unwrap_or(row);
         let mut theirs = self.number(divisor, &other).map_err(|lack| match lack {
-            // A place is missing, not this row.
+            // The other place is missing, not this row.
             Lack::Missing(words) if self.evidence.case(&other).is_none() => Lack::Other(words),
             lack => lack,
         })?;
@@ -78,23 +78,24 @@ impl CheckedPlaces<'_> {
         if theirs.row == number.row {
             theirs.row.clear();
         }
-        let mut said = said![number, "over", theirs];
+        let mut sentence = said![number, "over", theirs];
         if other != *spot {
-            said.push(format!("on {other}").into());
+            sentence.push(format!("on {other}").into());
         }
-        said.extend(["is".into(), times(value.clone())]);
+        sentence.extend(["is".into(), times(value.clone())]);
         if over.per_thread {
             let linear = f64::from(spot.threads) / f64::from(threads);
             for value in [&mut value.median, &mut value.min, &mut value.max] {
                 *value /= linear;
             }
             value.values.iter_mut().for_each(|value| *value /= linear);
-            said.push(format!("for {linear} times the threads").into());
+            sentence.push(format!("for {linear} times the threads").into());
         }
-        Ok((value, said))
+        Ok((value, sentence))
     }
 
-    /// A place divided by itself, or by one with another size than the claim means, shows nothing.
+    /// A place divided by itself, or by a place with another size than the claim means, shows
+    /// nothing.
     fn comparable(&self, spot: &Spot, other: &Spot, over: &Over) -> Result<(), Lack> {
         if over.threads == Some(spot.threads) {
             return Err(Lack::Other(format!(
@@ -119,7 +120,7 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// No workload is far above the median workload.
+    /// Checks that no workload is far above the median workload.
     pub fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
         let spots = self.spots();
         let Some(first) = spots.first() else { return };
@@ -138,18 +139,18 @@ impl CheckedPlaces<'_> {
             };
             let away = quotient(highest, middle);
             let verdict = between(&away, 0.0, factor);
-            let said = said![
+            let sentence = said![
                 highest.clone(),
                 "is",
                 times(away),
                 "times the middle one,",
                 middle.clone()
             ];
-            self.found(verdict, spot, said);
+            self.found(verdict, spot, sentence);
         }
     }
 
-    /// Rows are closer together than in another workload.
+    /// Checks that rows are closer together than in another workload.
     pub fn levels(&mut self, than: &[String]) {
         for spot in self.spots() {
             let Some(other) = self.paired(&spot, than) else {
@@ -174,13 +175,13 @@ impl CheckedPlaces<'_> {
             let samples = fewest_samples(here.iter().chain(&there));
             let share = near / wide;
             let verdict = verdict(samples, share < 0.9, share > 1.1);
-            let said = said![
+            let sentence = said![
                 "from the fastest row to the slowest it is a factor of",
                 Number::bare(near, samples),
                 format!(", on {other}"),
                 Number::bare(wide, samples)
             ];
-            self.found(verdict, spot, said);
+            self.found(verdict, spot, sentence);
         }
     }
 }

@@ -21,15 +21,15 @@ use heapmark_core::plan::case_name;
 use std::collections::BTreeSet;
 use std::slice::from_ref;
 
-/// What was found for a claim.
+/// The findings about a claim.
 #[derive(Default)]
 pub struct Findings {
     pub parts: Vec<JudgedPart>,
     pub missing: BTreeSet<String>,
     pub spots: Vec<Spot>,
-    /// Processes of a row that has too few.
+    /// The number of processes of a row that has too few.
     pub few: Option<usize>,
-    /// One per check.
+    /// The verdicts, one per check.
     verdicts: Vec<Verdict>,
 }
 
@@ -73,7 +73,7 @@ impl Findings {
         findings
     }
 
-    /// All checks together.
+    /// The verdict of all checks together.
     pub fn verdict(&self) -> Verdict {
         self.verdicts
             .iter()
@@ -83,7 +83,8 @@ impl Findings {
     }
 }
 
-/// Every part decides, or the larger half, for which none may be missing.
+/// Combines the verdicts of a check's parts: every part decides, or the larger half, for which no
+/// part may be missing.
 fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
     let verdicts = || parts.iter().map(|part| part.verdict);
     let count = |wanted| verdicts().filter(|verdict| *verdict == wanted).count();
@@ -110,17 +111,29 @@ struct CheckedPlaces<'a> {
 }
 
 impl CheckedPlaces<'_> {
-    /// Runs the check; `None` if it does not apply to this machine. Returns how many of its parts
-    /// decide.
+    /// Runs a check and returns how many of its parts decide; `None` if the check does not apply to
+    /// this machine.
     fn see(&mut self, check: &ClaimCheck) -> Option<Needs> {
         match check {
-            ClaimCheck::Below(it) => {
-                self.against(&it.who, &it.than, &it.except, Order::Below, false);
-                return Some(it.needs);
+            ClaimCheck::Below(against) => {
+                self.against(
+                    &against.who,
+                    &against.than,
+                    &against.except,
+                    Order::Below,
+                    false,
+                );
+                return Some(against.needs);
             }
-            ClaimCheck::Above(it) => {
-                self.against(&it.who, &it.than, &it.except, Order::Above, false);
-                return Some(it.needs);
+            ClaimCheck::Above(against) => {
+                self.against(
+                    &against.who,
+                    &against.than,
+                    &against.except,
+                    Order::Above,
+                    false,
+                );
+                return Some(against.needs);
             }
             ClaimCheck::Worst { who, .. } => {
                 self.against(from_ref(who), &[], &[], Order::Above, true)
@@ -214,13 +227,13 @@ impl CheckedPlaces<'_> {
         )))
     }
 
-    /// The workload of a list with one for each of the check's.
+    /// The workload in a list that has one for each of the check's workloads.
     fn paired<'o>(&self, spot: &Spot, others: &'o [String]) -> Option<&'o String> {
         let (_, other) = self
             .workloads
             .iter()
             .zip(others)
-            .find(|(own, _)| **own == spot.workload)?;
+            .find(|(workload, _)| **workload == spot.workload)?;
         Some(other)
     }
 
@@ -253,7 +266,7 @@ impl CheckedPlaces<'_> {
         found
     }
 
-    /// The named rows, or all.
+    /// The values of the named rows, or of all rows.
     fn chosen(&mut self, who: &[String], except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         if who.is_empty() {
             return self.everyone(except, spot);
@@ -270,8 +283,8 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    fn found(&mut self, verdict: Verdict, place: impl ToString, said: Vec<Said>) {
-        let samples = said.iter().filter_map(|said| match said {
+    fn found(&mut self, verdict: Verdict, place: impl ToString, sentence: Vec<Said>) {
+        let samples = sentence.iter().filter_map(|piece| match piece {
             Said::Number(number) => Some(number.samples),
             Said::Words(_) => None,
         });
@@ -280,7 +293,7 @@ impl CheckedPlaces<'_> {
         self.parts.push(JudgedPart {
             verdict,
             place: place.to_string(),
-            said,
+            said: sentence,
         });
     }
 }

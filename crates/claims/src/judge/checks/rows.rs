@@ -5,8 +5,9 @@ use super::super::order::{Order, lies, order, quotient};
 use super::CheckedPlaces;
 
 impl CheckedPlaces<'_> {
-    /// Each of `who` has the wanted order relative to each of `than`. With `is_apart` it is unclear
-    /// where the range of one that should be higher touches the other's.
+    /// Checks that each of `who` has the wanted order relative to each of `than`. With `is_apart`,
+    /// the verdict is unclear unless the range of the row in `who` lies wholly above the other
+    /// row's.
     pub fn against(
         &mut self,
         who: &[String],
@@ -35,7 +36,7 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// How many times as bad as the best each of `who` is decides.
+    /// Judges each of `who` by how many times as bad as the best row it is.
     pub fn beside_best(
         &mut self,
         who: &[String],
@@ -70,19 +71,19 @@ impl CheckedPlaces<'_> {
                 continue;
             }
             for (_, number) in chosen {
-                // How many times worse than the best, for either direction of better.
+                // How many times worse than the best row, whether less or more is better.
                 let away = if more {
                     quotient(&best, &number)
                 } else {
                     quotient(&number, &best)
                 };
                 let verdict = verdict(&away);
-                let said = if number == best {
+                let words = if number == best {
                     said![number, "is the best itself"]
                 } else {
                     said![number, "is", times(away), "times the best,", best.clone()]
                 };
-                self.found(verdict, &spot, said);
+                self.found(verdict, &spot, words);
             }
         }
     }
@@ -97,7 +98,7 @@ fn sentence(ours: &Number, theirs: &Number) -> Vec<Said> {
     said![ours.clone(), words, theirs.clone()]
 }
 
-/// A quotient whose rows are already named beside it.
+/// A quotient without its rows' names, for a sentence that already names them.
 pub fn times(mut quotient: Number) -> Said {
     quotient.row.clear();
     quotient.into()

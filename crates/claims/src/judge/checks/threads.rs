@@ -6,7 +6,7 @@ use super::{CheckedPlaces, Spot};
 use crate::document::Shape;
 
 impl CheckedPlaces<'_> {
-    /// Each of `who` has the shape.
+    /// Checks that each of `who` has this shape.
     pub fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
         let all = self.spots();
         for workload in self.workloads {
@@ -48,8 +48,8 @@ impl CheckedPlaces<'_> {
     }
 }
 
-/// Whether these thread counts, in ascending order, can show a shape. For a peak one of them must be
-/// where it may be, one before, and one after.
+/// Whether these thread counts, in ascending order, can show a shape. For a peak, one count must be
+/// where the peak may be, one before it, and one after it.
 fn is_shown(shape: Shape, counts: &[u32]) -> bool {
     let [first, .., last] = counts else {
         return false;
@@ -91,7 +91,8 @@ fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
             if !rivals.all(|(_, rival)| order(peak, rival) == Order::Above) {
                 Verdict::Unclear
             } else if inside(at) {
-                // No value outside comes near: the last of these is a peak.
+                // No value outside the allowed range comes near, so a peak at the range's last
+                // count is a peak, too.
                 Verdict::Holds
             } else {
                 Verdict::DoesNotHold
@@ -113,16 +114,16 @@ fn holds_if(found: Order, wanted: Order) -> Verdict {
     }
 }
 
-/// `glibc 5.1 Mops/s with 1 thread, 9.8 with 2`.
+/// The values at the thread counts, as in `glibc 5.1 Mops/s with 1 thread, 9.8 with 2`.
 fn sentence(counts: &[u32], numbers: Vec<Number>) -> Vec<Said> {
-    let mut said = Vec::new();
+    let mut words = Vec::new();
     for (place, (count, mut number)) in counts.iter().zip(numbers).enumerate() {
         if place > 0 {
             number.row.clear();
         }
         let comma = if place + 1 < counts.len() { "," } else { "" };
-        said.extend([number.into(), format!("with {count}{comma}").into()]);
+        words.extend([number.into(), format!("with {count}{comma}").into()]);
     }
-    said.push("threads".into());
-    said
+    words.push("threads".into());
+    words
 }

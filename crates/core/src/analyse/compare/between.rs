@@ -11,7 +11,7 @@ use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Shift, shift_between, unpaired};
 
-/// The value of a process that is compared.
+/// Takes from a process the value that is compared.
 type ProcessValue = fn(&Process) -> Option<f64>;
 
 /// Compares every row of the new run with the same row of the old one.
@@ -54,7 +54,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
                 tests.push(Some(moved.test).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: moved.beside_anchor.map(Ratio::of_shift),
-                    // Another load in one run is no change of an allocator, whatever the anchor did.
+                    // A different load during one of the runs is not a change of an allocator, whatever the anchor did.
                     verdict: calls.withheld(by).or(withheld_before),
                     ..Compared::new(case, name, Ratio::of_shift(moved.as_measured))
                 }
@@ -62,7 +62,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             comparison.add(case, name, row);
         }
     }
-    // If one of the runs stopped as soon as it was precise enough, its alpha counts.
+    // If one of the runs stopped as soon as it was precise enough, that run's alpha applies.
     let alpha = old.head.plan.alpha().min(new.head.plan.alpha());
     comparison.judge(&tests, threshold, alpha);
     comparison
@@ -71,9 +71,9 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
 /// How far a row's values have moved.
 struct Moved {
     as_measured: Shift,
-    /// With the anchor's value in each run as the unit; `None` for the anchor itself.
+    /// The shift with the anchor's value in each run as the unit; `None` for the anchor itself.
     beside_anchor: Option<Shift>,
-    /// Of the second, or else of the first.
+    /// The test of `beside_anchor`, or of `as_measured` if there is no anchor.
     test: Test,
 }
 

@@ -25,8 +25,8 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
             return Err(format!("{name} was {old} and is {new}: other work"));
         }
     }
-    let programs =
-        [&others[place], case].map(|case| case.command().map_or(&[][..], |it| &it.sha256));
+    let programs = [&others[place], case]
+        .map(|case| case.command().map_or(&[][..], |command| &command.sha256));
     if programs.iter().all(|hashes| !hashes.is_empty()) && programs[0] != programs[1] {
         return Err("the programs differ (another file): other work".into());
     }
@@ -39,8 +39,8 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     Ok(place)
 }
 
-/// What a command does: its arguments and its client's, wherever their programs lie; of a real program
-/// all that its input follows from.
+/// What a command does: its arguments and its client's, wherever the programs are installed; for a
+/// real program, everything that determines its input.
 pub fn work(case: &Case) -> Vec<&str> {
     let Some(command) = case.command() else {
         return Vec::new();
@@ -70,9 +70,9 @@ pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     note("heapmark", &old.heapmark, &new.heapmark);
     let keys: BTreeSet<&String> = old.machine.keys().chain(new.machine.keys()).collect();
     for key in keys {
-        let told = |run: &'a RunFile| run.machine.get(key).map_or("not told", String::as_str);
+        let fact = |run: &'a RunFile| run.machine.get(key).map_or("not told", String::as_str);
         if !PASSING.contains(&key.as_str()) {
-            note(key, told(old), told(new));
+            note(key, fact(old), fact(new));
         }
     }
     for info in &new.allocators {
@@ -83,7 +83,7 @@ pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
     all
 }
 
-/// A library by its version, its content and the variables of its entry.
+/// Describes a library by its version, its content and the variables of its entry.
 pub fn library(info: &AllocatorInfo) -> String {
     let mut words = info.version.clone();
     if let Some(sha256) = info.sha256.first() {
@@ -92,7 +92,7 @@ pub fn library(info: &AllocatorInfo) -> String {
     words + &variables(info)
 }
 
-/// ` with NAME=VALUE NAME=VALUE`.
+/// The variables of an entry in words: ` with NAME=VALUE NAME=VALUE`; empty if there are none.
 pub fn variables(info: &AllocatorInfo) -> String {
     let variables = info.environment.iter();
     let all = joined(
@@ -144,7 +144,7 @@ mod tests {
             first(),
             of("/usr/bin/python3", "a.py", "more", "")
         ));
-        // Lines of real programs have ports and folders in them.
+        // Command lines of real programs contain ports and folders.
         let real = |argument: &str, key: &str| of("/usr/bin/redis", argument, "", key);
         assert!(is_same(real("7000", "abc"), real("7001", "abc")));
         assert!(!is_same(real("7000", "abc"), real("7000", "def")));

@@ -32,7 +32,7 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// The part of its run that measured this; all of it if none did.
+    /// The part of the run that measured this metric; the first part if none did.
     fn part(&self, by: &Metric) -> RunFile {
         let mut parts = self.head.parts();
         let place = parts
@@ -50,13 +50,13 @@ impl Side<'_> {
 /// All rows that could be compared.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
-    /// In plan order.
+    /// The compared rows, in plan order.
     pub rows: Vec<Compared>,
     /// Rows of one side that cannot be compared with the other side, and why.
     pub left_out: Vec<LeftAlone>,
     /// Between two runs only: the facts that differ.
     pub differences: Vec<Difference>,
-    /// The allocator that rows were divided by first.
+    /// The anchor: the allocator that rows were divided by first.
     pub anchor: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Compared {
     pub allocator: String,
     /// The row's value over that of the other side, as measured.
     pub ratio: Ratio,
-    /// Between two runs: the same with the anchor's value in each run as the unit.
+    /// Between two runs: the ratio with the anchor's value in each run as the unit.
     pub beside_anchor: Option<Ratio>,
     /// The verdict; `None` for the anchor itself, which shows how much the runs differ.
     pub verdict: Option<Verdict>,
@@ -80,27 +80,27 @@ pub struct Compared {
 /// A row without a counterpart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftAlone {
-    /// `larson@2/jemalloc`.
+    /// The row's label, such as `larson@2/jemalloc`.
     pub row: String,
-    /// Why.
+    /// Why the row has no counterpart.
     pub why: String,
 }
 
 /// A fact that two runs disagree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What differs.
+    /// The name of the fact.
     pub what: String,
-    /// In the earlier run.
+    /// The fact in the earlier run.
     pub old: String,
-    /// In the later one.
+    /// The fact in the later run.
     pub new: String,
 }
 
 /// Why the times of a paced row carry no information.
 pub const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
-/// Why the times of such a command carry no information.
+/// Why the times of a command that runs for a fixed time carry no information.
 const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
 
 /// Why a row cannot be compared with the baseline of its run.
@@ -150,11 +150,11 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     comparison
 }
 
-/// A test of one row, once its family is known.
+/// The test of one row, which runs once the size of its family is known.
 type Test = Box<dyn Fn(&Rule) -> Option<Tested>>;
 
 impl Comparison {
-    /// Adds a row, or why it is left out.
+    /// Adds a row, or the reason why it is left out.
     fn add(&mut self, case: &Case, allocator: &str, row: Result<Compared, &str>) {
         match row {
             Ok(row) => self.rows.push(row),
@@ -182,7 +182,7 @@ impl Comparison {
     }
 }
 
-/// Why a run cannot be compared by a metric, if so.
+/// Why a run cannot be compared by a metric; `None` if it can.
 pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
     let mut measured: Vec<&Metric> = side
         .head
@@ -190,7 +190,7 @@ pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
         .iter()
         .flat_map(|part| metric::of_part(&part.plan))
         .collect();
-    // A kernel's own figures are those of a few workloads.
+    // Only a few workloads report figures of their own.
     let is_there = |one: &Metric| {
         let of = |record: &Record| record.measurement.as_ref()?.figures.get(one.key).copied();
         let may_lack = matches!(one.of, Value::Figure) || one.key == VALUE_COST;

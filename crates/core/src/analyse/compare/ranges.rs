@@ -11,7 +11,7 @@ use crate::analyse::tables::tables;
 use crate::metric::Metric;
 use crate::plan::Case;
 
-/// Every candidate beside the baseline of its run.
+/// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let exact = side.head.plan.mode.spec().simulated;
     let mut comparison = Comparison::default();
@@ -29,7 +29,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     comparison
 }
 
-/// Every row of the new run beside the same row of the old one.
+/// Compares every row of the new run with the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
     let exact = [old, new]
         .iter()
@@ -63,14 +63,18 @@ fn compared(
     threshold: f64,
     exact: bool,
 ) -> Compared {
-    let [own, others] = [cell, other].map(|it| it.spread.median);
+    let [median, others] = [cell, other].map(|cell| cell.spread.median);
     let ratio = Ratio {
-        // Of two zeros there would be none.
-        ratio: if own == others { 1.0 } else { own / others },
+        // Two zeros have no quotient: they count as equal.
+        ratio: if median == others {
+            1.0
+        } else {
+            median / others
+        },
         interval: None,
         pairs: cell.n.min(other.n) as usize,
     };
-    let is_withheld = |it: &TableCell| it.verdict == Some(Verdict::AaCopyDiffers);
+    let is_withheld = |cell: &TableCell| cell.verdict == Some(Verdict::AaCopyDiffers);
     let verdict = match is_withheld(cell) || is_withheld(other) {
         true => Verdict::AaCopyDiffers,
         false => by_range(cell, other, threshold, exact),

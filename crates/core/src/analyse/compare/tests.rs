@@ -1,4 +1,4 @@
-//! Comparisons by values.
+//! Tests of comparisons, by the values of fake runs.
 
 use super::*;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
@@ -93,8 +93,12 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
         ),
         (None, Some("slower"), Some("slower"))
     );
-    let told: Vec<&str> = both.differences.iter().map(|it| it.what.as_str()).collect();
-    assert_eq!(told, ["cpu", "glibc"]);
+    let differing: Vec<&str> = both
+        .differences
+        .iter()
+        .map(|difference| difference.what.as_str())
+        .collect();
+    assert_eq!(differing, ["cpu", "glibc"]);
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
         words(&lab(1.5, [1000.0, 5000.0])),
         ["withheld: A/A", "slower", "withheld: A/A"]
     );
-    // Nor of one beside itself in another run, whichever of them was disturbed.
+    // Nothing is claimed about an allocator beside itself in another run, whichever of the two runs was disturbed.
     let [quiet, disturbed] = [1.0, 1.5].map(|copy| lab(copy, [1000.0, 5000.0]));
     for (old, new) in [(&quiet, &disturbed), (&disturbed, &quiet)] {
         let both = between(&side(old), &side(new), WALL, 0.01);
@@ -166,7 +170,9 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
     }
     let both = between(&side(&quiet), &side(&quiet), WALL, 0.01);
     assert_eq!(word(&both, "hoard"), Some("same"));
-    let by_p99 = metric::all().find(|it| it.is_named("open_p99_ns")).unwrap();
+    let by_p99 = metric::all()
+        .find(|metric| metric.is_named("open_p99_ns"))
+        .unwrap();
     let nothing = within(&side(&lab(1.0, [0.0, 0.0])), by_p99, 0.01);
     assert_eq!(nothing.rows[0].ratio.ratio, 1.0);
 }

@@ -1,4 +1,4 @@
-//! Answers the calls of a command and of all that it starts, on a thread of its own, until it is dropped.
+//! Answers system calls of a command and of all that it starts, on a thread of its own, until the answerer is dropped.
 
 use super::files::CpuFiles;
 use crate::plan::CpusSeen;
@@ -18,12 +18,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-/// Since Linux 6.6: who asks and who answers wake each other on one CPU, which halves the wait.
+/// Since Linux 6.6: the asking and the answering thread wake each other on one CPU, which halves the wait.
 const WAKE_AT_ONCE: u64 = 1;
-/// The longest path that the kernel takes.
+/// The length of the longest path that the kernel accepts.
 const PATH: usize = libc::PATH_MAX as usize;
 
-/// What answers one command.
+/// Answers the system calls of one command and of all processes that it starts.
 pub struct Answerer {
     own: UnixStream,
     launchers: UnixStream,
@@ -31,35 +31,35 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// Tells this.
+    /// Starts the answering thread; `told` is what processes are to see.
     pub fn new(told: CpusSeen) -> Result<Answerer> {
-        let (own, launchers) = UnixStream::pair().context("cannot make a socket")?;
-        // Inherited on purpose: the launcher gets its number.
+        let (ours, launchers) = UnixStream::pair().context("cannot make a socket")?;
+        // Inherited on purpose: the launcher receives the number of this socket.
         fcntl_setfd(&launchers, FdFlags::empty()).context("cannot hand on a socket")?;
         let files = match told {
             CpusSeen::Machine => None,
             CpusSeen::Count(count) => Some((count, CpuFiles::new(count)?)),
         };
-        let socket = own.try_clone().context("cannot duplicate a socket")?;
+        let socket = ours.try_clone().context("cannot duplicate a socket")?;
         let serve = move || {
-            // Without a listener there is no program that asks.
+            // Without a listener, no program asks.
             let Ok(listener) = received(&socket) else {
                 return;
             };
             while let Ok(true) = is_asked(&listener, &socket) {
-                // What has ended meanwhile needs no answer.
+                // A process that has ended meanwhile needs no answer.
                 let _ = answer(&listener, files.as_ref());
             }
         };
         let thread = std::thread::Builder::new().spawn(serve);
         Ok(Answerer {
-            own,
+            own: ours,
             launchers,
             thread: Some(thread.context("cannot start a thread")?),
         })
     }
 
-    /// The launcher's words for it.
+    /// The launcher's arguments for this answerer.
     pub fn words(&self) -> [String; 2] {
         ["answered".into(), self.launchers.as_raw_fd().to_string()]
     }
@@ -112,7 +112,7 @@ fn is_asked(listener: &OwnedFd, socket: &UnixStream) -> Result<bool> {
     Ok(end.is_empty() && !calls.intersects(PollFlags::HUP | PollFlags::ERR))
 }
 
-/// Takes one call and answers it.
+/// Receives one call and answers it.
 fn answer(listener: &OwnedFd, files: Option<&(u32, CpuFiles)>) -> Result<()> {
     // SAFETY: zeros are valid, and what the kernel wants to be given.
     let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -147,15 +147,16 @@ fn answer(listener: &OwnedFd, files: Option<&(u32, CpuFiles)>) -> Result<()> {
 
 /// The result of a call.
 enum Reply {
-    /// What the kernel does with it.
+    /// The kernel carries out the call itself.
     Kernels,
     Value(i64),
     Fault(i32),
-    /// A descriptor of this file, with these flags.
+    /// The call returns a descriptor of this file, with these flags.
     Opened(File, u32),
 }
 
-/// Fails if the process has ended, or if its memory may not be read and written. Who hears the truth waits as long.
+/// Fails if the process has ended, or if its memory may not be read and written. A process that is told the truth waits
+/// just as long.
 fn answer_to(call: &libc::seccomp_notif, files: Option<&(u32, CpuFiles)>) -> Result<Reply> {
     let arguments = &call.data.args;
     let number = i64::from(call.data.nr);
@@ -176,7 +177,7 @@ fn answer_to(call: &libc::seccomp_notif, files: Option<&(u32, CpuFiles)>) -> Res
     Ok(opened.map_or(Reply::Kernels, |file| Reply::Opened(file, close_on_exec)))
 }
 
-/// The answer to `sched_getaffinity`, of a kernel with so many CPUs.
+/// The answer to `sched_getaffinity` on a kernel with this many CPUs.
 fn allowed(thread: u32, arguments: &[u64; 6], count: u32) -> Result<Reply> {
     let [of, room, place, ..] = *arguments;
     let is_there = of == 0 || Path::new(&format!("/proc/{of}")).exists();
@@ -189,7 +190,7 @@ fn allowed(thread: u32, arguments: &[u64; 6], count: u32) -> Result<Reply> {
     }
     let mut set = vec![0_u8; bytes];
     (0..count as usize).for_each(|cpu| set[cpu / 8] |= 1 << (cpu % 8));
-    let own = libc::iovec {
+    let local = libc::iovec {
         iov_base: set.as_mut_ptr().cast(),
         iov_len: bytes,
     };
@@ -198,18 +199,18 @@ fn allowed(thread: u32, arguments: &[u64; 6], count: u32) -> Result<Reply> {
         iov_len: bytes,
     };
     // SAFETY: reads the local set; the other place is in the other process, which waits for this.
-    let written = unsafe { libc::process_vm_writev(thread as i32, &own, 1, &other, 1, 0) };
+    let written = unsafe { libc::process_vm_writev(thread as i32, &local, 1, &other, 1, 0) };
     ensure!(written == bytes as isize, Error::last_os_error());
     Ok(Reply::Value(bytes as i64))
 }
 
-/// The path at this place of a process's memory, without its final zero.
+/// The path at this address in a process's memory, without its terminating NUL.
 fn path_at(thread: u32, place: u64) -> Result<Vec<u8>> {
     const PAGE: usize = 4096;
     let mut path = vec![0; PATH];
-    // To the end of its page, and then one page at most: the next may not be there.
+    // Read up to the end of the first page, and then at most one more: the second page may not be mapped.
     let first = PAGE - place as usize % PAGE;
-    let own = libc::iovec {
+    let local = libc::iovec {
         iov_base: path.as_mut_ptr().cast(),
         iov_len: PATH,
     };
@@ -219,7 +220,7 @@ fn path_at(thread: u32, place: u64) -> Result<Vec<u8>> {
     };
     let others = [part(0, first), part(first, PATH - first)];
     // SAFETY: writes at most as many bytes into the local as it has.
-    let read = unsafe { libc::process_vm_readv(thread as i32, &own, 1, others.as_ptr(), 2, 0) };
+    let read = unsafe { libc::process_vm_readv(thread as i32, &local, 1, others.as_ptr(), 2, 0) };
     ensure!(read > 0, Error::last_os_error());
     path.truncate(read as usize);
     match CStr::from_bytes_until_nul(&path) {
@@ -228,7 +229,7 @@ fn path_at(thread: u32, place: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// A call of the listener, on a structure of the kind that it wants.
+/// An ioctl on the listener, with the structure that belongs to the request.
 fn control<T>(listener: &OwnedFd, request: u64, with: &mut T) -> Result<()> {
     // SAFETY: the kernel reads and writes the structure that belongs to the request.
     let done = unsafe { libc::ioctl(listener.as_raw_fd(), request as _, &raw mut *with) };

@@ -1,5 +1,5 @@
-//! Files that say how many CPUs there are, as a machine with more of them would have them. Those that it has in fact
-//! stand for the others, in turn.
+//! Files that say how many CPUs there are, as a machine with more CPUs would have them. The machine's own CPUs stand in
+//! for the additional ones, in turn.
 
 use crate::execute::memory_file::stream_file;
 use crate::file::{Draft, WithPath};
@@ -10,17 +10,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Where Linux lists CPUs.
+/// The folder in which Linux lists CPUs.
 const LISTED: &str = "/sys/devices/system/cpu";
-/// Files there that have a list of them.
+/// Files in that folder that contain a list of CPUs.
 const LISTS: [&str; 3] = ["online", "possible", "present"];
-/// Where control groups are.
+/// The folder of control groups.
 const GROUPS: &str = "/sys/fs/cgroup/";
 
-/// The files for so many CPUs.
+/// The files of a machine with this many CPUs.
 pub struct CpuFiles {
     count: u32,
-    /// Stands for `LISTED`; lies in the folder of temporary files.
+    /// Stands in for `LISTED`; lies in the folder of temporary files.
     listed: Draft,
 }
 
@@ -45,34 +45,35 @@ impl CpuFiles {
         for name in LISTS {
             fs::write(here(name), list(self.count) + "\n")?;
         }
-        let own = possible();
+        let cpus = possible();
         for cpu in 0..self.count {
-            let stands_for = Path::new(LISTED).join(format!("cpu{}", cpu % own));
+            let stands_for = Path::new(LISTED).join(format!("cpu{}", cpu % cpus));
             symlink(stands_for, here(&format!("cpu{cpu}")))?;
         }
         Ok(())
     }
 
-    /// What a process opens for this path, if it is not that; the calling thread has this number.
+    /// The file that a process gets in place of this path; `None` if it gets the file itself. `thread` is the calling
+    /// thread.
     pub fn open(&self, path: &Path, thread: u32) -> Option<File> {
         if let Ok(below) = path.strip_prefix(LISTED) {
             return File::open(self.listed.path().join(below)).ok();
         }
         let text = || self.text(path, thread);
-        // Only absolute paths that begin like this are worth the work.
+        // Only absolute paths that begin like this are worth a look.
         let may_be = path.starts_with("/proc") || path.starts_with(GROUPS);
         let text = may_be.then(text).flatten()?;
         unnamed(&text).ok()
     }
 
     fn text(&self, path: &Path, thread: u32) -> Option<String> {
-        // This would be ours.
+        // Read from here, this path would lead to a thread of heapmark.
         if path.starts_with("/proc/thread-self") {
             return None;
         }
-        let own = path.strip_prefix("/proc/self").ok();
-        let seen = own.map_or_else(
-            // The path in the process's own view, whatever is mounted there.
+        let below = path.strip_prefix("/proc/self").ok();
+        let seen = below.map_or_else(
+            // The path as the process sees it, whatever is mounted there.
             || PathBuf::from(format!("/proc/{thread}/root{}", path.display())),
             |rest| Path::new("/proc").join(thread.to_string()).join(rest),
         );
@@ -96,7 +97,7 @@ impl CpuFiles {
     }
 }
 
-/// `0-63`
+/// The list of all CPUs, such as `0-63`.
 pub fn list(count: u32) -> String {
     match count {
         1 => "0".into(),
@@ -104,19 +105,19 @@ pub fn list(count: u32) -> String {
     }
 }
 
-/// CPUs that this machine can have.
+/// The number of CPUs that this machine can have.
 pub fn possible() -> u32 {
     let text = read_to_string(format!("{LISTED}/possible")).unwrap_or_default();
     let last = text.trim_end().rsplit(['-', ',']).next();
     last.and_then(|last| last.parse().ok()).unwrap_or(0) + 1
 }
 
-/// Of `cpu7`.
+/// The number in a name such as `cpu7`.
 fn number(name: &str) -> Option<u32> {
     name.strip_prefix("cpu")?.parse().ok()
 }
 
-/// A file in memory with this text, which can only be read.
+/// A read-only file in memory that contains this text.
 fn unnamed(text: &str) -> Result<File> {
     let mut file = stream_file("heapmark-cpus")?;
     file.write_all(text.as_bytes())?;
@@ -130,9 +131,9 @@ fn stat(text: &str, count: u32) -> String {
             .next()
             .is_some_and(|name| number(name).is_some())
     };
-    let own: Vec<&str> = text.lines().filter(is_of_one).collect();
+    let cpu_lines: Vec<&str> = text.lines().filter(is_of_one).collect();
     let all = (0..count).filter_map(|cpu| {
-        let line = own.get(cpu as usize % own.len().max(1))?;
+        let line = cpu_lines.get(cpu as usize % cpu_lines.len().max(1))?;
         Some(format!("cpu{cpu} {}\n", line.split_once(' ')?.1))
     });
     let mut lines = text.split_inclusive('\n');
@@ -145,10 +146,10 @@ fn stat(text: &str, count: u32) -> String {
 fn cpuinfo(text: &str, count: u32) -> String {
     const NAME: &str = "processor";
     let parts: Vec<&str> = text.split_inclusive("\n\n").collect();
-    let (own, others): (Vec<&str>, Vec<&str>) =
+    let (cpu_parts, others): (Vec<&str>, Vec<&str>) =
         parts.into_iter().partition(|part| part.starts_with(NAME));
     let all = (0..count).filter_map(|cpu| {
-        let part = own.get(cpu as usize % own.len().max(1))?;
+        let part = cpu_parts.get(cpu as usize % cpu_parts.len().max(1))?;
         Some(format!("{NAME}\t: {cpu}\n{}", part.split_once('\n')?.1))
     });
     all.chain(others.into_iter().map(str::to_owned)).collect()
@@ -164,7 +165,7 @@ fn status(text: &str, count: u32) -> String {
     text.lines().map(line).collect()
 }
 
-/// Words of 32 bits, the highest first.
+/// The mask of all CPUs in words of 32 bits, the highest first.
 fn mask(count: u32) -> String {
     let word = |word: u32| format!("{:08x}", u32::MAX >> (32 - (count - 32 * word).min(32)));
     let words: Vec<String> = (0..count.div_ceil(32)).rev().map(word).collect();
@@ -195,9 +196,9 @@ mod tests {
     #[test]
     fn a_quota_is_told_only_if_there_is_one_and_other_files_are_left_alone() {
         let files = CpuFiles::new(64).unwrap();
-        let own = std::process::id();
+        let pid = std::process::id();
         let open = |path: &str| {
-            let file = files.open(Path::new(path), own);
+            let file = files.open(Path::new(path), pid);
             file.map(|file| std::io::read_to_string(file).unwrap())
         };
         assert_eq!(open("/sys/devices/system/cpu/online").unwrap(), "0-63\n");
@@ -215,7 +216,7 @@ mod tests {
             assert_eq!(open(path), None, "{path}");
         }
         let listed = fs::read_dir(files.listed.path()).unwrap();
-        let names = listed.map(|it| it.unwrap().file_name());
+        let names = listed.map(|entry| entry.unwrap().file_name());
         let cpus = names.filter(|name| number(&name.to_string_lossy()).is_some());
         assert_eq!(cpus.count(), 64);
     }

@@ -1,11 +1,12 @@
-//! Tells a command that there are more CPUs than this machine has (`try --cpus-seen`): allocators size their arenas by
-//! that, and containers by the machine's number under a quota of less.
+//! Tells a command that there are more CPUs than this machine has (`try --cpus-seen`): allocators choose their number
+//! of arenas by the number of CPUs, and in a container with a smaller CPU quota they still see all CPUs of the machine.
 //!
-//! No library can do it: glibc's malloc asks by a call of its own, and Go and static programs load none. So the kernel
-//! asks here (seccomp's user notification; the launcher sets the filter, `answered.rs` of the guest): each
-//! `sched_getaffinity`, and each opening of a file for reading. Of these only what says how many CPUs there are is answered
-//! from here ([`files`]); all others go on in the kernel. What a program asks otherwise (`access`, `stat`, `getcpu`,
-//! 32-bit programs), and where its threads run, is the machine's.
+//! No library can do it: glibc's malloc asks by a system call of its own, and Go and static programs load no library.
+//! So the kernel asks heapmark (seccomp's user notification; the launcher sets the filter, `answered.rs` of the guest)
+//! at each `sched_getaffinity`, and at each opening of a file for reading. Only the calls that tell how many CPUs there
+//! are get their answer from here ([`files`]); the kernel carries out all others. If a program asks in another way
+//! (`access`, `stat`, `getcpu`, 32-bit programs), it gets the machine's own answer, and its threads run on the
+//! machine's own CPUs.
 
 mod answerer;
 mod files;
@@ -21,25 +22,25 @@ use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a process may take that only asks.
+/// How long a process that only asks may take.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// Refuses a plan whose commands cannot be told here how many CPUs there are.
+/// Refuses a plan if commands cannot be told on this machine how many CPUs there are.
 pub fn knows_cpus_seen(plan: &Plan) -> Result<()> {
-    let told = plan
+    let planned = plan
         .cases
         .iter()
         .find_map(|case| match plan.cpus_seen_of(case) {
             Some(CpusSeen::Count(count)) => Some(count),
             _ => None,
         });
-    let Some(count) = told else {
+    let Some(count) = planned else {
         return Ok(());
     };
-    let own = files::possible();
+    let cpus = files::possible();
     ensure!(
-        own <= count,
-        "--cpus-seen {count}: this machine has {own}, and a program that believes in fewer would run on CPUs that it has no \
+        cpus <= count,
+        "--cpus-seen {count}: this machine has {cpus}, and a program that believes in fewer would run on CPUs that it has no \
          room for: taskset -c 0 gives a command fewer"
     );
     let heard = asked(count)?;
@@ -51,7 +52,7 @@ pub fn knows_cpus_seen(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What a program of ours hears that asks.
+/// What a program of heapmark's own hears when it asks how many CPUs there are.
 fn asked(count: u32) -> Result<String> {
     let guest = GUEST.find()?;
     let rules = Rules {
@@ -59,8 +60,8 @@ fn asked(count: u32) -> Result<String> {
         ..Rules::default()
     };
     let mut launch = Launch::new(&guest, &[], &rules, [])?;
-    let said = stream_file("heapmark-cpus")?;
-    let stdout = said.try_clone().context("cannot hand on a memory file")?;
+    let output = stream_file("heapmark-cpus")?;
+    let stdout = output.try_clone().context("cannot hand on a memory file")?;
     let word = heapmark_guest::cpus::WORD.to_string_lossy();
     launch.command.arg(&guest).args([&word, "-"]);
     launch.command.stdin(Stdio::null()).stdout(stdout);
@@ -69,7 +70,7 @@ fn asked(count: u32) -> Result<String> {
         "--cpus-seen: the kernel does not let heapmark answer for a program (seccomp user notification, Linux 5.5; not below another \
          program that does the same)",
     )?;
-    Ok(text(&said, 0))
+    Ok(text(&output, 0))
 }
 
 #[cfg(test)]

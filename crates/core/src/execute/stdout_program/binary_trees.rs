@@ -60,7 +60,7 @@ mod tests {
         expected(&[("n", n), ("longlived-extra", extra)].map(pair).into()).unwrap()
     }
 
-    /// Computed by hand.
+    /// The expected numbers were computed by hand.
     #[test]
     fn the_nodes_are_those_counted_by_hand() {
         let (twenty, twenty_one) = (of("20", "0"), of("21", "0"));

@@ -167,7 +167,8 @@ impl Printed<'_> {
         Some(Outcome::Unsupported { why })
     }
 
-    /// From the difference of two small runs, in which the start of the runtime cancels out.
+    /// Calls of allocating functions per operation, from the difference of two small runs: the start of the runtime
+    /// cancels out.
     fn calls_per_operation(&self, counter: &Path) -> Result<Option<f64>> {
         let smallest = self.count(counter, binary_trees::SMALLEST)?;
         let Some((few, few_operations)) = smallest else {
@@ -208,7 +209,7 @@ impl Printed<'_> {
         parameters: &BTreeMap<String, String>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Ran> {
-        let said = stream_file("heapmark-stdout")?;
+        let output = stream_file("heapmark-stdout")?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
         let variables = padded(environment, self.job.padding);
         let mut launch = Launch::new(self.launcher, &[], &self.job.rules(), variables)?;
@@ -217,10 +218,10 @@ impl Printed<'_> {
             .args(&command)
             .current_dir(&self.program.executable.folder)
             .stdin(Stdio::null())
-            .stdout(said.try_clone().context("cannot hand on a memory file")?);
+            .stdout(output.try_clone().context("cannot hand on a memory file")?);
         let end = launch.run(self.timeout, self.stop, None)?;
         Ok(Ran {
-            said: text(&said, 0),
+            said: text(&output, 0),
             expected: binary_trees::expected(parameters),
             refused: end.refused(&command[0]),
             end,
@@ -241,14 +242,14 @@ impl Printed<'_> {
 }
 
 /// The first line in which two different texts differ.
-fn difference(said: &str, wanted: &str) -> String {
-    // Line ends included: a line without its newline differs.
-    let mut said = said.split_inclusive('\n');
+fn difference(printed: &str, wanted: &str) -> String {
+    // Lines are compared with their ends: a line without its newline differs.
+    let mut printed = printed.split_inclusive('\n');
     let mut wanted = wanted.split_inclusive('\n');
     let word = |line: Option<&str>| line.map_or("nothing more".into(), |line| format!("{line:?}"));
-    std::iter::repeat_with(|| (said.next(), wanted.next()))
-        .find(|(said, wanted)| said != wanted || said.is_none())
-        .map_or_else(String::new, |(said, wanted)| {
-            format!("printed {}, expected {}", word(said), word(wanted))
+    std::iter::repeat_with(|| (printed.next(), wanted.next()))
+        .find(|(printed, wanted)| printed != wanted || printed.is_none())
+        .map_or_else(String::new, |(printed, wanted)| {
+            format!("printed {}, expected {}", word(printed), word(wanted))
         })
 }

@@ -1,6 +1,6 @@
 //! A command in an aged heap: what its programs request, counted in a process of the baseline's
-//! check, and the litter, which a library makes before a program's `main`. What the litter takes is
-//! taken out of the command's time.
+//! check, and the litter, which a library makes before a program's `main`. What the litter costs is
+//! subtracted from the command's time.
 
 use crate::catalog::joined;
 use crate::execute::handed::Handed;
@@ -20,7 +20,7 @@ pub const MOST_LIVE: &str = "most_live_bytes";
 /// Figure: threads that allocate.
 pub const ALLOCATING_THREADS: &str = "allocating_threads";
 
-/// The numbers of `preloaded/sizes.c`, in words of eight bytes.
+/// Constants of `preloaded/sizes.c`, in words of eight bytes.
 const PROGRAMS: usize = 64;
 const PATH_WORDS: usize = 64;
 const CLASSES: usize = 48 * 16;
@@ -30,7 +30,7 @@ const EACH: usize = HEAD + 2 * CLASSES;
 /// The file in which the processes of a tree count what they request.
 pub struct SizesFile(Handed);
 
-/// A program of the tree.
+/// The requests of one program of the tree.
 #[derive(Default)]
 struct Requests {
     path: String,
@@ -81,7 +81,7 @@ impl SizesFile {
     }
 }
 
-/// By device and inode: processes that began at once may have counted in two places.
+/// Requests by the program's device and inode: processes that began at once may have counted in two places.
 fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
     let mut all: BTreeMap<(u64, u64), Requests> = BTreeMap::new();
     for program in words[1..]
@@ -109,7 +109,7 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
     all
 }
 
-/// The file that tells the processes of a tree how to age, and in which they report it.
+/// The file that tells the processes of a tree how to age their heaps, and in which they report it.
 pub struct LitterFile(Handed);
 
 /// What one process did to age its heap.
@@ -123,7 +123,7 @@ struct Littered {
     blocks: u64,
     live_bytes: u64,
     resident_bytes: u64,
-    /// What the end of the process takes to give that back, estimated.
+    /// How long the end of the process takes to give the litter back, estimated.
     give_back_ns: u64,
 }
 
@@ -150,9 +150,9 @@ impl LitterFile {
         ("HEAPMARK_LITTER".into(), self.0.told())
     }
 
-    /// Takes what the litter took out of the command's account, and returns figures of it; the
-    /// outcome if the command was not aged as it should be. The time of a server's client has no
-    /// litter in it.
+    /// Subtracts what the litter cost from the command's account, and returns figures of the
+    /// litter, or the outcome if the command was not aged as it should be. The time of a server's
+    /// client contains no litter.
     pub fn take_out(
         &self,
         litter: &Litter,
@@ -179,7 +179,7 @@ impl LitterFile {
                 _ => format!("no process executed {program}, whose heap was to be aged"),
             });
         }
-        // If they overlap, their times do not add up.
+        // If processes were aged at the same time, their times do not add up.
         if !all.is_sorted_by(|a, b| a.ended_ns <= b.began_ns) {
             return unsupported(format!(
                 "processes of {program} were aged at the same time: how long the command took without that is unknown"

@@ -1,4 +1,4 @@
-//! What is asked of the baseline only, in processes of its check: how much of the CPU time is
+//! What is measured for the baseline only, in processes of its check: how much of the CPU time is
 //! malloc and free, how much of the memory is malloc's, and which programs of the tree, and which
 //! of their libraries, no allocator reaches.
 
@@ -32,7 +32,7 @@ use std::time::Duration;
 pub const UNPROVEN: &str = "unproven";
 /// Note: programs that an allocator may serve, but that did not report one.
 pub const SILENT: &str = "silent";
-/// Note: why the search for these programs is incomplete.
+/// Note: why the search for programs that no allocator reaches is incomplete.
 pub const UNSEARCHED: &str = "unsearched";
 /// Note: why the share of malloc and free in the CPU time is unknown.
 pub const UNTIMED: &str = "untimed";
@@ -45,7 +45,8 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
-    /// What the check of the baseline asks beside, and that of each variant: its time in malloc, or how it asks for memory.
+    /// What is measured in addition, in the check of the baseline and of each variant: time in malloc, or how memory is
+    /// asked for.
     pub(super) fn probed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         let mut untimed = |why: String| _ = measurement.notes.insert(UNTIMED.into(), why);
         if let Some(why) = self.silent() {
@@ -60,7 +61,7 @@ impl CommandRunner<'_> {
             }
             Some(inside) => untimed(format!("it has {} inside", joined(inside, ", "))),
         }
-        // A variant as it is built is not reached by any allocator, and need not be.
+        // No allocator reaches a variant as it is built, and none needs to.
         match self.subject.allocator.source {
             Source::AsCalled => self.counted_after_load(measurement, plain)?,
             _ if !is_first => {}
@@ -69,7 +70,8 @@ impl CommandRunner<'_> {
         self.shaped(measurement, plain)
     }
 
-    /// Runs one process that is traced through each system call, and notes how it asks for memory beside what its file shows.
+    /// Runs one process that is traced through each system call, and adds how it asks for memory to the note on what
+    /// its file shows.
     fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
         let nothing = Path::new("/none");
@@ -80,9 +82,9 @@ impl CommandRunner<'_> {
         };
         let (found, _) = self.traced(&self.subject.environment(), libraries, plain, None)?;
         let executed = |pid: &i32| found.executed.iter().any(|one| one.pid == *pid);
-        let own = found.asked.iter().filter(|(pid, _)| executed(pid));
-        let (brk, mmap) = own.fold((0, 0), |(brk, mmap), (_, it)| {
-            (brk + it.brk, mmap + it.mmap)
+        let requests = found.asked.iter().filter(|(pid, _)| executed(pid));
+        let (brk, mmap) = requests.fold((0, 0), |(brk, mmap), (_, calls)| {
+            (brk + calls.brk, mmap + calls.mmap)
         });
         let least = found.cut.as_ref().map_or("", |_| "at least ");
         let notes = &mut measurement.notes;
@@ -91,7 +93,7 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// Runs one process that is traced, of a server with its client.
+    /// Runs one process that is traced; if it is a server, together with its client.
     fn traced<'r>(
         &'r self,
         variables: &BTreeMap<String, String>,
@@ -142,7 +144,8 @@ impl CommandRunner<'_> {
                 return Ok(());
             }
         };
-        // What has so much to do makes up for it afterwards, and takes longer than that in all.
+        // Calls are slow for this long only: a process with a fixed amount of work does the rest at full speed, and
+        // takes longer in all.
         let slow_for_ns = timed.end.launched.wall_ns * 3 / 2;
         // A command that is judged by a number of its own may run for a fixed time.
         if slower
@@ -166,7 +169,8 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// A process in which calls of glibc are timed, and take so much longer for so long; or its fault.
+    /// Runs a process in which glibc's calls are timed and, with `slower_ns`, slowed down: by how many ns each, and for
+    /// how many ns. Returns its fault if it has one.
     fn timed_at(
         &self,
         libc: &Path,
@@ -221,7 +225,7 @@ impl CommandRunner<'_> {
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
         let unsearched = found.cut.clone().or_else(undriven);
         self.add_beyond(measurement, &found);
-        // Of a part of the command there are no figures.
+        // There are no figures for only a part of the command.
         if unsearched.is_none() {
             let reach = add_reach(measurement, &counts, &found)?;
             match drive {
@@ -235,7 +239,7 @@ impl CommandRunner<'_> {
                 None => add_end(measurement, &reach, &found),
             }
         }
-        let told = [
+        let notes = [
             (
                 UNPROVEN,
                 listed(malloc_probe::with_own_malloc(&witnessed).chain(silent.out_of_reach)),
@@ -244,7 +248,8 @@ impl CommandRunner<'_> {
             (UNSEARCHED, unsearched),
         ];
         measurement.notes.extend(
-            told.into_iter()
+            notes
+                .into_iter()
                 .filter_map(|(name, words)| Some((name.to_string(), words?))),
         );
         Ok(())
@@ -276,25 +281,25 @@ impl CommandRunner<'_> {
 
     /// Adds the objects that no preloaded allocator serves.
     fn add_beyond(&self, measurement: &mut Measurement, found: &FoundPrograms) {
-        // What the program itself has inside was said before anything ran.
-        let own = resolved(recognise(Path::new(&self.command.command[0])).program());
-        let is_told = |one: &Beyond| !one.is_bound() && Path::new(&one.object) == own;
+        // An allocator inside the program itself was reported before anything ran.
+        let main_program = resolved(recognise(Path::new(&self.command.command[0])).program());
+        let is_told = |one: &Beyond| !one.is_bound() && Path::new(&one.object) == main_program;
         let untold = found.beyond.iter().filter(|(_, one)| !is_told(one));
         let words = listed(untold.map(|(program, one)| one.words_in(program)));
         let notes = &mut measurement.notes;
         notes.extend(words.map(|words| (BEYOND.into(), words)));
     }
 
-    /// The variables of a process in which a library sees all calls that glibc serves, with those of its variant. libc comes before
-    /// any allocator that the program is linked to, for functions that the library does not define.
+    /// The variables of a process in which a library sees all calls that glibc serves, together with the variant's own.
+    /// libc comes before any allocator that the program is linked to, for functions that the library does not define.
     fn below(
         &self,
         library: &Path,
         libc: &Path,
         variable: (String, String),
     ) -> BTreeMap<String, String> {
-        let own = self.variant().map(|variant| variant.environment.clone());
-        let mut variables = own.unwrap_or_default();
+        let environment = self.variant().map(|variant| variant.environment.clone());
+        let mut variables = environment.unwrap_or_default();
         let preload = format!("{}:{}", library.display(), libc.display());
         variables.extend([("LD_PRELOAD".to_owned(), preload), variable]);
         variables
@@ -308,8 +313,8 @@ impl CommandRunner<'_> {
     }
 }
 
-/// Adds how much a preloaded allocator reaches of the command, and faults of it that only another
-/// allocator than glibc shows.
+/// Adds how much of the command a preloaded allocator reaches, and faults of the command that show
+/// only under an allocator other than glibc.
 fn add_reach(
     measurement: &mut Measurement,
     counts: &ReachFile,
@@ -336,14 +341,14 @@ fn add_reach(
     Ok(reach)
 }
 
-/// Adds what was live at the end of its process that held the most then.
+/// Adds how much was live at the end of the process that held the most at its end.
 fn add_end(measurement: &mut Measurement, reach: &Reach, found: &FoundPrograms) {
     let name = |pid: i32| {
-        let mut programs = found.executed.iter().filter(|it| it.pid == pid);
+        let mut programs = found.executed.iter().filter(|executed| executed.pid == pid);
         let forked = || "a forked process".to_owned();
         programs
             .next_back()
-            .map_or_else(forked, |it| it.program.clone())
+            .map_or_else(forked, |executed| executed.program.clone())
     };
     let notes = &mut measurement.notes;
     let Some((pid, live_bytes)) = reach.end else {
@@ -365,7 +370,7 @@ fn add_end(measurement: &mut Measurement, reach: &Reach, found: &FoundPrograms) 
     }
 }
 
-/// In words; `None` if there are none.
+/// Joins words with commas; `None` if there are none.
 fn listed(words: impl Iterator<Item = String>) -> Option<String> {
     let words = joined(words, ", ");
     (!words.is_empty()).then_some(words)

@@ -15,7 +15,7 @@ pub struct Tools {
     pub timer: PathBuf,
     /// Counts what a preloaded allocator would serve; in one process of the baseline's check.
     pub reach: PathBuf,
-    /// In a run of aged heaps.
+    /// The libraries that age heaps, in a run of aged heaps.
     pub aging: Option<Aging>,
 }
 
@@ -31,18 +31,18 @@ pub struct Aging {
 pub struct CommandRunner<'a> {
     /// The command.
     pub command: &'a UserCommand,
-    /// The libraries.
+    /// The libraries that are preloaded together with an allocator.
     pub tools: &'a Tools,
     /// The allocator.
     pub subject: &'a Subject,
-    /// Whether two of its processes at a time would write to the same files.
+    /// Whether two processes of the command run at the same time and may write to the same files.
     pub shares_files: bool,
-    /// Whether that is the row which the command's other rows must do the same as, or its A/A copy: the baseline, or the first
-    /// of a variant's.
+    /// Whether this is the row that the command's other rows must do the same as, or its A/A copy: the baseline, or the
+    /// first row of a variant.
     pub is_baseline: bool,
-    /// Environment padding, and whether this is a check.
+    /// The job: environment padding, and whether this is a check.
     pub job: &'a Job,
-    /// The launcher that starts it.
+    /// The launcher that starts the command.
     pub launcher: &'a Path,
     /// How long a process may take.
     pub timeout: Duration,
@@ -51,17 +51,17 @@ pub struct CommandRunner<'a> {
 }
 
 impl CommandRunner<'_> {
-    /// The variant that it runs, if rows are variants.
+    /// The variant that this row runs, if rows are variants.
     pub(super) fn variant(&self) -> Option<&CommandVariant> {
         self.command.variant(self.subject.variant.as_deref())
     }
 
-    /// Whether the variant runs what the baseline of the run does.
+    /// Whether this row runs the same variant as the baseline of the run.
     pub(super) fn is_first_variant(&self) -> bool {
         self.variant() == self.command.variants.first()
     }
 
-    /// Why nothing can be preloaded into it, so that no process of it reports what serves it.
+    /// Why nothing can be preloaded into the command, so that none of its processes reports which library serves it.
     pub(super) fn silent(&self) -> Option<&str> {
         self.variant()?.silent.as_deref()
     }
@@ -73,12 +73,12 @@ impl CommandRunner<'_> {
         self.command.settings.split(self.unmeasured()).0
     }
 
-    /// The environment of processes that are not measured: of a real program its own, otherwise the
-    /// user's without `LD_PRELOAD`.
+    /// The environment of processes that are not measured: for a real program its own, otherwise
+    /// the user's without `LD_PRELOAD`.
     pub(super) fn unmeasured(&self) -> Vec<(OsString, OsString)> {
         let Some(real) = &self.command.real else {
-            let own = std::env::vars_os();
-            return own.filter(|(name, _)| name != "LD_PRELOAD").collect();
+            let variables = std::env::vars_os();
+            return variables.filter(|(name, _)| name != "LD_PRELOAD").collect();
         };
         let variables = real.environment.iter();
         let variables = variables.map(|(name, value)| (name.into(), value.into()));

@@ -11,7 +11,7 @@ use heapmark_wire::Phase;
 use std::process::{Command, Stdio};
 
 impl CommandRunner<'_> {
-    /// `None` if nothing is wrong. Without a reference, this process becomes the reference.
+    /// What is wrong with a process; `None` if nothing is. Without a reference, this process becomes the reference.
     pub(super) fn fault(
         &self,
         ran: &mut Ran,
@@ -27,7 +27,10 @@ impl CommandRunner<'_> {
             return Ok(Some(Outcome::NotLoaded { why }));
         }
         if let Some(CpusSeen::Count(count)) = self.job.cpus_seen
-            && let Some(other) = ran.scheduled.iter().find(|it| it.cpus() != count)
+            && let Some(other) = ran
+                .scheduled
+                .iter()
+                .find(|scheduling| scheduling.cpus() != count)
         {
             let why = format!(
                 "a process of it has seen {} CPUs, not {count}",
@@ -88,7 +91,7 @@ impl CommandRunner<'_> {
         ran: &mut Ran,
         reference: Option<&Reference>,
     ) -> Result<Option<Outcome>> {
-        // The reference's own output is taken when nothing else is wrong with it.
+        // The reference's own output is taken later, if nothing else is wrong with the process.
         let Some((reference, output)) = reference.zip(ran.output.take_if(|_| reference.is_some()))
         else {
             return Ok(None);

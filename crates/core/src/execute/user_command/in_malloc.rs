@@ -1,5 +1,5 @@
-//! How much of a command's CPU time is spent in malloc and free. It bounds nothing: where an
-//! allocator puts blocks decides how fast the program reads them.
+//! How much of a command's CPU time is spent in malloc and free. This does not limit what an
+//! allocator can change: where it puts blocks decides how fast the program reads them.
 
 use crate::execute::handed::Handed;
 use crate::execute::memory_file::numbers;
@@ -10,23 +10,23 @@ pub const SHARE: &str = "malloc_share";
 /// Calls of the malloc family for each second of CPU time.
 pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 
-/// Calls of a process in which each took longer, and its wall time, over those of one in which none did.
+/// Figure: the number of calls in a process in which each call took longer, divided by that in a process in which none did.
 pub const SLOWER_CALLS: &str = "slower_calls_ratio";
-/// Note: like [`SLOWER_CALLS`], of the wall time.
+/// Figure: like [`SLOWER_CALLS`], but for the wall time.
 pub const SLOWER_WALL: &str = "slower_wall_ratio";
-/// The CPU time that all calls together would then take more, over that of the process without.
+/// How much more CPU time all slowed calls together take, divided by the CPU time of a process in which none is slowed.
 const SLOWER: f64 = 9.0;
-/// A command that spends less of its time in these calls is not asked.
+/// A command that spends a smaller share of its CPU time in these calls is not slowed down.
 const LEAST_SHARE: f64 = 0.01;
 
 /// The file whose totals the processes of a tree add to.
 pub struct Times(Handed);
 
-/// The totals at one moment, or between two.
+/// The totals of a tree at one moment, or between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calls {
     calls: u64,
-    /// What they took, estimated from those that were timed.
+    /// The time that the calls took, estimated from those that were timed.
     took_ns: u64,
 }
 
@@ -53,7 +53,7 @@ impl Times {
 }
 
 impl Calls {
-    /// What was added since then.
+    /// The calls that were added since an earlier moment.
     pub fn since(self, earlier: Calls) -> Calls {
         Calls {
             calls: self.calls - earlier.calls,
@@ -61,15 +61,15 @@ impl Calls {
         }
     }
 
-    /// How much longer each call must take for that, if the answer could matter; the process took this
-    /// much CPU time.
+    /// How much longer each call must take to reach `SLOWER`, if the answer could matter; `cpu_ns` is the CPU time of
+    /// the process.
     pub fn slower_ns(self, cpu_ns: u64) -> Option<u64> {
         let matters = self.took_ns as f64 >= LEAST_SHARE * cpu_ns as f64;
         let slower_ns = SLOWER * cpu_ns as f64 / self.calls as f64;
         (matters && self.calls > 0).then_some(slower_ns.ceil() as u64)
     }
 
-    /// The ratio of these calls to those of another process.
+    /// The ratio of the number of these calls to that of another process.
     pub fn over(self, other: Calls) -> f64 {
         self.calls as f64 / other.calls as f64
     }

@@ -27,13 +27,13 @@ pub fn resident_at_end(text: &str) -> Option<u64> {
     numbers.filter_map(|number| number.parse().ok()).max()
 }
 
-/// From the same file: how the processes that ended by themselves were scheduled then.
+/// From the file that every witness writes into: how the processes that ended by themselves were scheduled then.
 pub fn scheduled_at_end(text: &str) -> BTreeSet<Scheduling> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(SCHEDULED));
     lines.filter_map(Scheduling::parse).collect()
 }
 
-/// From the same file. Incomplete reports prove nothing.
+/// The reports in the file that every witness writes into. Incomplete reports prove nothing, and are left out.
 pub fn parse(text: &str) -> Vec<Witnessed> {
     let lines = text.split_inclusive('\n');
     let is_end = |line: &str| line.starts_with(RESIDENT) || line.starts_with(SCHEDULED);
@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Vec<Witnessed> {
 }
 
 impl Witnessed {
-    /// Whether its program defines a malloc of its own, which comes before all that is preloaded.
+    /// Whether the program defines a malloc of its own, which comes before everything that is preloaded.
     pub fn serves_itself(&self) -> bool {
         let owner = self.proof.owners.get("malloc");
         owner.is_some_and(|place| self.proof.objects[*place].path == self.program)
@@ -65,8 +65,8 @@ impl Witnessed {
 
 /// The programs of a tree that have a malloc of their own, in words.
 pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> {
-    let own = witnessed.iter().filter(|it| it.serves_itself());
-    let programs: BTreeSet<&str> = own.map(|it| it.program.as_str()).collect();
+    let processes = witnessed.iter().filter(|process| process.serves_itself());
+    let programs: BTreeSet<&str> = processes.map(|process| process.program.as_str()).collect();
     let words = |program| format!("{program} (it defines a malloc of its own)");
     programs
         .into_iter()
@@ -79,7 +79,7 @@ pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> 
 /// with a malloc of their own are the same in every row, unless there are no others.
 pub fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     let all_serve_themselves = witnessed.iter().all(Witnessed::serves_itself);
-    let reached = |it: &&Witnessed| all_serve_themselves || !it.serves_itself();
+    let reached = |process: &&Witnessed| all_serve_themselves || !process.serves_itself();
     witnessed.iter().filter(reached).find_map(|process| {
         let program = &process.program;
         let pid = process.pid;
@@ -101,7 +101,7 @@ impl Silent {
     pub fn among(executed: &[Executed], witnessed: &[Witnessed]) -> Silent {
         let known: BTreeSet<(i32, &str)> = witnessed
             .iter()
-            .map(|it| (it.pid, it.program.as_str()))
+            .map(|process| (process.pid, process.program.as_str()))
             .collect();
         let mut silent: BTreeMap<(bool, &str, String), usize> = BTreeMap::new();
         for one in executed {
@@ -110,7 +110,7 @@ impl Silent {
                 *silent.entry((is_reached, &one.program, why)).or_default() += 1;
             }
         }
-        let told = |reached: bool| {
+        let list = |reached: bool| {
             let words: Vec<String> = silent
                 .iter()
                 .filter(|((is_reached, ..), _)| *is_reached == reached)
@@ -122,8 +122,8 @@ impl Silent {
             (!words.is_empty()).then(|| words.join(", "))
         };
         Silent {
-            out_of_reach: told(false),
-            unknown: told(true),
+            out_of_reach: list(false),
+            unknown: list(true),
         }
     }
 }
@@ -134,8 +134,8 @@ fn why(one: &Executed) -> (bool, String) {
     if let Some(why) = recognise(Path::new(&one.program)).unreachable {
         return (false, why);
     }
-    let own = rustix::process::geteuid().as_raw();
-    let user = one.uid.filter(|uid| *uid != own);
+    let euid = rustix::process::geteuid().as_raw();
+    let user = one.uid.filter(|uid| *uid != euid);
     let user = user
         .map(|uid| format!(", as user {uid}"))
         .unwrap_or_default();
@@ -171,7 +171,7 @@ mod tests {
         let all = parse(TWO);
         assert_eq!(
             all.iter()
-                .map(|it| (it.pid, it.program.as_str()))
+                .map(|process| (process.pid, process.program.as_str()))
                 .collect::<Vec<_>>(),
             [(7, "/usr/bin/a b"), (8, "/usr/bin/c")]
         );
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn a_program_with_a_malloc_of_its_own_is_named_and_only_alone_a_fault() {
-        let own = parse(TWO);
-        assert_eq!(unproven(&Subject::libc(), &own), None);
-        assert!(unproven(&Subject::libc(), &own[1..]).is_some());
-        let told: Vec<String> = with_own_malloc(&own).collect();
-        assert_eq!(told, ["/usr/bin/c (it defines a malloc of its own)"]);
+        let witnessed = parse(TWO);
+        assert_eq!(unproven(&Subject::libc(), &witnessed), None);
+        assert!(unproven(&Subject::libc(), &witnessed[1..]).is_some());
+        let words: Vec<String> = with_own_malloc(&witnessed).collect();
+        assert_eq!(words, ["/usr/bin/c (it defines a malloc of its own)"]);
     }
 
     #[test]

@@ -53,15 +53,15 @@ pub use tools::{TOOLS, Tool, named as tool_named};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
-/// Note: the last line of its stderr in that case.
+/// Note: the last useful line on stderr, if the exit code is not 0.
 pub const SAID: &str = "said";
 /// Note: which libraries serve the command as the user calls it.
 pub const SERVED_BY: &str = "served_by";
 /// Note: the program that a script becomes after it has started most of its processes.
 pub const BECOMES: &str = "becomes";
-/// Note: digests of what it printed and wrote, which are the baseline's.
+/// Note: digests of what the command printed and wrote, which are the same as the baseline's.
 pub const DIGEST: &str = "digest";
-/// Note: a file that it writes below its folder, if that was looked for.
+/// Note: a file that the command writes below its folder, if that was looked for.
 pub const WRITES: &str = "writes";
 /// Note: why the peak of PSS was missed.
 pub const PSS_MISSED: &str = "peak_pss_missed";
@@ -75,13 +75,13 @@ pub struct Reference {
     baseline: Subject,
     code: i32,
     trees: Mutex<Trees>,
-    /// How its processes were scheduled.
+    /// How the baseline's processes were scheduled.
     scheduled: Mutex<BTreeSet<Scheduling>>,
     /// What the command prints, if output is compared.
     printed: Option<Arc<Printed>>,
-    /// The digest of what it writes, if that is compared.
+    /// The digest of what the command writes, if that is compared.
     written: Option<String>,
-    /// A file that it writes below its folder, if it may take turns with another process.
+    /// A file that the command writes below its folder, if it may take turns with another process.
     writes: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl CommandRunner<'_> {
     pub fn reference(&self, like: Option<&Reference>) -> StepResult<Reference> {
         let wanted_output = like.and_then(|like| like.printed.as_ref());
         let (mut ran, mut changed) = self.with_changes(wanted_output)?;
-        // A cache is written once, and others may write here, too.
+        // Looked at once more: a cache is written only once, and others may write here, too.
         if changed.is_some()
             && let Ok((_, again)) = self.with_changes(wanted_output)
         {
@@ -177,7 +177,7 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// Whether a process was scheduled otherwise than all of the baseline's. Commands that change it
+    /// Whether a process was scheduled in another way than all of the baseline's. Commands that change their scheduling
     /// themselves are not compared.
     fn other_scheduling(&self, ran: &Ran, reference: &Reference) -> StepResult<Option<Outcome>> {
         let baseline = &reference.baseline.allocator.name;
@@ -194,8 +194,8 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// A difference that more processes of the baseline do not show to be its own; or the fault of
-    /// one of those.
+    /// A difference that more processes of the baseline did not show to be the baseline's own; or
+    /// the fault of one of those processes.
     fn unless_the_baseline_varies(
         &self,
         reference: &Reference,
@@ -311,11 +311,15 @@ impl CommandRunner<'_> {
                 let place = process.proof.owners.get("malloc")?;
                 Some(process.proof.objects[*place].path.as_str())
             });
-            let inside = self.variant().map_or(&[][..], |it| &it.inside);
+            let inside = self.variant().map_or(&[][..], |variant| &variant.inside);
             let owners: BTreeSet<&str> = owners.chain(inside.iter().map(String::as_str)).collect();
             notes.insert(SERVED_BY.into(), joined(owners, ", "));
         }
-        let is_aged = self.job.litter.as_ref().is_some_and(|it| it.bytes > 0);
+        let is_aged = self
+            .job
+            .litter
+            .as_ref()
+            .is_some_and(|litter| litter.bytes > 0);
         let is_as_built = matches!(allocator.source, Source::AsCalled) && self.variant().is_some();
         let is_of_baseline = allocator.name == reference.baseline.allocator.name;
         if self.job.check && !is_aged && (is_of_baseline || is_as_built) {
@@ -335,22 +339,26 @@ impl CommandRunner<'_> {
     fn becomes<'w>(&self, witnessed: &'w [Witnessed]) -> Option<&'w str> {
         let first = witnessed.first()?;
         let named = Path::new(&self.command.command[0]).canonicalize().ok()?;
-        let last = witnessed.iter().rposition(|it| it.pid == first.pid)?;
-        let starts_others = witnessed[..last].iter().any(|it| it.pid != first.pid);
+        let last = witnessed
+            .iter()
+            .rposition(|process| process.pid == first.pid)?;
+        let starts_others = witnessed[..last]
+            .iter()
+            .any(|process| process.pid != first.pid);
         let is_script = named != Path::new(&first.program);
         let is_most = starts_others && last > witnessed.len() - last;
         (is_script && is_most).then_some(witnessed[last].program.as_str())
     }
 
     fn attempt(&self, outcome: Outcome, mut ran: Ran, measurement: Measurement) -> Attempt {
-        // What has a malloc of its own proves nothing of the row.
+        // A program with a malloc of its own proves nothing about the row.
         ran.witnessed.sort_by_key(Witnessed::serves_itself);
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
         // Interference is CPU time that neither the server nor its client used.
         if let Some(Served { client, .. }) = ran.served {
             ran.end.launched.user_ns += client.user_ns + client.sys_ns;
         }
-        // The user's own variables are not recorded: they may hold anything, also secrets.
+        // The user's own variables are not recorded: they may hold anything, even secrets.
         let environment = self.subject.environment();
         Attempt::of_whole_process(outcome, ran.end, measurement, proof, environment, self.job)
     }
@@ -368,9 +376,9 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
         None => ran.end_rss_bytes,
     };
     let served = ran.served.as_ref();
-    // What nothing can be preloaded into does not report its processes.
+    // A command into which nothing can be preloaded does not report its processes.
     let processes = Some(ran.witnessed.len() as u64).filter(|count| *count > 0);
-    let told = [
+    let figures = [
         ("processes", processes),
         ("largest_process_rss_bytes", Some(launched.max_rss_bytes)),
         ("end_rss_bytes", end_rss_bytes),
@@ -379,8 +387,8 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
             served.and_then(|served| served.rest_rss_bytes),
         ),
     ];
-    let told = told.map(|(name, value)| Some((name.to_owned(), value? as f64)));
-    measurement.figures.extend(told.into_iter().flatten());
+    let figures = figures.map(|(name, value)| Some((name.to_owned(), value? as f64)));
+    measurement.figures.extend(figures.into_iter().flatten());
     let drained = served.map(|served| served.drained.clone());
     measurement.figures.extend(drained.into_iter().flatten());
     let left_behind = launched.left_behind;

@@ -33,7 +33,7 @@ pub fn nowhere() -> Result<Stdio> {
         .into())
 }
 
-/// All that a process printed: its beginning as text, the rest as length and checksum.
+/// All that a process printed: the beginning as text, the whole as length and checksum.
 #[derive(Default)]
 pub struct Printed {
     beginning: Vec<u8>,
@@ -55,7 +55,7 @@ pub struct OutputReader {
 }
 
 impl OutputReader {
-    /// Without `wanted`, this process is the reference. Also returns the stdout to give to the
+    /// Without `wanted`, the process becomes the reference. Also returns the stdout to give to the
     /// process.
     pub fn new(wanted: Option<Arc<Printed>>) -> Result<(OutputReader, Stdio)> {
         let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
@@ -110,8 +110,8 @@ fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     Ok(buffer)
 }
 
-/// What is printed, and its first difference from the wanted output. Only of the reference, for
-/// which nothing is wanted, the beginning is kept.
+/// What is printed, and its first difference from the wanted output. The beginning is kept only for
+/// the reference, for which nothing is wanted.
 fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<String>)> {
     let mut printed = Printed::default();
     let mut sum = crc32fast::Hasher::new();
@@ -153,7 +153,7 @@ fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<Str
     Ok((printed, found))
 }
 
-/// Where two pieces differ that start at the same offset, after this many lines.
+/// Where two pieces differ that start at the same offset; `lines` lines come before them.
 fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     let same = ours
         .iter()
@@ -213,8 +213,8 @@ mod tests {
         read(pipe, Some(wanted)).map(|(_, difference)| difference)
     }
 
-    fn of(said: &[u8], wanted: &[u8]) -> Option<String> {
-        compare(pipe(said), &record(pipe(wanted)).unwrap()).unwrap()
+    fn of(output: &[u8], wanted: &[u8]) -> Option<String> {
+        compare(pipe(output), &record(pipe(wanted)).unwrap()).unwrap()
     }
 
     #[test]
@@ -246,17 +246,17 @@ mod tests {
     #[test]
     fn lines_are_counted_through_all_pieces_and_only_the_first_difference_counts() {
         let lines = 3 * PIECE / 8;
-        let (mut said, mut wanted) = (b"0123456\n".repeat(lines), b"0123456\n".repeat(lines));
-        assert_eq!(of(&said, &wanted), None);
-        said.extend(b"x");
+        let (mut output, mut wanted) = (b"0123456\n".repeat(lines), b"0123456\n".repeat(lines));
+        assert_eq!(of(&output, &wanted), None);
+        output.extend(b"x");
         wanted.extend(b"\xff");
         assert_eq!(
-            of(&said, &wanted).unwrap(),
+            of(&output, &wanted).unwrap(),
             format!("line {} of the output: \"x\", but \"\u{fffd}\"", lines + 1)
         );
-        said[8] = b'y';
+        output[8] = b'y';
         assert!(
-            of(&said, &wanted)
+            of(&output, &wanted)
                 .unwrap()
                 .starts_with("line 2 of the output: \"y123456")
         );

@@ -1,5 +1,5 @@
-//! Reads the numbers that a process reports of itself. A number that is missing, or of which nothing can be a ratio, is a
-//! fault of the process and never left out.
+//! Reads the numbers that a process reports about itself. A number that is missing, or that cannot be part of a ratio,
+//! is a fault of the process and never left out.
 
 use super::tools::{self, Named, by_regex, json, number};
 use super::{CommandRunner, Outcome};
@@ -15,17 +15,17 @@ use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Figure: the first of its numbers, in the direction in which less is better: of one of which more is better, its reciprocal.
+/// Figure: the first of the command's numbers if less of it is better, otherwise its reciprocal.
 pub const VALUE_COST: &str = "value_cost";
 
-/// What was there before a process wrote its numbers.
+/// The state of files before a process wrote its numbers.
 pub(super) struct Before {
     stdout: Option<File>,
     files: Vec<(PathBuf, Option<Written>)>,
 }
 
 impl CommandRunner<'_> {
-    /// To be called before a process starts.
+    /// Notes the state of files; to be called before a process starts.
     pub(super) fn before_values(&self, stdout: Option<File>) -> Before {
         let file = |value: &OwnValue| match &value.from {
             ValueFrom::File(file) => Some(self.command.folder.join(file)),
@@ -48,7 +48,7 @@ impl CommandRunner<'_> {
         values.any(|value| value.from == ValueFrom::Stdout)
     }
 
-    /// Adds the numbers of a process to its figures; its fault, if one is missing.
+    /// Adds the numbers of a process to its figures; returns a fault if one is missing.
     pub(super) fn valued(
         &self,
         before: Option<&Before>,
@@ -114,11 +114,11 @@ impl CommandRunner<'_> {
 struct Written(u64, i64, i64);
 
 fn state(file: &Path) -> Option<Written> {
-    let of = |it: Metadata| Written(it.ino(), it.mtime(), it.mtime_nsec());
+    let of = |metadata: Metadata| Written(metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
     file.metadata().ok().map(of)
 }
 
-/// A number out of its text, the median of its repetitions there, and how many they are.
+/// Reads a number from a text: the median of its repetitions there, and how many there are.
 fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
     let from = &value.from;
     let (found, benchmark) = match &value.read {
@@ -143,8 +143,8 @@ fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
             ));
         }
     };
-    let own = found.iter().filter(|(name, _)| name == wanted);
-    let numbers: Vec<f64> = own.map(|(_, number)| *number).collect();
+    let repetitions = found.iter().filter(|(name, _)| name == wanted);
+    let numbers: Vec<f64> = repetitions.map(|(_, number)| *number).collect();
     match median(&numbers) {
         Some(number) if number.is_finite() && number > 0.0 => Ok((number, numbers.len())),
         Some(number) => Err(format!("{number} in {from}, of which nothing is a ratio")),
@@ -152,7 +152,7 @@ fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
     }
 }
 
-/// All that stands at a path: `results[0].times`, `benchmarks[*].real_time`.
+/// All numbers at a path of a JSON document: `results[0].times`, `benchmarks[*].real_time`.
 fn by_path(path: &str, document: &Value) -> Result<Named, String> {
     let mut found = vec![document];
     for step in steps(path) {
@@ -198,7 +198,7 @@ fn at<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
     }
 }
 
-/// Why nothing could ever be read so; `None` if something may be.
+/// Why no number could ever be read in this way; `None` if one may be.
 pub fn unreadable(read: &ReadValue) -> Option<String> {
     match read {
         ReadValue::Regex(expression) => match Regex::new(expression) {

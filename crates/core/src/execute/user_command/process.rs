@@ -28,36 +28,36 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A process that ran to its end, with what it started.
+/// A process that ran to its end, with all that it started.
 pub struct Ran {
     pub end: End,
     /// The output, if it is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
-    /// Why no process could report, if that shows.
+    /// Why no process could report, if the reason can be told.
     pub unreported: Option<String>,
-    /// What was resident at its end: of the largest of its processes that ended by itself.
+    /// What was resident at the end of the largest process of the tree that ended by itself.
     pub end_rss_bytes: Option<u64>,
-    /// How its processes that ended by themselves were scheduled then.
+    /// How the processes of the tree that ended by themselves were scheduled then.
     pub scheduled: BTreeSet<Scheduling>,
-    /// Digests of what it printed and wrote, once compared.
+    /// Digests of what the command printed and wrote, once compared.
     pub digest: Vec<String>,
-    /// What its client measured, for a server.
+    /// How the server and its client ended, for a server.
     pub served: Option<Served>,
-    /// What aged its heap, in a run of aged heaps.
+    /// What aged the process's heap, in a run of aged heaps.
     pub litter: Option<LitterFile>,
-    /// Where the numbers stand that it reports of itself.
+    /// The state of files before the process wrote the numbers that it reports.
     pub(super) before: Option<Before>,
 }
 
 impl Ran {
-    /// Time from start to end; of a server, that of its client.
+    /// Time from start to end; for a server, the time of its client.
     pub fn wall_ns(&self) -> u64 {
         let served = self.served.as_ref();
         served.map_or(self.end.launched.wall_ns, |served| served.client.wall_ns)
     }
 
-    /// CPU time of all its processes.
+    /// CPU time of all processes of the command.
     pub fn cpu_ns(&self) -> u64 {
         let served = self.served.as_ref();
         served.map_or(self.end.cpu_ns(), |served| served.used.cpu_ns)
@@ -120,19 +120,20 @@ impl CommandRunner<'_> {
         let mut variables = self.variables(&log);
         variables.extend(litter.iter().map(LitterFile::variable));
         let ran = self.start(variables, look, stdout, None)?;
-        let told = log.text();
-        let witnessed = malloc_probe::parse(&told);
-        let cut = || (!told.is_empty()).then(|| "the report was cut off".to_owned());
+        let report = log.text();
+        let witnessed = malloc_probe::parse(&report);
+        let cut = || (!report.is_empty()).then(|| "the report was cut off".to_owned());
         let unreported = witnessed.is_empty().then(|| log.trouble().or_else(cut));
-        let mut scheduled = malloc_probe::scheduled_at_end(&told);
+        let mut scheduled = malloc_probe::scheduled_at_end(&report);
         if let Some(side) = &self.job.side {
-            let outside = |it: Scheduling| it.outside_of_duet(side.cpu(), side.allowed());
+            let outside =
+                |scheduling: Scheduling| scheduling.outside_of_duet(side.cpu(), side.allowed());
             scheduled = scheduled.into_iter().map(outside).collect();
         }
         Ok(Ran {
             witnessed,
             unreported: unreported.flatten(),
-            end_rss_bytes: malloc_probe::resident_at_end(&told),
+            end_rss_bytes: malloc_probe::resident_at_end(&report),
             scheduled,
             litter,
             output,
@@ -141,8 +142,8 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// Makes ready what a process needs: the input of a real program, then `--prepare`. Returns the
-    /// failure of that, if it failed.
+    /// Prepares what a process needs: the input of a real program, then `--prepare`. Returns the
+    /// outcome if `--prepare` failed.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
         let folder = &self.command.folder;
         if let Some(real) = &self.command.real
@@ -157,9 +158,9 @@ impl CommandRunner<'_> {
         if self.job.side.is_none() {
             end_orphans();
         }
-        // Not a pipe: a process that it leaves running would keep that open.
-        let said = stream_file("heapmark-prepare")?;
-        let stderr = said.try_clone().context("cannot duplicate a memory file")?;
+        // A file and not a pipe: a process that `--prepare` leaves running would keep a pipe open.
+        let file = stream_file("heapmark-prepare")?;
+        let stderr = file.try_clone().context("cannot duplicate a memory file")?;
         let status = Command::new("sh")
             .arg("-c")
             .arg(line)
@@ -174,7 +175,7 @@ impl CommandRunner<'_> {
         if status.success() || self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let what = with_words(&format!("--prepare: {status}"), &text(&said, 0));
+        let what = with_words(&format!("--prepare: {status}"), &text(&file, 0));
         Ok(Some(Outcome::Error { what }))
     }
 
@@ -182,9 +183,13 @@ impl CommandRunner<'_> {
     pub(super) fn variables(&self, log: &Handed) -> BTreeMap<String, String> {
         let mut variables = self.subject.environment();
         // A row's value is added to the user's list and does not replace it.
-        for (name, own) in self.environment() {
+        for (name, user_value) in self.environment() {
             if let Some(value) = name.to_str().and_then(|name| variables.get_mut(name)) {
-                *value = settings::joined(&name.to_string_lossy(), &own.to_string_lossy(), value);
+                *value = settings::joined(
+                    &name.to_string_lossy(),
+                    &user_value.to_string_lossy(),
+                    value,
+                );
             }
         }
         if self.silent().is_some() {
@@ -241,13 +246,13 @@ impl CommandRunner<'_> {
         Some(Drain::new(length, counts))
     }
 
-    /// How much longer a process may take that is watched after its load.
+    /// How much longer a process may take if it is watched after its load.
     pub(super) fn drained_for(&self) -> Duration {
         let client = self.command.client.as_ref();
         client.and_then(|client| client.drain()).unwrap_or_default()
     }
 
-    /// Runs it below the launcher, with its client if it has one.
+    /// Runs the command below the launcher, with its client if it has one.
     pub(super) fn start(
         &self,
         variables: BTreeMap<String, String>,
@@ -258,7 +263,7 @@ impl CommandRunner<'_> {
         let mut launch = self.launch(&["inherit"], &variables)?;
         let mut stdout = stdout.map_or_else(nowhere, Ok)?;
         let mut of_client = nowhere()?;
-        // Of a server, it is the client that prints what can be compared.
+        // If the command is a server, its client prints what can be compared.
         if self.command.client.is_some() {
             std::mem::swap(&mut stdout, &mut of_client);
         }

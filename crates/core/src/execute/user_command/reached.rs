@@ -1,5 +1,5 @@
-//! How much of a command a preloaded allocator reaches: of the anonymous memory of its processes the
-//! part that malloc serves, counted by a library in a process of the baseline's check.
+//! How much of a command a preloaded allocator reaches: the part of its processes' anonymous memory that malloc serves,
+//! counted by a library in a process of the baseline's check.
 
 use crate::execute::handed::Handed;
 use anyhow::{Context, Result};
@@ -7,29 +7,29 @@ use std::collections::BTreeMap;
 
 /// Figure: how often the processes call the malloc family.
 pub const CALLS: &str = "malloc_calls";
-/// Figure: the anonymous memory of processes that have much of it, each at its most.
+/// Figure: the anonymous memory of all processes that have much of it, each at its highest.
 pub const ANONYMOUS: &str = "anonymous_bytes";
-/// Figure: what of that malloc serves, at most.
+/// Figure: the part of that anonymous memory that malloc serves, at most.
 pub const REACHED: &str = "reached_bytes";
-/// Note: objects that take memory past a preloaded allocator.
+/// Note: objects whose allocations bypass a preloaded allocator.
 pub const BEYOND: &str = "beyond";
-/// Note: how blocks of two heaps meet: what may end such a program under another allocator.
+/// Note: objects through which blocks of two heaps get mixed, which may end the program under another allocator.
 pub const MIXED: &str = "mixed_heaps";
-/// Figure: deletes of C++ that state another size than the block has.
+/// Figure: calls of C++'s `delete` that state a size other than the block's.
 pub const OTHER_SIZES: &str = "deletes_of_other_size";
 
-/// Figure: what of malloc is live when the process ends that holds the most then; of a server, in all
-/// its processes when its client has ended.
+/// Figure: malloc's live bytes at the end of the process that holds the most then; for a server, those of all its
+/// processes when its client has ended.
 pub const END_LIVE: &str = "malloc_live_at_end_bytes";
-/// Note: which process that is, if there are several.
+/// Note: the process whose live bytes at its end are reported, if there are several.
 pub const END_OF: &str = "live_at_end_of";
-/// Note: what is not known of the end.
+/// Note: what is not known about live bytes at the end.
 pub const END_UNKNOWN: &str = "end_unknown";
 
-/// A process that takes less is its loader's, its stacks' and its libraries' variables.
+/// If a process takes less, that is only its loader, its stacks and its libraries' variables.
 const MUCH_BYTES: i64 = 1 << 20;
 
-/// The numbers of `preloaded/reach.c`, in words of eight bytes.
+/// Constants of `preloaded/reach.c`, in words of eight bytes.
 const PROCESSES: usize = 4096;
 const EACH: usize = 10;
 
@@ -46,16 +46,16 @@ struct Counted {
     most_live: i64,
     taken: i64,
     other_sizes: i64,
-    /// Zero if it did not end by itself.
+    /// What was resident at the end; zero if the process did not end by itself.
     end_resident: i64,
     end_live: i64,
 }
 
-/// What all of them counted.
+/// What all processes counted.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reach {
     pub calls: u64,
-    /// Of processes with much anonymous memory: that, and what of it malloc serves at most.
+    /// The anonymous memory of processes that have much of it, and the part of it that malloc serves at most.
     pub anonymous_bytes: u64,
     pub reached_bytes: u64,
     /// Whether more was freed than malloc had given.
@@ -63,9 +63,9 @@ pub struct Reach {
     pub other_sizes: u64,
     /// Processes that counted.
     pub processes: usize,
-    /// The one that held the most when it ended by itself, and what was live in it then.
+    /// The process that held the most when it ended by itself, and what was live in it then.
     pub end: Option<(i32, u64)>,
-    /// A process that had more memory than the one that counts, and did not end by itself.
+    /// A process that had more memory than the one in `end`, and did not end by itself.
     pub untold_end: Option<i32>,
 }
 
@@ -89,12 +89,12 @@ impl ReachFile {
         let words = words.context("reading what is live")?;
         let mut last = last_programs(&words);
         last.retain(|pid, _| tree.contains(pid));
-        let live = last.values().map(|it| it.live.max(0) as u64);
+        let live = last.values().map(|program| program.live.max(0) as u64);
         Ok((!last.is_empty()).then(|| live.sum()))
     }
 
-    /// With the most anonymous memory that each process was seen to have. `passes` says that some of
-    /// them call libc's malloc directly: then what libc has taken is not all reached.
+    /// Reads what was counted. `anonymous` is the most anonymous memory that each process was seen to have. `passes`
+    /// says that some processes call libc's malloc directly: then not all that libc has taken is reached.
     pub fn read(&self, anonymous: &BTreeMap<i32, u64>, passes: bool) -> Result<Reach> {
         let words = self.0.words(EACH * (1 + PROCESSES));
         Ok(sum(
@@ -105,7 +105,7 @@ impl ReachFile {
     }
 }
 
-/// Each program that a process became, with the number of that.
+/// Each program that a process became, with the process's number.
 fn counted(words: &[u64]) -> impl Iterator<Item = (i32, Counted)> {
     words[EACH..].chunks_exact(EACH).filter_map(|one| {
         let word = |place: usize| one[place] as i64;
@@ -137,18 +137,21 @@ fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
         reach.frees_of_others |= one.live < 0;
     }
     let last = last_programs(words);
-    let told = last.iter().filter(|(_, it)| it.end_resident > 0);
-    let end = told.max_by_key(|(_, it)| it.end_resident);
+    let ended = last.iter().filter(|(_, program)| program.end_resident > 0);
+    let end = ended.max_by_key(|(_, program)| program.end_resident);
     reach.processes = last.len();
-    reach.end = end.map(|(pid, it)| (*pid, it.end_live.max(0) as u64));
+    reach.end = end.map(|(pid, program)| (*pid, program.end_live.max(0) as u64));
     // A tree in a namespace of its own has other numbers: nothing can be said of its memory.
-    let is_seen = |(pid, it): (&i32, &Counted)| {
-        anonymous.contains_key(pid) || it.most_live - it.began_live < MUCH_BYTES
+    let is_seen = |(pid, program): (&i32, &Counted)| {
+        anonymous.contains_key(pid) || program.most_live - program.began_live < MUCH_BYTES
     };
     if !last.iter().all(is_seen) {
         return reach;
     }
-    let has_told = |pid: &i32| last.get(pid).is_some_and(|it| it.end_resident > 0);
+    let has_told = |pid: &i32| {
+        last.get(pid)
+            .is_some_and(|program| program.end_resident > 0)
+    };
     let most_told = reach.end.and_then(|(pid, _)| anonymous.get(&pid).copied());
     let more = most_told.unwrap_or(0).max(MUCH_BYTES as u64);
     let untold = anonymous
@@ -184,7 +187,7 @@ mod tests {
         let mut words = vec![0; EACH];
         for one in all {
             let rest = vec![0; EACH - one.len()];
-            words.extend(one.iter().chain(&rest).map(|it| *it as u64));
+            words.extend(one.iter().chain(&rest).map(|word| *word as u64));
         }
         words.extend([0; EACH]);
         words
@@ -213,13 +216,13 @@ mod tests {
         };
         assert_eq!(reach, wanted);
         assert_eq!(sum(&all, &seen, true).reached_bytes, 3 * MIB);
-        // With a process that no library could be preloaded into.
+        // Beside a process into which no library could be preloaded.
         let reach = sum(&all, &[(7, 11 * MIB), (8, 0), (9, 5 * MIB)].into(), false);
         assert_eq!(
             (reach.reached_bytes, reach.anonymous_bytes),
             (4 * MIB, 15 * MIB)
         );
-        // Numbers of another namespace.
+        // Process numbers of another namespace.
         let reach = sum(&all, &[(4007, 11 * MIB)].into(), false);
         assert_eq!((reach.calls, reach.anonymous_bytes), (111, 0));
     }
@@ -245,7 +248,7 @@ mod tests {
             (3, Some((8, 2)), None)
         );
         assert_eq!(of(&[(8, 20 * MIB), (9, 21 * MIB)]).untold_end, Some(9));
-        // The same.
+        // A process number of another namespace.
         assert_eq!(of(&[(4009, 99 * MIB)]).untold_end, Some(4009));
     }
 }

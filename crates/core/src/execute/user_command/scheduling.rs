@@ -3,18 +3,18 @@
 
 use std::fmt;
 
-/// Of one process.
+/// How one process is scheduled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scheduling {
     policy: i32,
     nice: i32,
     priority: u32,
-    /// The CPUs that it may use, in words of 64.
+    /// The CPUs that the process may use, in words of 64.
     cpus: Vec<u64>,
 }
 
 impl Scheduling {
-    /// From what the witness wrote: `0 -5 0 3`.
+    /// Parses what the witness wrote: `0 -5 0 3`.
     pub fn parse(text: &str) -> Option<Scheduling> {
         let mut words = text.split(' ');
         Some(Scheduling {
@@ -27,12 +27,13 @@ impl Scheduling {
 }
 
 impl Scheduling {
-    /// How many CPUs it may use, as it was told.
+    /// How many CPUs the process may use, as it was told.
     pub fn cpus(&self) -> u32 {
         self.cpus.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The same without the one CPU that its duet gave it, among those that heapmark may use: what is left is its own doing.
+    /// The scheduling as it would be without a duet: the duet's one CPU becomes all CPUs that heapmark may use. What
+    /// still differs is the process's own doing.
     pub fn outside_of_duet(mut self, cpu: usize, allowed: &[usize]) -> Scheduling {
         let only = |cpus: &[usize], words: usize| {
             let mut set = vec![0; words];
@@ -76,11 +77,11 @@ mod tests {
 
     #[test]
     fn what_the_witness_wrote_is_said_in_words() {
-        let words = |text: &str| Scheduling::parse(text).map(|it| it.to_string());
-        let said = words("0 -5 0 3 18446744073709551615");
-        assert_eq!(said.unwrap(), "SCHED_OTHER at nice -5 on 66 CPUs");
-        let said = words("1 0 10 2").unwrap();
-        assert_eq!(said, "SCHED_FIFO at priority 10 on 1 CPU");
+        let words = |text: &str| Scheduling::parse(text).map(|scheduling| scheduling.to_string());
+        let text = words("0 -5 0 3 18446744073709551615");
+        assert_eq!(text.unwrap(), "SCHED_OTHER at nice -5 on 66 CPUs");
+        let text = words("1 0 10 2").unwrap();
+        assert_eq!(text, "SCHED_FIFO at priority 10 on 1 CPU");
         assert_eq!(words("77 0 0 1").unwrap(), "policy 77 at nice 0 on 1 CPU");
         for torn in ["", "0", "0 -5", "0 -5 x 3"] {
             assert_eq!(words(torn), None, "{torn}");

@@ -1,5 +1,5 @@
 //! Why glibc keeps what a server has freed: the same load is served again under settings, each of which ends one way of
-//! growing. Only of a server that is watched after its load, and whose check has kept much.
+//! growing. Only for a server that is watched after its load, and that kept much in its check.
 
 use super::CommandRunner;
 use super::process::Ran;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub const PROBES: [(&str, (&str, &str)); 2] = [
     // All threads allocate in one arena.
     ("arenas", ("MALLOC_ARENA_MAX", "1")),
-    // Large blocks stay out of the heap, whichever were freed before: else that limit rises with them.
+    // Large blocks always stay out of the heap: by default, this limit rises when large blocks are freed.
     ("drift", ("MALLOC_MMAP_THRESHOLD_", "131072")),
 ];
 
@@ -21,13 +21,13 @@ pub const PROBES: [(&str, (&str, &str)); 2] = [
 pub const MOMENT: &str = "1000";
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Figure: by how much the resident memory grew under that setting.
+/// Figure: by how much resident memory grew under the setting that prevents this way of growing.
 pub fn grown_under(way: &str) -> String {
     format!("drain_under_{way}_grown_bytes")
 }
 
 impl CommandRunner<'_> {
-    /// Runs the probes, if what the plain process kept is worth it and glibc's doing.
+    /// Runs the probes, if the plain process kept enough memory to be worth it, and glibc served it.
     pub(super) fn shaped(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         let grown = |kind: &str| {
             let at = |moment| measurement.figures.get(&figure(moment, kind));
@@ -46,7 +46,8 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// By how much it grows with a setting; `None` if it has another value of that, or fails with it.
+    /// By how much the server grows under a setting; `None` if the row has that setting already, or the server fails
+    /// with it.
     fn grown_with(&self, variable: &str, value: &str) -> Result<Option<f64>> {
         let mut variables = self.subject.environment();
         if variables.insert(variable.into(), value.into()).is_some() {

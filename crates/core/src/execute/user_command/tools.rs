@@ -1,5 +1,5 @@
-//! How known tools write what they have measured: a reader each. The number is what the tool itself shows as its result; of
-//! repetitions in one text, each of them.
+//! Readers for what known tools print, one for each tool. The number is what the tool itself shows as its result; if a
+//! text has several repetitions, the number of each is read.
 
 use regex_lite::Regex;
 use serde_json::Value;
@@ -11,17 +11,17 @@ pub type Named = Vec<(String, f64)>;
 pub struct Tool {
     /// The tool's name on the command line.
     pub name: &'static str,
-    /// The name of its number.
+    /// The name of the tool's number.
     pub value: &'static str,
-    /// What it is measured in.
+    /// The unit of the tool's number.
     pub unit: &'static str,
-    /// Whether more of it is better.
+    /// Whether a higher number is better.
     pub higher: bool,
     /// The numbers in a text.
     pub read: fn(&str) -> Result<Named, String>,
 }
 
-/// A tool of which less is better.
+/// A tool whose number is better if it is lower.
 const fn time(
     name: &'static str,
     unit: &'static str,
@@ -36,7 +36,7 @@ const fn time(
     }
 }
 
-/// A tool of which more is better.
+/// A tool whose number is better if it is higher.
 const fn rate(
     name: &'static str,
     value: &'static str,
@@ -91,19 +91,19 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The numbers of an array, or the one that stands in its place.
+/// The numbers of an array, or `or` if there is no array.
 fn each(name: &str, numbers: &Value, or: &Value, times: f64) -> Result<Named, String> {
-    let own = |number: f64| (name.to_owned(), number * times);
+    let pair = |number: f64| (name.to_owned(), number * times);
     let many = numbers.as_array().filter(|many| !many.is_empty());
     match (many, or.as_f64()) {
         (Some(many), _) => {
-            let read = |one: &Value| one.as_f64().map(own);
+            let read = |one: &Value| one.as_f64().map(pair);
             let all = many
                 .iter()
                 .map(|one| read(one).ok_or_else(|| format!("{one} of {name} is no number")));
             all.collect()
         }
-        (None, Some(one)) => Ok(vec![own(one)]),
+        (None, Some(one)) => Ok(vec![pair(one)]),
         (None, None) => Err(format!("{name} has no number")),
     }
 }
@@ -130,9 +130,9 @@ fn criterion(document: &str) -> Result<Named, String> {
 fn google_benchmark(document: &str) -> Result<Named, String> {
     let document = json(document)?;
     let all = entries(&document, "benchmarks")?.iter();
-    // Means and medians of repetitions are made of these.
-    let own = all.filter(|one| text(one, "run_type") != "aggregate");
-    joined(own.map(|one| {
+    // Without aggregates: those are means and medians of the other entries.
+    let iterations = all.filter(|one| text(one, "run_type") != "aggregate");
+    joined(iterations.map(|one| {
         let name = match text(one, "run_name") {
             "" => text(one, "name"),
             name => name,
@@ -167,7 +167,7 @@ fn jmh_rates(document: &str) -> Result<Named, String> {
     jmh(document, true)
 }
 
-/// In seconds, or operations per second.
+/// The results of JMH, in seconds or in operations per second.
 fn jmh(document: &str, rates: bool) -> Result<Named, String> {
     let document = json(document)?;
     let all = entries(&document, "")?;
@@ -236,12 +236,12 @@ fn redis_benchmark(document: &str) -> Result<Named, String> {
 }
 
 fn pgbench(document: &str) -> Result<Named, String> {
-    // Before version 14 there were two lines.
+    // Before version 14, pgbench printed two such lines.
     let without = r"tps = ([0-9.]+) \((?:without initial connection time|excluding connections establishing)\)";
     by_regex(without, document)
 }
 
-/// All that the group captures.
+/// All numbers that the expression's group captures.
 pub(super) fn by_regex(expression: &str, text: &str) -> Result<Named, String> {
     let regex = Regex::new(expression).map_err(|error| error.to_string())?;
     let numbers = regex.captures_iter(text).filter_map(|found| found.get(1));
@@ -264,18 +264,19 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// What these tools of Debian 12, PyPI, crates.io and Maven Central wrote; of two JSON documents the part about the machine is cut off.
+    /// What these tools of Debian 12, PyPI, crates.io and Maven Central wrote; the part about the machine is cut off
+    /// two JSON documents.
     macro_rules! written {
         ($name:literal) => {
             include_str!(concat!("outputs/", $name))
         };
     }
 
-    /// The number of a benchmark, and of how many repetitions it is the median.
+    /// The number of a benchmark, and how many repetitions it is the median of.
     fn read(tool: &str, text: &str, benchmark: &str) -> (f64, usize) {
         let found = (named(tool).unwrap().read)(text).unwrap();
-        let own = found.iter().filter(|(name, _)| name == benchmark);
-        let numbers: Vec<f64> = own.map(|(_, number)| *number).collect();
+        let of_benchmark = found.iter().filter(|(name, _)| name == benchmark);
+        let numbers: Vec<f64> = of_benchmark.map(|(_, number)| *number).collect();
         (heapmark_stats::median(&numbers).unwrap(), numbers.len())
     }
 

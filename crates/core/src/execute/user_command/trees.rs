@@ -33,7 +33,7 @@ pub fn programs(witnessed: &[Witnessed]) -> Programs {
 }
 
 impl Trees {
-    /// Adds one more process of the baseline.
+    /// Adds the programs of one more process of the baseline.
     pub fn add(&mut self, programs: Programs) {
         let Some(first) = &self.first else {
             self.first = Some(programs);
@@ -51,7 +51,7 @@ impl Trees {
         self.total_changes |= total(first) != total(&programs);
     }
 
-    /// What another tree lacks or has too much, in words; `None` if it may be the same.
+    /// What another tree lacks or has in excess, in words; `None` if the tree may be the same.
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
         let steady = first.keys().filter(|name| !self.unsteady.contains(*name));
@@ -77,7 +77,7 @@ impl Trees {
     }
 }
 
-/// How often one of them was executed.
+/// How often a program was executed.
 fn of(programs: &Programs, name: &str) -> usize {
     programs.get(name).copied().unwrap_or(0)
 }
@@ -106,15 +106,20 @@ mod tests {
 
     #[test]
     fn programs_that_are_missing_or_too_many_are_named() {
-        let said = |other: &str| difference(&["gcc cc1 as", "gcc cc1 as"], other);
-        assert_eq!(said("as cc1 gcc"), None);
-        assert_eq!(said("gcc").unwrap(), "as 0x, not 1x, cc1 0x, not 1x");
-        assert_eq!(said("gcc cc1 as as").unwrap(), "as 2x, not 1x");
-        assert_eq!(said("gcc cc1 as sh").unwrap(), "sh 1x, not 0x");
+        let difference_of = |other: &str| difference(&["gcc cc1 as", "gcc cc1 as"], other);
+        assert_eq!(difference_of("as cc1 gcc"), None);
+        assert_eq!(
+            difference_of("gcc").unwrap(),
+            "as 0x, not 1x, cc1 0x, not 1x"
+        );
+        assert_eq!(difference_of("gcc cc1 as as").unwrap(), "as 2x, not 1x");
+        assert_eq!(difference_of("gcc cc1 as sh").unwrap(), "sh 1x, not 0x");
         assert!(
-            said("a b").unwrap().ends_with("gcc 0x, not 1x, 2 more"),
+            difference_of("a b")
+                .unwrap()
+                .ends_with("gcc 0x, not 1x, 2 more"),
             "{:?}",
-            said("a b")
+            difference_of("a b")
         );
     }
 

@@ -1,4 +1,4 @@
-//! Which files below its folder a command writes: two of its processes at a time would write the same.
+//! Which files a command writes below its folder: two of its processes at a time would write to the same ones.
 
 use crate::catalog::folder::listing;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// More files are not looked at: the walk would take longer than the command.
 const MOST: usize = 200_000;
 
-/// What changes of a file that is written: its inode, size and times.
+/// What changes when a file is written: its inode, size and times.
 type Seen = (u64, u64, i64, i64);
 
 /// The files below a folder at one moment.
@@ -40,7 +40,7 @@ impl Files {
         Files(seen)
     }
 
-    /// A file that was made, changed or removed since then.
+    /// A file that was made, changed or removed between the two moments.
     pub fn changed(&self, then: &Files) -> Option<PathBuf> {
         let other = |(path, seen): &(&PathBuf, &Seen)| then.0.get(*path) != Some(*seen);
         let gone = self.0.iter().find(other);

@@ -31,7 +31,7 @@ const COLUMNS: CsvColumns = &[
     ("max_cell", "/longest/cell"),
 ];
 
-/// One line per function of each row; one without numbers for a row that has none.
+/// One line per function of each row; a row without numbers has a single line.
 pub fn latency(analysis: &Analysis) -> String {
     let mut all = Vec::new();
     for case in &analysis.latency {
@@ -73,7 +73,7 @@ fn lines(table: &Table, row: &TableRow) -> Vec<Value> {
         line
     };
     if outcome == "ok" {
-        calls.longest.iter().map(|it| line(Some(it))).collect()
+        calls.longest.iter().map(|call| line(Some(call))).collect()
     } else {
         vec![line(None)]
     }

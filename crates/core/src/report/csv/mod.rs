@@ -24,7 +24,7 @@ fn outcome(row: &TableRow) -> &'static str {
     }
 }
 
-/// Columns: the name of each, and where its value is in the document of a line.
+/// Columns: the name of each, and the place of its value in the document of a line.
 type CsvColumns = &'static [(&'static str, &'static str)];
 
 /// A line per document. What a document lacks is an empty field; without lines there is no header.

@@ -79,7 +79,7 @@ pub fn rows(analysis: &Analysis) -> String {
 }
 
 fn line(case: &Table, row: &TableRow, planned_blocks: u32) -> Value {
-    // Empty in a row that failed, and in one without numbers.
+    // Counts are empty in a row that failed, or that has no numbers.
     let of_ended = |count: usize| row.failed.is_none().then_some(count);
     let of_measured = |count: usize| row.has_run().then_some(count);
     let stalled = row.stalled.as_ref();

@@ -43,10 +43,9 @@ struct SampleLine {
     purge: String,
 }
 
-/// One line per iteration of each sample, including cold ones; and one without numbers per process
-/// of any purpose that did not end `ok`. `row_outcome` is the outcome of the sample's row: only an
-/// `ok` row may be used, and of that only processes that count: of several attempts at a part, one
-/// does.
+/// One line per iteration of each sample, including cold ones; and one without numbers per process of any purpose that did not end `ok`.
+/// `row_outcome` is the outcome of the sample's row: only an `ok` row may be used, and only its processes that count: of several attempts
+/// at a part, one counts.
 pub fn samples(
     analysis: &Analysis,
     records: impl Iterator<Item = Result<Record>>,

@@ -22,7 +22,7 @@ const COLUMNS: CsvColumns = &[
     ("outcome", "/outcome"),
 ];
 
-/// One line per metric of each row; one without numbers for a row that has none.
+/// One line per metric of each row; a row without numbers has a single line.
 pub fn tables(tables: &[Table]) -> String {
     let mut all = Vec::new();
     for table in tables {

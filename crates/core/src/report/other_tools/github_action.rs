@@ -8,12 +8,12 @@ use crate::report::text::count;
 use crate::report::units::digits;
 use serde_json::{Value, json};
 
-/// For `tool: customSmallerIsBetter`.
+/// The file for `tool: customSmallerIsBetter`.
 pub fn smaller_is_better(analysis: &Analysis) -> Foreign {
     list(analysis, Better::Lower)
 }
 
-/// For `tool: customBiggerIsBetter`.
+/// The file for `tool: customBiggerIsBetter`.
 pub fn bigger_is_better(analysis: &Analysis) -> Foreign {
     list(analysis, Better::Higher)
 }
@@ -34,18 +34,18 @@ fn list(analysis: &Analysis, better: Better) -> Foreign {
     )
 }
 
-/// It compares entries of the same name, so the name includes the figure. The range is shown behind
-/// the value, `extra` as a tooltip.
+/// An entry of the file. The tool compares entries of the same name, so the name includes the figure. The range is shown behind the value,
+/// `extra` as a tooltip.
 fn told_of(entry: &ExportedRow, figure: &Figure) -> Value {
-    let mut told = json!({
+    let mut element = json!({
         "name": format!("{}: {}", entry.name, figure.title),
         "unit": figure.unit,
         "value": figure.median,
     });
     if let Some([least, most]) = figure.range.map(|range| range.map(digits)) {
-        told["range"] = format!("{least} to {most}").into();
+        element["range"] = format!("{least} to {most}").into();
     }
     let processes = count(entry.row.samples, "process");
-    told["extra"] = format!("median of {processes}").into();
-    told
+    element["extra"] = format!("median of {processes}").into();
+    element
 }

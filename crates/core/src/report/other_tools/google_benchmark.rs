@@ -76,7 +76,7 @@ fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Opt
             "items_per_second": ops_per_s,
         }));
     }
-    // Some cannot be computed from one repetition, and none says anything.
+    // With one repetition, some aggregates cannot be computed, and the others say nothing.
     for (name, of) in AGGREGATES.into_iter().filter(|_| repetitions > 1) {
         let over = |place: usize| of(&Vec::from_iter(values.iter().map(|values| values[place])));
         if let (Some(ns), Some(cpu_ns), Some(ops_per_s)) = (over(0), over(1), over(2)) {

@@ -21,7 +21,7 @@ pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Fore
     )
 }
 
-/// In seconds.
+/// The entry of a row, with its times in seconds.
 fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
         processes
@@ -52,12 +52,12 @@ fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option
     let memory = processes
         .iter()
         .map(|(measurement, _)| measurement.peak_rss_bytes);
-    // A process that did not report it has none, instead of 0.
+    // A process that did not report its memory has no number, rather than 0.
     let memory = memory.map(|bytes| (bytes > 0).then_some(bytes));
     if let Some(memory) = memory.collect::<Option<Vec<_>>>() {
         command["memory_usage_byte"] = memory.into();
     }
-    // A process that ended otherwise leaves its row without numbers.
+    // All exit codes are 0: a row with a process that ended otherwise has no numbers.
     command["exit_codes"] = vec![0_u8; times.len()].into();
     command["parameters"] = json!({
         "allocator": plain(&entry.row.allocator),

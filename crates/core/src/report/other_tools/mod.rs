@@ -23,9 +23,9 @@ use std::collections::HashSet;
 /// A file, and how much of the run it contains.
 pub struct Foreign {
     pub text: String,
-    /// Rows of tables that it contains.
+    /// The number of rows that the file contains.
     pub rows: usize,
-    /// Rows of tables that it cannot contain.
+    /// The number of rows that the format cannot represent.
     pub left_out: usize,
 }
 
@@ -33,7 +33,7 @@ pub struct Foreign {
 struct ExportedRow<'a> {
     /// `churn@2/mimalloc3`, as cells are named.
     name: String,
-    /// Indices of the case and of the row in it.
+    /// The indices of the case, and of the row in the case.
     place: (usize, usize),
     case: &'a Table,
     row: &'a TableRow,
@@ -47,7 +47,7 @@ struct Figure {
     title: &'static str,
     unit: &'static str,
     better: Better,
-    /// Over processes.
+    /// The median over processes.
     median: f64,
     /// The smallest and the largest value, if they are known.
     range: Option<[f64; 2]>,
@@ -91,14 +91,13 @@ impl ExportedRow<'_> {
             .collect()
     }
 
-    /// The row's element of lists by case and row.
+    /// The element for this row, of lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
     }
 }
 
-/// A document of what `tell` makes of each row; rows without numbers or without a unique name are
-/// left out, and those that it refuses.
+/// A document of what `tell` makes of each row. Rows are left out if they have no numbers, no unique name, or are refused by `tell`.
 fn told<T, D: Serialize>(
     analysis: &Analysis,
     tell: impl Fn(&ExportedRow) -> Option<T>,
@@ -119,7 +118,7 @@ fn told<T, D: Serialize>(
             // The other tools identify entries by name, and attribute every time to the allocator.
             let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));
             match entry.and_then(|entry| tell(&entry)) {
-                Some(told) => rows.push(told),
+                Some(element) => rows.push(element),
                 None => left_out += 1,
             }
         }

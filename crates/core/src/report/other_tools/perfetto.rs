@@ -35,7 +35,7 @@ const COUNTERS: [Counter; 3] = [
     ("heap and mappings", |point| point.total_dynamic_bytes),
 ];
 
-/// The file. Times are ns since the start of each process, or since its first sample.
+/// The content of the file. Times are in ns since the start of each process, or since its first sample.
 pub fn perfetto(all: &[Series]) -> Vec<u8> {
     let mut trace = Message::default();
     for (place, series) in all.iter().enumerate() {
@@ -95,7 +95,7 @@ impl Message {
         self
     }
 
-    /// A trace with one more packet, of the only sequence.
+    /// Adds a packet to a trace, as part of its only sequence.
     fn packet(self, packet: Message) -> Message {
         let packet = packet.number(PACKET_SEQUENCE, 1);
         self.bytes(PACKET, &packet.0)

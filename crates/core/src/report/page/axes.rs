@@ -5,27 +5,27 @@ use crate::report::units;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// From this ratio of the largest to the smallest value on, a scale is logarithmic.
+/// A scale is logarithmic if the largest value is more than this many times the smallest.
 const LOG_FROM: f64 = 3.0;
 
-/// For ratios: always logarithmic, so that half and twice are equally far from 1.
+/// An axis for ratios: always logarithmic, so that half and twice are equally far from 1.
 pub fn ratios(title: &str, values: &[f64]) -> Value {
     let values: Vec<f64> = values.iter().copied().chain([1.0]).collect();
     marked(title, &values, 1.0, true, units::digits)
 }
 
-/// For values of zero or more.
+/// An axis for values of zero or more.
 pub fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Value {
     marked(title, values, 1.0, spans_much(values), word)
 }
 
-/// For sizes in bytes: round in their unit, which is no power of ten.
+/// An axis for sizes in bytes, whose marks are round numbers in a binary unit.
 pub fn sizes(title: &str, bytes: &[f64]) -> Value {
     let unit = units::size(ends(bytes).0).size;
     marked(title, bytes, unit, spans_much(bytes), units::bytes)
 }
 
-/// Whether a logarithmic scale shows them best. It has no place for a zero.
+/// Whether a logarithmic scale, which has no place for a zero, shows the values best.
 fn spans_much(values: &[f64]) -> bool {
     let (low, high) = ends(values);
     high / low > LOG_FROM && !has_zero(values)
@@ -35,30 +35,30 @@ fn has_zero(values: &[f64]) -> bool {
     values.contains(&0.0)
 }
 
-/// For values above zero, logarithmic even if they hardly differ.
+/// An axis for values above zero, logarithmic even if they hardly differ.
 pub fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Value {
     marked(title, values, 1.0, true, word)
 }
 
-/// For a few counts that are far apart: each has a mark.
+/// An axis for a few counts that are far apart: each has a mark.
 pub fn counts(title: &str, counts: &[u32]) -> Value {
     let words = counts.iter().map(u32::to_string).collect();
     with_marks(of_type(titled(title), "log"), counts, words)
 }
 
-/// For shares, from none to all. Markers at the ends are not cut.
+/// An axis for shares, from none to all. Markers at the ends are not cut.
 pub fn shares(title: &str) -> Value {
     let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
     let words = marks.map(|mark| format!("{:.0} %", 100.0 * mark)).into();
     with_marks(within(titled(title), [-0.03, 1.03]), &marks, words)
 }
 
-/// For names.
+/// An axis for names.
 pub fn names() -> Value {
     of_type(titled(""), "category")
 }
 
-/// For names in this order, whichever of them the first line has.
+/// An axis for names in this order, whichever of them the first line has.
 pub fn ordered(names: Vec<String>) -> Value {
     let mut axis = self::names();
     axis["categoryorder"] = json!("array");
@@ -82,7 +82,7 @@ pub fn from_zero(title: &str) -> Value {
     axis
 }
 
-/// Only this part of it; of a logarithmic one, its powers of ten.
+/// Limits an axis to a range, which for a logarithmic axis is given in powers of ten.
 pub fn within(mut axis: Value, range: [f64; 2]) -> Value {
     axis["range"] = json!(range);
     axis

@@ -1,4 +1,4 @@
-//! Time of a pair over the size of a batch, a line for each order in which batches are freed.
+//! Time of a pair of malloc and free over the size of a batch, with a line for each order in which batches are freed.
 
 use super::axes;
 use super::section::{Data, Plot, Section, Trace};
@@ -24,7 +24,7 @@ pub fn section(legend: &SeriesLegend) -> Section {
         "Time of a pair of malloc and free of each allocator over the blocks of a batch, medians over processes, a line for \
          each order in which a batch is freed. A step is the end of a cache: what was freed beyond it goes further back, and \
          comes from there again. An order above the others is one that the allocator is not made for.",
-        // While one of the orders is selected, all are shown.
+        // Whichever order is selected, the charts show all orders.
         views::by_workload(&cases, |_, _, data| plots(legend, &cases, data)),
     )
 }
@@ -79,7 +79,7 @@ fn plot(legend: &SeriesLegend, orders: &[PlacedRow], data: &mut Data) -> Plot {
     )
 }
 
-/// Blocks of each batch that a row has a time of, with the time of a pair, the smallest first.
+/// The batch sizes for which a row has a time, each with the time of a pair of malloc and free; the smallest size first.
 fn batches(placed: &PlacedRow) -> Vec<(u32, f64)> {
     let cells = placed.row.cells.iter();
     let mut times: Vec<(u32, f64)> = cells

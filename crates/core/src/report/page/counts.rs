@@ -9,7 +9,7 @@ use crate::report::units;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed> = legend.all(|told| &told.analysis.counts);
+    let cases: Vec<Placed> = legend.all(|run| &run.analysis.counts);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let cells = cases
             .iter()

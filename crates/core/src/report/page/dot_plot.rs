@@ -15,14 +15,14 @@ pub struct Dot<'a> {
     pub words: String,
 }
 
-/// The smallest on top, with the same allocator of several runs together.
+/// A dot plot with the smallest value on top; the rows of an allocator in several runs stay together.
 pub fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Value) -> Plot {
     let mut least: HashMap<&str, f64> = HashMap::new();
     for dot in &dots {
         let least = least.entry(dot.subject.name).or_insert(f64::INFINITY);
         *least = least.min(dot.value);
     }
-    // Of equals, the last is on top.
+    // Of equal dots, the last one is on top.
     dots.reverse();
     dots.sort_by(|a, b| {
         let a = a.subject;
@@ -59,7 +59,7 @@ fn trace(legend: &SeriesLegend, dot: Dot) -> Trace {
     )
 }
 
-/// A dot on the line of this label, its interval, and below the label the words of its tooltip.
+/// A dot on the line of this label, with its interval; the tooltip has the label, and the words below it.
 pub fn mark(label: &str, value: f64, interval: Option<(f64, f64)>, words: &str) -> Value {
     let drawn = figure::scatter(label, "markers", [value], [label]);
     let mut drawn = figure::with_hover_text(drawn, format!("<b>{label}</b><br>{words}"));

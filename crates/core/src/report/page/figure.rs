@@ -1,4 +1,4 @@
-//! Figures as plotly.js reads them. Attributes have its names: <https://plotly.com/javascript/reference/>.
+//! Figures as plotly.js reads them, with its names of attributes: <https://plotly.com/javascript/reference/>.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ pub fn bars(name: &str, x: impl Serialize, y: impl Serialize) -> Value {
     json!({ "type": "bar", "name": name, "x": x, "y": y, "hoverinfo": "skip" })
 }
 
-/// The same bars, horizontal.
+/// Makes bars horizontal.
 pub fn horizontal(mut bars: Value) -> Value {
     bars["orientation"] = json!("h");
     bars
 }
 
-/// Adds a text at the pointer: one for all points, or one for each.
+/// Adds a hover text: one for all points, or one for each.
 pub fn with_hover_text(mut drawn: Value, text: impl Serialize) -> Value {
     drawn["hoverinfo"] = json!("text");
     drawn["hovertext"] = json!(text);
@@ -32,20 +32,20 @@ pub fn with_hover_values(mut drawn: Value) -> Value {
     drawn
 }
 
-/// With a text at each point, placed there: `top center`, `top right`, ...
+/// Adds a text at each point, in the given position: `top center`, `top right`, ...
 pub fn with_text(mut drawn: Value, text: &[String], position: &str) -> Value {
     drawn["text"] = json!(text);
     drawn["textposition"] = json!(position);
     drawn
 }
 
-/// Draws markers of this symbol.
+/// Draws markers with this symbol.
 pub fn with_symbol(mut drawn: Value, symbol: &str) -> Value {
     drawn["marker"] = json!({ "symbol": symbol });
     drawn
 }
 
-/// Intervals around points: the value of each, and the ends of its interval.
+/// Intervals around points, from the value of each point and the ends of its interval.
 pub fn intervals(points: impl IntoIterator<Item = (f64, (f64, f64))>) -> Value {
     let reaches = points.into_iter();
     let reaches = reaches.map(|(value, (low, high))| (high - value, value - low));

@@ -16,8 +16,8 @@ pub fn section(legend: &SeriesLegend) -> Section {
         data: Data::default(),
     };
     let mut tables = Vec::new();
-    for (run, told) in legend.runs.iter().enumerate() {
-        let costs = told.analysis.hardening_costs();
+    for (run, legend_run) in legend.runs.iter().enumerate() {
+        let costs = legend_run.analysis.hardening_costs();
         for one in &costs {
             let (low, high) = one.interval.unzip();
             view.data.row(json!({
@@ -31,10 +31,10 @@ pub fn section(legend: &SeriesLegend) -> Section {
                 "memory_ratio": one.memory,
             }));
         }
-        let base = &told.analysis.baseline;
+        let base = &legend_run.analysis.baseline;
         view.plots.extend(of_times(legend, run, base, &costs));
         view.plots.extend(of_memory(legend, run, base, &costs));
-        let sheet = hardening::sheet(&told.analysis).map(|mut sheet| {
+        let sheet = hardening::sheet(&legend_run.analysis).map(|mut sheet| {
             sheet.notes.clear();
             sheet.heading += &legend.suffix(run);
             sheet

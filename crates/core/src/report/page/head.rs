@@ -8,20 +8,20 @@ use crate::report::{conclusion, machine, units, user_command};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Workloads that a title names.
+/// The most workloads that a title names.
 const MOST_NAMES: usize = 3;
 
-/// Estimates of equal things may be so far apart in a run without doubt about most of its verdicts.
+/// How far the A/A copies may be from the baseline before most verdicts of a run are in doubt.
 const MOST_APART: f64 = 0.05;
 
 /// The head of a page, for each run.
 #[derive(Default, Serialize)]
 pub struct Head {
-    /// The run, if there are several.
+    /// The title of the run, if there are several.
     pub label: Option<String>,
     /// The conclusion.
     pub verdict: String,
-    /// How far to trust the run, each linked to the evidence.
+    /// How far to trust the run: badges that link to the evidence.
     pub badges: Vec<Badge>,
     /// The machine.
     pub machine: String,
@@ -34,7 +34,7 @@ pub struct Head {
 #[derive(Serialize)]
 pub struct Badge {
     pub words: String,
-    /// Otherwise it is a reason for doubt.
+    /// Whether the property is a reason for trust; otherwise it is a reason for doubt.
     pub good: bool,
 }
 
@@ -45,12 +45,12 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
         .iter()
         .zip(rankings)
         .enumerate()
-        .map(|(run, (told, ranking))| Head {
+        .map(|(run, (legend_run, ranking))| Head {
             label: legend.caption(run),
-            verdict: conclusion(&told.analysis),
-            badges: badges(&told.analysis),
-            machine: join(facts(&told.run.head.machine), ", "),
-            says: conclusion::head(told.run.head, &told.analysis),
+            verdict: conclusion(&legend_run.analysis),
+            badges: badges(&legend_run.analysis),
+            machine: join(facts(&legend_run.run.head.machine), ", "),
+            says: conclusion::head(legend_run.run.head, &legend_run.analysis),
             ranking,
         })
         .collect()
@@ -58,25 +58,25 @@ pub fn heads(legend: &SeriesLegend) -> Vec<Head> {
 
 /// `heapmark: suite quick on AMD EPYC, 2026-01-01`.
 pub fn title(legend: &SeriesLegend) -> String {
-    let runs = distinct(legend.runs.iter().map(|told| {
-        let head = told.run.head;
+    let runs = distinct(legend.runs.iter().map(|legend_run| {
+        let head = legend_run.run.head;
         let cpu = head
             .machine
             .get("cpu_model")
             .map(|cpu| format!(" on {cpu}"));
         let date = head.started.split('T').next().unwrap_or_default();
-        let what = what(told);
+        let what = what(legend_run);
         format!("{what}{}, {date}", cpu.unwrap_or_default())
     }));
     format!("heapmark: {}", join(runs, " and "))
 }
 
-/// The command, the workloads, or the suite if they are many.
-fn what(told: &LegendRun) -> String {
-    if let Some((_, tried)) = user_command::of(&told.analysis) {
+/// What was run: the command, the workloads, or the suite if there are many workloads.
+fn what(legend_run: &LegendRun) -> String {
+    if let Some((_, tried)) = user_command::of(&legend_run.analysis) {
         return user_command::heading(tried);
     }
-    let head = told.run.head;
+    let head = legend_run.run.head;
     let cases = head.plan.cases.iter().filter(|case| !case.beside);
     let workloads = distinct(cases.map(|case| case.workload.as_str()));
     match workloads.len() {
@@ -105,7 +105,11 @@ pub fn facts(machine: &BTreeMap<String, String>) -> Vec<String> {
 
 /// How far to trust a run.
 fn badges(analysis: &Analysis) -> Vec<Badge> {
-    let processes = analysis.failures.iter().map(|it| it.cells.len()).sum();
+    let processes = analysis
+        .failures
+        .iter()
+        .map(|failure| failure.cells.len())
+        .sum();
     let seen = &analysis.interference;
     let disturbed = seen.disturbed;
     let parts = count(seen.parts, "part");

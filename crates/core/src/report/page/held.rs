@@ -1,4 +1,4 @@
-//! What each allocator holds for what is live, where a run measures that beside its times.
+//! What each allocator holds, compared with what is live, in a run that measures this beside its times.
 
 use super::matrix::of_runs;
 use super::section::Section;
@@ -9,7 +9,7 @@ use crate::report::matrix::{heat, names, way};
 use crate::report::names::{kernel_of, shape_number};
 use crate::report::units;
 
-/// ln of the largest ratio that is no difference.
+/// The natural logarithm of the largest ratio that counts as no difference.
 const SAME: f64 = 0.02;
 
 pub fn section(legend: &SeriesLegend) -> Section {

@@ -9,7 +9,7 @@ use crate::report::units;
 use serde_json::json;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed> = legend.all(|told| &told.analysis.latency);
+    let cases: Vec<Placed> = legend.all(|run| &run.analysis.latency);
     let views = views::by_threads(&cases, |cases, heading, data| {
         let names = cases.iter().flat_map(|(_, case)| latency::functions(case));
         let mut plots = Vec::new();

@@ -10,14 +10,14 @@ use crate::report::{text, units};
 use heapmark_stats::median;
 use serde_json::json;
 
-/// The first place of the axis of loads.
+/// The first place on the axis of loads.
 const CLOSED: &str = "closed loop";
 
 /// The percentiles that are drawn, with their names.
 const PERCENTILES: [(&str, f64); 3] = [("median", 50.0), ("99 %", 99.0), ("99.9 %", 99.9)];
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    // Every case with a factor also runs without it.
+    // Every case with a factor also runs without the factor.
     let cases = legend.cases(|case| case.times_operations() && case.factor.is_none());
     let mut view = View {
         workload: None,
@@ -52,7 +52,7 @@ fn keys(percentile: f64) -> [&'static str; 2] {
     .map(key_in)
 }
 
-/// The load of a row, if its requests are due at times.
+/// The load of a row, if its requests are due at given times.
 fn load(row: &TableRow) -> Option<f64> {
     row.median(key_in(FigureRole::Load))
 }

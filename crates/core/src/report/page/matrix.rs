@@ -1,4 +1,4 @@
-//! All cases and all allocators of a run in one table: of times, and of memory.
+//! All cases and all allocators of a run in one table: a table of times, and one of memory.
 
 use super::section::Section;
 use super::series_legend::SeriesLegend;
@@ -54,7 +54,7 @@ pub fn of_memory(legend: &SeriesLegend) -> Section {
 /// Whether some run orders its allocators by all cases.
 fn has_overall(legend: &SeriesLegend) -> bool {
     let mut runs = legend.runs.iter();
-    runs.any(|told| !told.analysis.overall.is_empty())
+    runs.any(|run| !run.analysis.overall.is_empty())
 }
 
 fn has_memory(case: &Table) -> bool {
@@ -69,17 +69,21 @@ pub fn of_runs(
     text: &str,
     matrix: impl Fn(&Analysis, String) -> Option<Sheet>,
 ) -> Section {
-    let matrices = legend.runs.iter().enumerate().filter_map(|(run, told)| {
-        let caption = legend.caption(run).unwrap_or_default();
-        matrix(&told.analysis, caption)
-    });
+    let matrices = legend
+        .runs
+        .iter()
+        .enumerate()
+        .filter_map(|(run, legend_run)| {
+            let caption = legend.caption(run).unwrap_or_default();
+            matrix(&legend_run.analysis, caption)
+        });
     Section {
         tables: matrices.collect(),
         ..Section::of_views(id, heading, text, Vec::new())
     }
 }
 
-/// `None` for a single case, which has the ranking, and if there is nothing to compare.
+/// The matrix of a run; `None` for a single case, which the ranking shows, or if there is nothing to compare.
 fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Sheet> {
     let cases = analysis.cases.iter().filter(|case| match by == WALL.key {
         true => case.times_operations() || program(case).is_some(),
@@ -89,7 +93,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Sheet> {
     let names = names(analysis, cases.iter().copied());
     let mut table = SheetOf::new(caption, cases.iter().copied());
     table.add("case", |case| match program(case) {
-        // Its command line is above its table.
+        // The command line of a program is above the program's own table.
         Some(_) => case.workload.clone(),
         None => heading_of(case),
     });
@@ -106,7 +110,7 @@ fn matrix(analysis: &Analysis, by: &str, caption: String) -> Option<Sheet> {
     (any && cases.len() > 1).then_some(table.sheet)
 }
 
-/// What is known of a real program.
+/// What is known about a case's real program, if it has one.
 fn program(case: &Table) -> Option<&CommandFacts> {
     case.command.as_ref().filter(|command| command.real)
 }

@@ -16,9 +16,9 @@ const MOST_POINTS: usize = 400;
 
 pub fn section(legend: &SeriesLegend) -> Section {
     let timed = legend.cases(|_| true);
-    let mut followed = legend.all(|told| &told.analysis.footprints);
+    let mut followed = legend.all(|run| &run.analysis.footprints);
     followed.retain(|(_, case)| !shapes::has_lines(case));
-    // The A/A copy and the floor request the same and would only cover the others.
+    // The A/A copy and the floor get the same requests, and would only cover the other curves.
     let mut views = of_cases(legend, &timed, |row| !row.role.is_companion());
     let has_peak = |row: &TableRow| row.cell("peak_demand_bytes").is_some();
     views.extend(of_cases(legend, &followed, has_peak));
@@ -41,16 +41,16 @@ fn of_cases(
     is_drawn: impl Fn(&TableRow) -> bool,
 ) -> Vec<View> {
     views::by_threads(cases, |cases, heading, data| {
-        let mut told = Vec::new();
+        let mut curves = Vec::new();
         for PlacedRow { subject, case, row } in views::rows(cases) {
             let run = legend.runs[subject.run].run;
             let series = run.series_of(case, subject.name);
             if let Some(series) = series.filter(|_| is_drawn(row)) {
                 views::add_row(data, subject, case, peaks(series));
-                told.push((subject, series));
+                curves.push((subject, series));
             }
         }
-        plot(legend, heading, &told)
+        plot(legend, heading, &curves)
     })
 }
 
@@ -65,8 +65,8 @@ fn peaks(series: &Series) -> Value {
     })
 }
 
-fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Option<Plot> {
-    let points = || told.iter().flat_map(|(_, series)| &series.points);
+fn plot(legend: &SeriesLegend, heading: &str, curves: &[(Entry, &Series)]) -> Option<Plot> {
+    let points = || curves.iter().flat_map(|(_, series)| &series.points);
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
     // In a replay in strict order, curves are drawn along what was allocated: time there includes the
     // sampling, while this is the same for all allocators.
@@ -93,7 +93,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
         figure::with_hover_values(figure::scatter(name, "lines", x, y))
     };
     // All allocators get the same requests, but not at the same times: one line shows them.
-    let asked = told.iter().find(|(_, series)| {
+    let asked = curves.iter().find(|(_, series)| {
         series
             .points
             .iter()
@@ -107,7 +107,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(Entry, &Series)]) -> Opti
         let drawn = curve(&name, series, |point| point.requested_live_bytes);
         Trace::new(None, subject.run, drawn)
     });
-    let held = told.iter().map(|(subject, series)| {
+    let held = curves.iter().map(|(subject, series)| {
         let label = legend.label(*subject);
         let drawn = curve(&label, series, |point| Some(point.rss_bytes));
         legend.trace(*subject, drawn)

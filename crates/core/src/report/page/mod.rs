@@ -63,13 +63,13 @@ use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 /// The script that draws the charts, as the build script has packed it.
 const PLOTTING: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.packed"));
 
-/// A page of one run, or of several side by side, with sections of others: one above all, and more before the tables.
+/// A page of one run, or of several side by side, with further sections: one above all others, and more before the tables.
 pub fn page(runs: &[PageRun], above: Option<Section>, more: Vec<Section>) -> String {
-    let told = runs.iter().map(|run| LegendRun {
+    let legend_runs = runs.iter().map(|run| LegendRun {
         run,
         analysis: analyse(run.head, run.records),
     });
-    let legend = SeriesLegend::new(told.collect());
+    let legend = SeriesLegend::new(legend_runs.collect());
     lay_out(
         &head::title(&legend),
         &head::heads(&legend),
@@ -79,7 +79,7 @@ pub fn page(runs: &[PageRun], above: Option<Section>, more: Vec<Section>) -> Str
     )
 }
 
-/// A page of those of the sections that are not empty.
+/// A page of the sections that are not empty.
 pub fn lay_out(
     title: &str,
     heads: &[Head],
@@ -109,7 +109,7 @@ pub fn lay_out(
         .expect("our own template has no fault, and every value is there")
 }
 
-/// All sections in the order of the page, empty ones too.
+/// All sections in the order of the page, including empty ones.
 fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -> Vec<Section> {
     let figures = [
         matrix::of_times(legend).hiding("intervals, except at the pointer"),
@@ -172,7 +172,7 @@ struct LaidOut<'a> {
     kinds: Vec<Alignment>,
     /// Whether each row is a card on a phone.
     cards: bool,
-    /// Which columns have commands.
+    /// Which columns contain commands.
     commands: Vec<bool>,
 }
 

@@ -15,10 +15,10 @@ pub fn section(legend: &SeriesLegend) -> Section {
     Section::of_tables("next", "What next", [table])
 }
 
-fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
-    let head = told.run.head;
+fn steps(legend_run: &LegendRun) -> Vec<(&'static str, String)> {
+    let head = legend_run.run.head;
     let blocks = head.plan.blocks;
-    let is_unclear = is_unclear(&told.analysis);
+    let is_unclear = is_unclear(&legend_run.analysis);
     let more = again(head, blocks * 2).filter(|_| is_unclear);
     [
         again(head, blocks).map(|command| ("measure these cases again", command)),
@@ -29,7 +29,7 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
         }),
         Some((
             "get all numbers as a file",
-            format!("heapmark export {} --to csv", quoted(&told.run.name)),
+            format!("heapmark export {} --to csv", quoted(&legend_run.run.name)),
         )),
     ]
     .into_iter()
@@ -37,14 +37,14 @@ fn steps(told: &LegendRun) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// `None` if no selection of workloads and threads gives these cases, for libraries that only the
-/// user of the run can name, and for all but times without a condition: their flags are not here.
+/// The command that measures the cases of a run again. `None` if no selection of workloads and threads gives these cases, for libraries
+/// that only the user of the run can name, and for any run but one of plain times: the flags of the others are not reproduced here.
 fn again(head: &RunFile, blocks: u32) -> Option<String> {
     let plan = &head.plan;
     let workloads = distinct(plan.cases.iter().map(|case| case.workload.as_str()));
     let threads = distinct(plan.cases.iter().map(|case| case.threads));
     let is_private = head.is_private() || head.allocators.iter().any(|info| info.tier == "user");
-    // A suite has rounds of its own for a trace.
+    // A suite chooses the rounds of a trace in its own way.
     let is_plain = |case: &Case| case.factor.is_none() && !case.beside && !case.is_replay();
     let is_plain_run =
         plan.mode.spec().plain && plan.huge_pages.is_machines() && plan.cases.iter().all(is_plain);
@@ -69,7 +69,7 @@ fn is_unclear(analysis: &Analysis) -> bool {
         .any(|verdict| matches!(verdict, Verdict::Unclear { .. } | Verdict::TooFew { .. }))
 }
 
-/// The word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| "?".to_owned(), |quoted| quoted.into_owned())
 }

@@ -1,11 +1,11 @@
-//! What a page is made of.
+//! The data that a page is made from.
 
 use crate::analyse::Table;
 use crate::store::{Record, RunFile, Series};
 
 /// A run to be shown on a page.
 pub struct PageRun<'a> {
-    /// The run's name: the run directory.
+    /// The run's name, which is its directory.
     pub name: String,
     /// The run's head.
     pub head: &'a RunFile,

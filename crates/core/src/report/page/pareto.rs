@@ -42,7 +42,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed], workload: &str, data: &mut Data
             }),
         );
     }
-    // Both measures cannot share one axis.
+    // Overhead and peak RSS cannot share one axis.
     let overheads = memories
         .iter()
         .all(|memory| memory.overhead.is_some_and(|overhead| overhead > 0.0));

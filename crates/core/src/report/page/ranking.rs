@@ -1,5 +1,5 @@
-//! Every allocator of a run on one line, the fastest first: over all cases, or in the only one. Two
-//! tables with bars that need no script: time and memory, and how sure that is.
+//! Every allocator of a run on one line, the fastest first: over all cases, or in the only case. Two tables with bars that need no script:
+//! one of time and memory, and one of how certain the times are.
 
 use super::axes;
 use super::series_legend::SeriesLegend;
@@ -13,23 +13,23 @@ use serde::Serialize;
 /// Beyond these ratios a bar is cut: one slow allocator must not make dots of all other bars.
 const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 
-/// The ranking of a run.
+/// The ranking of a run, as the template reads it.
 #[derive(Serialize)]
 pub struct RankingBlock {
     caption: String,
     /// What a row is, in a word.
     noun: &'static str,
     baseline: String,
-    /// What the baseline's own copy took: a band of the scale, and in words.
+    /// The times that the A/A copies took: as a band of the scale, and in words.
     copies: Option<Bar>,
     copies_shown: String,
     scale: Scale,
     rows: Vec<Ranked>,
-    /// The heading of memory.
+    /// The heading of the memory column.
     memory: &'static str,
-    /// Whether some row has this share.
+    /// Whether some row has a share of kernel time.
     kernel: bool,
-    /// Over several cases: how many of them went which way. In a single one: its verdict.
+    /// Whether rows count the cases that went each way, as over several cases; in a single case, rows have its verdict.
     counts: bool,
 }
 
@@ -42,10 +42,10 @@ struct Ranked {
     version: String,
     ratio: f64,
     interval: Option<(f64, f64)>,
-    /// `faster`, `slower`, or empty if that is not clear: the colour of its bar.
+    /// `faster`, `slower`, or empty if that is not clear; decides the colour of the row's bar.
     way: &'static str,
     bar: Option<Bar>,
-    /// The numbers in words.
+    /// The ratio in words.
     shown: String,
     shown_interval: String,
     next_run: String,
@@ -53,7 +53,7 @@ struct Ranked {
     next: Option<(f64, f64)>,
     next_bar: Option<Bar>,
     memory: Option<String>,
-    /// The allocator's memory itself, and its part of the most that one of them holds, in percent.
+    /// The allocator's memory, and its share of the largest memory in the ranking, in percent.
     #[serde(skip)]
     holds: Option<f64>,
     memory_width: Option<f64>,
@@ -62,9 +62,9 @@ struct Ranked {
     faster: usize,
     slower: usize,
     neither: usize,
-    /// Why it has no numbers; empty if it has some.
+    /// Why the row has no numbers; empty if it has some.
     without: String,
-    /// `fails 3 checks`, and the sentence about them; empty if it is known to fail none.
+    /// `fails 3 checks`, and the sentence about these checks; empty if the allocator is not known to fail any.
     fails: String,
     failed: String,
 }
@@ -85,9 +85,9 @@ pub fn blocks(legend: &SeriesLegend) -> Vec<Option<RankingBlock>> {
     let mut blocks: Vec<Option<RankingBlock>> = runs.map(|run| block(legend, run)).collect();
     let rows = blocks.iter().flatten().flat_map(|block| &block.rows);
     let scale = Scale::new(rows);
-    for (block, told) in blocks.iter_mut().zip(&legend.runs) {
+    for (block, run) in blocks.iter_mut().zip(&legend.runs) {
         let Some(block) = block else { continue };
-        let copies = copies(&told.analysis);
+        let copies = copies(&run.analysis);
         block.copies = copies.map(|(least, most)| scale.bar(1.0, (least, most)));
         block.copies_shown = copies.map(ends).unwrap_or_default();
         for row in block.rows.iter_mut().filter(|row| row.without.is_empty()) {
@@ -99,7 +99,7 @@ pub fn blocks(legend: &SeriesLegend) -> Vec<Option<RankingBlock>> {
     blocks
 }
 
-/// What the A/A copies took: of several cases the estimates, from the least to the most; of one its interval.
+/// The times that the A/A copies took: over several cases, the lowest and the highest estimate; in a single case, the interval.
 fn copies(analysis: &Analysis) -> Option<(f64, f64)> {
     if !analysis.overall.is_empty() {
         return analysis.copies();
@@ -108,15 +108,15 @@ fn copies(analysis: &Analysis) -> Option<(f64, f64)> {
 }
 
 fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
-    let told = &legend.runs[run];
-    let analysis = &told.analysis;
+    let legend_run = &legend.runs[run];
+    let analysis = &legend_run.analysis;
     let (caption, mut rows) = match analysis.overall.as_slice() {
         [] => {
             let case = analysis.only_case()?;
             let heading = heading::heading_of(case);
             let command = case.command.as_ref();
-            let own = command.and_then(|command| command.values.first());
-            let what = match own {
+            let first_value = command.and_then(|command| command.values.first());
+            let what = match first_value {
                 None => "time".to_owned(),
                 Some(value) if value.higher => format!("1 / {}", value.name),
                 Some(value) => value.name.clone(),
@@ -135,7 +135,7 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
         row.memory = row.holds.map(units::times);
         row.next_run = row.next.map(ends).unwrap_or_default();
         row.memory_width = row.holds.map(|holds| (holds / most * 1e4).round() / 100.0);
-        row.version = version(told.run.head, &row.name);
+        row.version = version(legend_run.run.head, &row.name);
         row.entry = legend.entry(&row.name);
         let findings = analysis.failed_by(&row.name);
         if let Some(failed) = known_faults::failed(&row.name, findings) {
@@ -238,7 +238,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
     })
 }
 
-/// An interval in words.
+/// The ends of an interval in words.
 fn ends((low, high): (f64, f64)) -> String {
     format!("{} \u{2013} {}", units::ratio(low), units::ratio(high))
 }
@@ -269,14 +269,14 @@ impl Ranked {
 /// The logarithmic scale of the bars.
 #[derive(Clone, Default, Serialize)]
 struct Scale {
-    /// Natural logarithms of its ends.
+    /// The natural logarithms of the scale's ends.
     #[serde(skip)]
     low: f64,
     #[serde(skip)]
     high: f64,
-    /// The place of 1, in percent of its width.
+    /// The place of 1, in percent of the scale's width.
     one: f64,
-    /// Places of round numbers.
+    /// The places of round numbers, with the numbers in words.
     marks: Vec<(f64, String)>,
 }
 
@@ -309,7 +309,7 @@ impl Scale {
         scale
     }
 
-    /// In percent of its width.
+    /// The place of a ratio, in percent of the scale's width.
     fn place(&self, ratio: f64) -> f64 {
         let share = (ratio.ln() - self.low) / (self.high - self.low);
         (share.clamp(0.0, 1.0) * 1e4).round() / 100.0

@@ -10,7 +10,7 @@ use crate::report::units;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Two points are no course: the matrix has them.
+/// The least number of thread counts for a curve: two points show no trend, and are in the matrix.
 const LEAST_COUNTS: usize = 3;
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -70,7 +70,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed], workload: &str, data: &mut Data
         .then(|| Plot::new(workload, traces, axes::counts("threads", &counts), y_axis))
 }
 
-/// An allocator of a run over thread counts. `point` gives a row's place and the words about it.
+/// The line of an allocator over thread counts. `point` gives a row's place and the words about it.
 pub fn line_over_threads(
     legend: &SeriesLegend,
     line: &[PlacedRow],

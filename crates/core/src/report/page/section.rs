@@ -1,5 +1,4 @@
-//! The parts of a page. Strings from outside are as they came, but for those of charts: `lay_out` escapes
-//! the others.
+//! The parts of a page. Strings from outside are unchanged, except in charts: `lay_out` escapes all others.
 
 use super::figure;
 use crate::report::document::Sheet;
@@ -13,11 +12,11 @@ pub struct Section {
     pub id: String,
     /// The section's heading.
     pub heading: String,
-    /// What it shows, one paragraph each.
+    /// What the section shows, as paragraphs.
     pub text: Vec<String>,
-    /// What it does not show, if readers may look for that here.
+    /// What the section does not show, if readers may look for that here.
     pub hides: &'static str,
-    /// The page that it leads to.
+    /// The page that the section leads to.
     pub link: Option<PageLink>,
     /// The section's charts.
     pub views: Vec<View>,
@@ -25,7 +24,7 @@ pub struct Section {
     pub parts: Vec<PartsChart>,
     /// The section's tables.
     pub tables: Vec<Sheet>,
-    /// The meaning of their columns.
+    /// The meaning of the tables' columns.
     pub legend: Vec<String>,
 }
 
@@ -39,7 +38,7 @@ pub struct PageLink {
 /// The charts of one workload, visible when it is selected.
 #[derive(Serialize)]
 pub struct View {
-    /// `None`: always visible.
+    /// The workload that must be selected; `None` if the charts are always visible.
     pub workload: Option<String>,
     pub plots: Vec<Plot>,
     /// All values of the charts, with more digits.
@@ -70,7 +69,7 @@ pub struct Trace {
     pub entry: Option<usize>,
     /// Place among several lines of one allocator, which then have colours of their own.
     pub line: Option<usize>,
-    /// Index of its run.
+    /// The index of the trace's run.
     pub run: usize,
     /// The trace as plotly.js reads it.
     pub drawn: Value,
@@ -92,27 +91,27 @@ pub struct PartsChart {
     pub bars: Vec<PartsBar>,
 }
 
-/// Harness, kernel and rest of an allocator's time.
+/// The harness's, the kernel's and the remaining part of an allocator's time.
 #[derive(Serialize)]
 pub struct PartsBar {
     /// The bar's place in the legend of the charts.
     pub entry: Option<usize>,
     pub name: String,
-    /// The sum of its parts.
+    /// The sum of the bar's parts, as text.
     pub total: String,
-    /// In percent of the longest bar.
+    /// The widths of the parts, in percent of the longest bar.
     pub widths: [f64; 3],
     /// The bar's tooltip.
     pub words: String,
 }
 
 impl Section {
-    /// The section, which says what it does not show.
+    /// Adds what the section does not show.
     pub fn hiding(self, hides: &'static str) -> Section {
         Section { hides, ..self }
     }
 
-    /// Charts below a paragraph.
+    /// A section with charts below a paragraph.
     pub fn of_views(id: &str, heading: &str, text: &str, views: Vec<View>) -> Section {
         Section {
             id: id.into(),
@@ -164,7 +163,7 @@ impl Plot {
         }
     }
 
-    /// With a line across it where this axis, `x` or `y`, has a 1: where two are equal.
+    /// Adds a line where this axis, `x` or `y`, is 1, across the whole chart: the compared values are equal there.
     pub fn with_line_at_one(mut self, axis: &str) -> Plot {
         self.layout["shapes"] = json!([figure::line_at_one(axis)]);
         self

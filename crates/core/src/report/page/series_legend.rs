@@ -30,7 +30,7 @@ pub struct LegendEntry {
 impl<'a> SeriesLegend<'a> {
     pub fn new(runs: Vec<LegendRun<'a>>) -> SeriesLegend<'a> {
         let mut entries: Vec<LegendEntry> = Vec::new();
-        for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
+        for (name, role) in runs.iter().flat_map(|run| subjects(&run.analysis)) {
             if !entries.iter().any(|entry| entry.name == name) {
                 entries.push(LegendEntry {
                     name: name.to_owned(),
@@ -46,7 +46,7 @@ impl<'a> SeriesLegend<'a> {
         self.entries.iter().position(|entry| entry.name == name)
     }
 
-    /// What is drawn for an entry in a chart.
+    /// The trace of an entry in a chart.
     pub fn trace(&self, Entry { run, name }: Entry, drawn: Value) -> Trace {
         Trace::new(self.entry(name), run, drawn)
     }
@@ -56,7 +56,7 @@ impl<'a> SeriesLegend<'a> {
         in_chart(&format!("{name}{}", self.suffix(run)))
     }
 
-    /// Empty, or with several runs ` · 2`.
+    /// The suffix of names: ` · 2` with several runs, otherwise empty.
     pub fn suffix(&self, run: usize) -> String {
         if self.runs.len() > 1 {
             format!(" · {}", run + 1)
@@ -65,7 +65,7 @@ impl<'a> SeriesLegend<'a> {
         }
     }
 
-    /// The title of a run: `2: heapmark-results/2026-01-01-2`, or only its name if it is alone.
+    /// The title of a run: `2: heapmark-results/2026-01-01-2`, or only the name if there is a single run.
     pub fn title(&self, run: usize) -> String {
         let name = self.runs[run].run.name.clone();
         if self.runs.len() > 1 {
@@ -88,13 +88,13 @@ impl<'a> SeriesLegend<'a> {
         self.runs
             .iter()
             .enumerate()
-            .flat_map(|(run, told)| of(told).iter().map(move |one| (run, one)))
+            .flat_map(|(run, legend_run)| of(legend_run).iter().map(move |one| (run, one)))
             .collect()
     }
 
     /// The cases of timed processes that a chart is about.
     pub fn cases(&self, shown: impl Fn(&Table) -> bool) -> Vec<Placed<'_>> {
-        let mut cases: Vec<Placed> = self.all(|told| &told.analysis.cases);
+        let mut cases: Vec<Placed> = self.all(|run| &run.analysis.cases);
         cases.retain(|(_, case)| shown(case));
         cases
     }

@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 const LIVE: &str = "1";
 /// The most points of a curve in the chart.
 const MOST_POINTS: usize = 400;
-/// A curve of few points shows them.
+/// A curve with at most this many points shows them as markers.
 const FEW_POINTS: usize = 30;
-/// The scale, which is logarithmic, begins at this part of the most live bytes or above.
+/// The logarithmic scale begins at this part of the most live bytes, or above.
 const LEAST: f64 = 0.1;
-/// The scale reaches this much further than what is drawn.
+/// The scale reaches beyond what is drawn by this factor.
 const MARGIN: f64 = 1.15;
-/// Lines that differ by less are one.
+/// Lines that differ by less than this share are drawn as one.
 const SAME: f64 = 0.05;
 
 pub fn section(legend: &SeriesLegend) -> Section {
-    let mut cases: Vec<Placed> = legend.all(|told| &told.analysis.footprints);
+    let mut cases: Vec<Placed> = legend.all(|run| &run.analysis.footprints);
     cases.retain(|(_, case)| has_lines(case));
     Section::of_views(
         "shapes",
@@ -59,27 +59,27 @@ pub fn section(legend: &SeriesLegend) -> Section {
     )
 }
 
-/// The lines besides that of the most live bytes: name and metric.
+/// The lines besides the one of the most live bytes, each with its name and its metric.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     metric::figures()
         .filter(|metric| metric.role() == Some(FigureRole::Line))
         .filter_map(|metric| Some((metric.column()?, metric.key)))
 }
 
-/// Whether its memory is drawn between lines.
+/// Whether the memory of a case is drawn between lines.
 pub fn has_lines(case: &Table) -> bool {
     lines().any(|(_, key)| case.rows.iter().any(|row| row.cell(key).is_some()))
 }
 
-/// A point of a chart: along, up, in words.
+/// A point of a chart: its place along the axis, its height, and its tooltip.
 type Place = (f64, f64, String);
 
-/// One process of an allocator.
+/// The curve of one process of an allocator.
 struct Curve<'a> {
     subject: Entry<'a>,
     row: &'a TableRow,
     series: &'a Series,
-    /// The process's memory before the first operation that is not the allocator's.
+    /// The process's memory before the first operation that does not belong to the allocator.
     before_bytes: u64,
     most_live: f64,
 }
@@ -89,9 +89,9 @@ impl<'a> Curve<'a> {
         legend: &'a SeriesLegend,
         PlacedRow { subject, case, row }: PlacedRow<'a>,
     ) -> Option<Curve<'a>> {
-        let told = legend.runs[subject.run].run;
-        let series = told.series_of(case, subject.name)?;
-        let measurement = told
+        let run = legend.runs[subject.run].run;
+        let series = run.series_of(case, subject.name)?;
+        let measurement = run
             .records
             .iter()
             .find(|record| record.cell == series.cell)?
@@ -182,7 +182,7 @@ fn plot(legend: &SeriesLegend, heading: &str, curves: &[Curve]) -> Option<Plot> 
     ))
 }
 
-/// Of points in one place, as before and after frees, the highest; in the last place all.
+/// The points to draw: of several in one place, as before and after frees, the highest; in the last place, all.
 fn shown(points: Vec<Place>) -> Vec<Place> {
     let last = points.last().map(|(place, ..)| *place);
     points
@@ -205,8 +205,7 @@ fn curve_of(label: &str, mode: &str, places: &[Place]) -> Value {
     views::scatter(label, mode, kept.map(|kept| places[kept].clone()))
 }
 
-/// `no reuse: 8.00x`; or, if it is another one for each allocator, the lowest and the highest, as in
-/// `no reuse, glibc: 1.38x`.
+/// `no reuse: 8.00x`; or, if the line differs between allocators, the lowest and the highest, as in `no reuse, glibc: 1.38x`.
 fn named_lines(name: &str, key: &str, curves: &[Curve]) -> Vec<(String, f64)> {
     let mut all: Vec<(&str, f64)> = (curves.iter())
         .filter_map(|curve| Some((curve.subject.name, curve.row.median(key)?)))
@@ -226,27 +225,30 @@ fn named_lines(name: &str, key: &str, curves: &[Curve]) -> Vec<(String, f64)> {
         .into()
 }
 
-/// A horizontal line with its words above its start, where a narrow chart has room, too.
+/// A horizontal line with a text above its start, where even a narrow chart has room.
 fn across(words: &str, end: f64, ratio: f64) -> Value {
-    // The scale has a mark there.
+    // At the line of the most live bytes, the scale has a mark already.
     let written = if words == LIVE { "" } else { words };
     let line = figure::scatter(words, "lines+text", [0.0, end], [short(ratio); 2]);
     figure::with_text(line, &[written.to_owned(), String::new()], "top right")
 }
 
-/// What a chart is drawn along.
+/// What the horizontal axis of a chart shows.
 enum Along {
     /// Bytes allocated so far.
     Volume(units::PrintedUnit),
-    /// Time: nothing is allocated while it passes.
+    /// The time, for cases in which time passes without allocations.
     Time,
 }
 
 impl Along {
     fn of(curves: &[Curve]) -> Along {
-        // Time passes there while nothing is allocated.
+        // In cases with this figure, time passes while nothing is allocated.
         let returned = metric::key_in(FigureRole::Held(MemoryShape::Returned));
-        if curves.iter().any(|it| it.row.cell(returned).is_some()) {
+        if curves
+            .iter()
+            .any(|curve| curve.row.cell(returned).is_some())
+        {
             return Along::Time;
         }
         let most = curves

@@ -103,7 +103,7 @@ fn a_run_in_which_all_failed_has_no_empty_chart_and_says_why() {
     assert!(of(&nothing).contains("No verdict: the run has no cases."));
 }
 
-/// The text of the elements that begin so.
+/// The text of the elements whose tags begin with `start`.
 fn texts<'a>(page: &'a str, start: &str) -> Vec<&'a str> {
     let starts = page.split(start).skip(1);
     let text = |rest: &'a str| rest.split_once('>')?.1.split('<').next();
@@ -116,7 +116,7 @@ fn between<'a>(page: &'a str, start: &str, end: &str) -> &'a str {
     rest.split_once(end).expect("it ends").0
 }
 
-/// With the null allocator, and with a copy of the baseline that takes this much of its time.
+/// A run with the null allocator, and with a copy of the baseline that takes this share of the baseline's time.
 fn with_floor_and_copy(copy: f64) -> FakeRun {
     let names = ["glibc", "rpmalloc", "hoard", "null", "glibc (copy)"];
     let mut lab = FakeRun::new(&names, &["larson", "churn"], 12);
@@ -128,7 +128,7 @@ fn with_floor_and_copy(copy: f64) -> FakeRun {
             "rpmalloc" => 6.0,
             "null" => 4.0,
             "glibc (copy)" => 20.0 * copy,
-            // Of this one nothing is clear.
+            // Nothing is clear about hoard.
             "hoard" if block % 2 == 0 => 15.0,
             "hoard" => 26.0,
             _ => 20.0,
@@ -154,13 +154,13 @@ fn the_ranking_has_every_allocator_with_its_version_and_needs_no_script() {
     // The second picture says how sure that is, beside what the copy took.
     let sure = between(&page, "<table class=\"ranking sure\">", "</table>");
     let first = between(sure, "<th scope=\"row\">", "</tr>");
-    for told in [
+    for part in [
         "<td class=\"number wide faster\">2</td>",
         "class=\"reach\"",
         "class=\"next\"",
         "class=\"band\"",
     ] {
-        assert!(first.contains(told), "{told}: {first}");
+        assert!(first.contains(part), "{part}: {first}");
     }
 }
 
@@ -193,12 +193,12 @@ fn the_head_names_machine_suite_and_workloads_and_badges_say_how_far_to_trust_it
     }
     let page = of(&lab);
     let head = between(&page, "<header>", "</header>");
-    for told in [
+    for part in [
         "<h1>heapmark: larson, churn on Abacus &lt;2&gt;, 2026-01-01</h1>",
         "Abacus &lt;2&gt;, 2 CPUs, 8.00 GiB of memory, Linux 7.1",
         "heapmark 0.1.0, suite quick, preset quick",
     ] {
-        assert!(head.contains(told), "{told}: {head}");
+        assert!(head.contains(part), "{part}: {head}");
     }
     assert!(
         !head.contains("r&#x2f;1"),
@@ -306,20 +306,20 @@ fn the_next_steps_are_commands_that_a_shell_takes() {
         });
     let page = of(&lab);
     let next = between(&page, "<section id=\"next\"", "</section>");
-    for told in [
+    for part in [
         "heapmark run -w larson,churn -t 2 -a glibc,&#x27;my malloc&#x27; --baseline glibc",
         "--blocks 24 --seed 1",
         "heapmark try COMMAND",
         "heapmark export r&#x2f;1 --to csv",
     ] {
-        assert!(next.contains(told), "{told}: {next}");
+        assert!(next.contains(part), "{part}: {next}");
     }
-    let mut own = lab;
-    own.run.plan.huge_pages = HugePages::Never;
-    assert!(!of(&own).contains("heapmark run -w"));
-    own.run.plan.huge_pages = HugePages::Machine;
-    own.allocator("my malloc").tier = "user".into();
-    assert!(!of(&own).contains("heapmark run -w"));
+    let mut lab = lab;
+    lab.run.plan.huge_pages = HugePages::Never;
+    assert!(!of(&lab).contains("heapmark run -w"));
+    lab.run.plan.huge_pages = HugePages::Machine;
+    lab.allocator("my malloc").tier = "user".into();
+    assert!(!of(&lab).contains("heapmark run -w"));
 }
 
 #[test]
@@ -339,12 +339,12 @@ fn names_from_outside_are_text_wherever_they_stand() {
     for markup in ["<script>alert", "<img", "<b>", "<i>", "\u{202e}"] {
         assert!(!page.contains(markup), "{markup}");
     }
-    let told = told(&page);
+    let page_data = told(&page);
     assert_eq!(
-        told["entries"][1]["name"], "</script><script>alert(1)</script><b>&lt;",
+        page_data["entries"][1]["name"], "</script><script>alert(1)</script><b>&lt;",
         "a button shows it as it is"
     );
-    let drawn = &told["charts"]["samples"][0]["plots"][0]["traces"][0]["drawn"]["name"];
+    let drawn = &page_data["charts"]["samples"][0]["plots"][0]["traces"][0]["drawn"]["name"];
     assert_eq!(
         drawn, "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;b&gt;&amp;lt;",
         "a chart reads entities"
@@ -353,8 +353,8 @@ fn names_from_outside_are_text_wherever_they_stand() {
 
 #[test]
 fn charts_have_every_row_with_numbers_and_tables_what_the_charts_show() {
-    let told = told(&of(&lab().fail("churn@2/b03/hoard", crash())));
-    let names: Vec<&str> = told["entries"]
+    let page_data = told(&of(&lab().fail("churn@2/b03/hoard", crash())));
+    let names: Vec<&str> = page_data["entries"]
         .as_array()
         .unwrap()
         .iter()
@@ -362,7 +362,7 @@ fn charts_have_every_row_with_numbers_and_tables_what_the_charts_show() {
         .collect();
     assert_eq!(names, ["glibc", "rpmalloc", "hoard"]);
     let view = |id: &str, workload: &str| {
-        let views = told["charts"][id].as_array().unwrap();
+        let views = page_data["charts"][id].as_array().unwrap();
         views
             .iter()
             .find(|view| view["workload"] == workload)
@@ -392,15 +392,15 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     let (one, mut two) = (lab(), lab());
     two.run.plan.cases.truncate(1);
     let page = page(&[run("r/1", &one), run("r/2", &two)], None, Vec::new());
-    let told = told(&page);
-    assert_eq!(told["runs"], serde_json::json!(["1: r/1", "2: r/2"]));
+    let page_data = told(&page);
+    assert_eq!(page_data["runs"], serde_json::json!(["1: r/1", "2: r/2"]));
     assert!(
         ids(&page).contains(&"compare".into()),
         "two runs are compared row by row"
     );
     assert!(page.contains("their blocks were not interleaved"));
-    assert_eq!(told["entries"].as_array().unwrap().len(), 3);
-    let traces = told["charts"]["ratio"]
+    assert_eq!(page_data["entries"].as_array().unwrap().len(), 3);
+    let traces = page_data["charts"]["ratio"]
         .as_array()
         .unwrap()
         .iter()
@@ -420,8 +420,8 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     let page = super::page(&[run("r/1", &one), run("r/2", &two)], None, Vec::new());
     let compared = between(&page, "<section id=\"compare\"", "</section>");
     assert!(compared.contains("chunks was not set and is 100: other work"));
-    let told = super::tests::told(&page);
-    let ratios = &told["charts"]["ratio"][0];
+    let page_data = super::tests::told(&page);
+    let ratios = &page_data["charts"]["ratio"][0];
     assert_eq!(ratios["plots"].as_array().unwrap().len(), 2);
 }
 
@@ -442,19 +442,19 @@ fn checks_that_fail_and_what_hardening_costs_have_sections_of_their_own() {
     let section = between(&page, "<section id=\"checked\"", "</section>");
     let rows = section.matches("<th scope=\"row\">hoard</th>").count();
     assert_eq!(rows, 2, "{section}");
-    for told in [
+    for part in [
         "fail: &lt;b&gt;22&lt;&#x2f;b&gt;",
         "heapmark check -a hoard --only free-errno",
         "heapmark 0.1.0, 2026-01-02",
         "ISO C or POSIX",
     ] {
-        assert!(section.contains(told), "{told}: {section}");
+        assert!(section.contains(part), "{part}: {section}");
     }
     let view = &told(&page)["charts"]["hardening"][0];
     let plots = view["plots"].as_array().unwrap();
     let titles: Vec<&str> = plots
         .iter()
-        .map(|it| it["title"].as_str().unwrap())
+        .map(|plot| plot["title"].as_str().unwrap())
         .collect();
     assert_eq!(titles, ["time / glibc", "memory / glibc"]);
     let hoard = &plots[0]["traces"][1]["drawn"];
@@ -473,7 +473,7 @@ fn sections_of_others_stand_above_all_and_before_the_tables() {
     };
     let page = page(&[run("r", &lab)], Some(other("link")), vec![other("more")]);
     let ids = ids(&page);
-    let place = |id: &str| ids.iter().position(|it| it == id).unwrap();
+    let place = |id: &str| ids.iter().position(|section| section == id).unwrap();
     assert_eq!(place("link"), 0);
     assert!(place("samples") < place("more") && place("more") < place("tables"));
 }
@@ -487,7 +487,7 @@ fn memory(points: impl Iterator<Item = Point>) -> Value {
         allocator: "hoard".into(),
         points: points.collect(),
     };
-    let told = told(&page(
+    let page_data = told(&page(
         &[PageRun {
             series: vec![series],
             ..run("r", &lab())
@@ -495,7 +495,7 @@ fn memory(points: impl Iterator<Item = Point>) -> Value {
         None,
         Vec::new(),
     ));
-    told["charts"]["memory"][0].clone()
+    page_data["charts"]["memory"][0].clone()
 }
 
 fn point(n: u64) -> Point {
@@ -576,8 +576,9 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
     // Before and after frees, twice.
     let points = [(10, 10, 15), (10, 1, 10), (20, 10, 35), (20, 1, 25)];
     let series = |allocator: &str| {
-        let own = |it: &&Record| it.allocator == allocator && it.purpose == Purpose::Memory;
-        let record = lab.records.iter().find(own).unwrap();
+        let of_allocator =
+            |record: &&Record| record.allocator == allocator && record.purpose == Purpose::Memory;
+        let record = lab.records.iter().find(of_allocator).unwrap();
         Series {
             cell: record.cell.clone(),
             workload: record.workload.clone(),
@@ -590,14 +591,14 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
         series: ["glibc", "hoard"].map(series).into(),
         ..run("r", &lab)
     };
-    let told = told(&page(&[page_run], None, Vec::new()));
-    assert!(told["charts"]["memory"].is_null(), "it is drawn once");
-    let plot = &told["charts"]["shapes"][0]["plots"][0];
+    let page_data = told(&page(&[page_run], None, Vec::new()));
+    assert!(page_data["charts"]["memory"].is_null(), "it is drawn once");
+    let plot = &page_data["charts"]["shapes"][0]["plots"][0];
     let drawn = |name: &str| {
         let mut traces = plot["traces"].as_array().unwrap().iter();
-        let own = traces.find(|trace| trace["drawn"]["name"] == name);
-        let own = &own.unwrap_or_else(|| panic!("{name}: {plot:#}"))["drawn"];
-        (own["x"].clone(), own["y"].clone())
+        let trace = traces.find(|trace| trace["drawn"]["name"] == name);
+        let curve = &trace.unwrap_or_else(|| panic!("{name}: {plot:#}"))["drawn"];
+        (curve["x"].clone(), curve["y"].clone())
     };
     let across = |ratio: f64| (json!([0.0, 20.0]), json!([ratio, ratio]));
     assert_eq!(drawn("1"), across(1.0));
@@ -630,10 +631,10 @@ fn batches_are_drawn_in_a_chart_of_each_allocator_with_a_line_of_each_order() {
             }
         }
     }
-    let told = told(&of(&lab));
-    let views = told["charts"]["batches"].as_array().unwrap();
+    let page_data = told(&of(&lab));
+    let views = page_data["charts"]["batches"].as_array().unwrap();
     let workloads: Vec<&Value> = views.iter().map(|view| &view["workload"]).collect();
-    // Whichever order is selected, all are there.
+    // All orders are there, whichever is selected.
     assert_eq!(workloads, ["batch-order", "batch-order-lifo"]);
     assert_eq!(views[0]["plots"], views[1]["plots"]);
     let plots = views[0]["plots"].as_array().unwrap();
@@ -663,13 +664,13 @@ fn samples_are_hollow_where_they_were_disturbed() {
         run: &run,
         analysis: analyse(&lab.run, &lab.records),
     }]);
-    let told: Value = serde_json::from_str(&data(
+    let page_data: Value = serde_json::from_str(&data(
         &legend.entries,
         Vec::new(),
         &sections(&legend, None, Vec::new()),
     ))
     .unwrap();
-    let traces = told["charts"]["samples"][0]["plots"][0]["traces"]
+    let traces = page_data["charts"]["samples"][0]["plots"][0]["traces"]
         .as_array()
         .unwrap();
     let hollow: Vec<&Value> = traces
@@ -708,8 +709,8 @@ fn latency_over_load_has_a_point_for_each_load_and_one_for_the_closed_loop() {
     }
     let page = of(&lab);
     assert!(ids(&page).contains(&"load".to_owned()), "{:?}", ids(&page));
-    let told = told(&page);
-    let plots = told["charts"]["load"][0]["plots"].as_array().unwrap();
+    let page_data = told(&page);
+    let plots = page_data["charts"]["load"][0]["plots"].as_array().unwrap();
     let titles: Vec<&str> = plots
         .iter()
         .map(|plot| plot["title"].as_str().unwrap())

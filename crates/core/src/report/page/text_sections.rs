@@ -13,7 +13,7 @@ use crate::report::{conclusion, legend::legend as lines, machine, units};
 use crate::store::AllocatorInfo;
 use std::collections::BTreeMap;
 
-/// A table of words for each run.
+/// A table of texts for each run.
 fn of_each_run(
     legend: &SeriesLegend,
     columns: &[&str],
@@ -23,9 +23,9 @@ fn of_each_run(
         .runs
         .iter()
         .enumerate()
-        .map(|(run, told)| {
+        .map(|(run, legend_run)| {
             let caption = legend.caption(run).unwrap_or_default();
-            Sheet::of_text(caption, columns, rows(told))
+            Sheet::of_text(caption, columns, rows(legend_run))
         })
         .collect()
 }
@@ -33,26 +33,26 @@ fn of_each_run(
 /// The evidence for and against the run's reliability.
 pub fn trust(legend: &SeriesLegend) -> Section {
     let columns = ["about", "what was seen"];
-    let tables = of_each_run(legend, &columns, |told| {
+    let tables = of_each_run(legend, &columns, |run| {
         let mut rows = Vec::new();
         let mut line = |what: &str, says: String| rows.push(vec![what.to_owned(), says]);
-        if let Some(says) = machine::machine_line(&told.analysis) {
+        if let Some(says) = machine::machine_line(&run.analysis) {
             line("machine", without("machine: ", says));
         }
-        if let Some(prices) = &told.analysis.prices {
+        if let Some(prices) = &run.analysis.prices {
             let says =
                 machine::price_warning(prices).unwrap_or_else(|| machine::prices_line(prices));
             line("prices", without("prices here: ", says));
         }
-        let interference = conclusion::interference(&told.analysis)
-            .unwrap_or_else(|| conclusion::undisturbed(&told.analysis));
+        let interference = conclusion::interference(&run.analysis)
+            .unwrap_or_else(|| conclusion::undisturbed(&run.analysis));
         line("interference", without("Interference: ", interference));
-        line("failures", failures(told));
-        if told.analysis.unplanned > 0 {
-            let records = count(told.analysis.unplanned, "record");
+        line("failures", failures(run));
+        if run.analysis.unplanned > 0 {
+            let records = count(run.analysis.unplanned, "record");
             line("ignored", format!("{records} of no planned row"));
         }
-        for sheet in sheets(&told.analysis) {
+        for sheet in sheets(&run.analysis) {
             let notes = sheet
                 .notes
                 .into_iter()
@@ -68,28 +68,28 @@ pub fn trust(legend: &SeriesLegend) -> Section {
     Section::of_tables("trust", "How far to trust it", tables)
 }
 
-/// Removes the leading word from a line that is shown after it.
+/// Removes a leading word from a line that is shown behind that word.
 fn without(word: &str, line: String) -> String {
     line.strip_prefix(word).map(String::from).unwrap_or(line)
 }
 
-fn failures(told: &LegendRun) -> String {
-    let failures = told.analysis.failures.iter();
+fn failures(run: &LegendRun) -> String {
+    let failures = run.analysis.failures.iter();
     match failures.map(|failure| failure.cells.len()).sum::<usize>() {
         0 => "every process ended ok".into(),
         processes => format!("{} did not end ok", count(processes, "process")),
     }
 }
 
-/// Tables that are open at first.
+/// The most tables that are open at first.
 const MOST_OPEN: usize = 3;
 
 /// All tables, as on the terminal.
 pub fn results(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
-    for (run, told) in legend.runs.iter().enumerate() {
+    for (run, legend_run) in legend.runs.iter().enumerate() {
         let suffix = legend.suffix(run);
-        for mut sheet in sheets(&told.analysis) {
+        for mut sheet in sheets(&legend_run.analysis) {
             sheet.heading += &suffix;
             tables.push(sheet);
         }
@@ -97,7 +97,7 @@ pub fn results(legend: &SeriesLegend) -> Section {
     // Few readers want each of many tables.
     let folded = tables.len() > MOST_OPEN;
     tables.iter_mut().for_each(|table| table.folded = folded);
-    let explained = legend.runs.iter().flat_map(|told| lines(&told.analysis));
+    let explained = legend.runs.iter().flat_map(|run| lines(&run.analysis));
     Section {
         id: "tables".into(),
         heading: "Tables".into(),
@@ -110,8 +110,8 @@ pub fn results(legend: &SeriesLegend) -> Section {
 /// Every process that did not end `ok`.
 pub fn not_ok(legend: &SeriesLegend) -> Section {
     let columns = ["processes", "outcome", "last lines on stderr"];
-    let tables = of_each_run(legend, &columns, |told| {
-        told.analysis
+    let tables = of_each_run(legend, &columns, |run| {
+        run.analysis
             .failures
             .iter()
             .map(|failure| {
@@ -132,20 +132,24 @@ pub fn not_ok(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// What was known of the allocators before the run: the checks that they do not pass.
+/// The checks that allocators were known to fail before the run.
 pub fn failed_checks(legend: &SeriesLegend) -> Section {
     let columns = ["allocator", "check", "who says so", "found", "by", "again"];
-    let tables = of_each_run(legend, &columns, |told| {
+    let tables = of_each_run(legend, &columns, |run| {
         let mut rows = Vec::new();
-        for (name, checked) in &told.analysis.checked {
-            rows.extend(checked.findings.iter().map(|it| {
+        for (name, checked) in &run.analysis.checked {
+            rows.extend(checked.findings.iter().map(|finding| {
                 vec![
                     name.clone(),
-                    it.check.clone(),
-                    known_faults::standing(it.standing).to_owned(),
-                    join([it.verdict.to_string(), short(&it.found)], ": "),
-                    format!("heapmark {}, {}", it.heapmark, known_faults::day(&it.at)),
-                    format!("heapmark check -a {name} --only {}", it.check),
+                    finding.check.clone(),
+                    known_faults::standing(finding.standing).to_owned(),
+                    join([finding.verdict.to_string(), short(&finding.found)], ": "),
+                    format!(
+                        "heapmark {}, {}",
+                        finding.heapmark,
+                        known_faults::day(&finding.at)
+                    ),
+                    format!("heapmark check -a {name} --only {}", finding.check),
                 ]
             }));
         }
@@ -161,7 +165,7 @@ pub fn failed_checks(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// What most readers look for in the description of a machine, and what it is called.
+/// The properties of a machine that most readers look for, and what they are called.
 const MACHINE: [(&str, &str); 10] = [
     ("cpu_model", "CPU"),
     ("usable_cpus", "CPUs that may be used"),
@@ -175,7 +179,7 @@ const MACHINE: [(&str, &str); 10] = [
     ("heapmark_build", "build of heapmark"),
 ];
 
-/// What most readers look for in a machine.
+/// A table of the properties of a machine that most readers look for.
 pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> Sheet {
     let named = MACHINE
         .iter()
@@ -183,7 +187,7 @@ pub fn machine_table(caption: &str, machine: &BTreeMap<String, String>) -> Sheet
     Sheet::of_text(caption, &["item", "found"], named)
 }
 
-/// A fact about the machine as readers know it.
+/// A property of the machine in the words that readers know.
 fn in_words(key: &str, value: &str) -> String {
     let kib = value
         .strip_suffix(" kB")
@@ -196,7 +200,7 @@ fn in_words(key: &str, value: &str) -> String {
     }
 }
 
-/// Which libraries they were.
+/// A table of the libraries that were measured.
 pub fn allocators_table<'a>(
     caption: &str,
     infos: impl Iterator<Item = &'a AllocatorInfo>,
@@ -222,11 +226,11 @@ fn folded(sheet: Sheet) -> Sheet {
     }
 }
 
-/// The machine, its preflight, the allocators, and how it was measured.
+/// The machine, its preflight, the allocators, and how the run was measured.
 pub fn method(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
-    for (run, told) in legend.runs.iter().enumerate() {
-        let head = told.run.head;
+    for (run, legend_run) in legend.runs.iter().enumerate() {
+        let head = legend_run.run.head;
         let suffix = legend.suffix(run);
         let mut add = |table: Sheet| {
             tables.push(Sheet {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A table, with the index of its run.
 pub type Placed<'a> = (usize, &'a Table);
 
-/// A row with numbers, and its place.
+/// A row with numbers, its case, and the run and allocator that it belongs to.
 #[derive(Clone, Copy)]
 pub struct PlacedRow<'a> {
     pub subject: Entry<'a>,
@@ -114,7 +114,7 @@ pub fn by_workload<'a, P: IntoIterator<Item = Plot>>(
     views
 }
 
-/// Groups those with the same key, in the order in which the keys first occur.
+/// Groups items with the same key, in the order in which the keys first occur.
 pub fn grouped<T: Copy, K: PartialEq>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     for item in items {

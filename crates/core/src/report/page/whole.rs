@@ -93,7 +93,7 @@ fn bars(
     wall_ns: f64,
     cpu_ns: Option<f64>,
 ) -> Vec<Trace> {
-    // With the size of its problem, if it differs from the chart's.
+    // The name includes the size of the row's problem, if that differs from the chart's.
     let size = whole::sizes(row)
         .map(|sizes| format!(" ({sizes})"))
         .unwrap_or_default();

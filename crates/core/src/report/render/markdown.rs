@@ -49,7 +49,7 @@ fn heading(text: &str) -> String {
     }
 }
 
-/// What has a mark is bold.
+/// The text of a note, which is bold if the note has a mark.
 fn text(note: &Note) -> String {
     match note.mark {
         Mark::None => escaped(&note.text),

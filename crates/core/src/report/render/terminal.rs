@@ -31,7 +31,7 @@ fn of_block(block: &Block, screen: Screen) -> String {
 fn heading(text: &str, mark: Mark, screen: Screen) -> Option<String> {
     let mark = match mark {
         Mark::None => Mark::Strong,
-        own => own,
+        other => other,
     };
     (!text.is_empty()).then(|| painted(mark, &screen.wrap(text, 2), screen))
 }
@@ -56,8 +56,8 @@ fn sheet(sheet: &Sheet, screen: Screen) -> String {
         let layout = Layout::new(sheet, indent.len(), screen);
         lines.extend(layout.lines());
         let left_out = sheet.columns.len() - layout.places.len();
-        let told = || format!("{} on a wider screen.", count(left_out, "more column"));
-        lines.extend((left_out > 0).then(|| line(&told(), 2 + indent.len())));
+        let remark = || format!("{} on a wider screen.", count(left_out, "more column"));
+        lines.extend((left_out > 0).then(|| line(&remark(), 2 + indent.len())));
     }
     let notes = sheet.notes.iter();
     lines.extend(notes.map(|note| painted(note.mark, &line(&note.text, 2 + indent.len()), screen)));
@@ -66,7 +66,7 @@ fn sheet(sheet: &Sheet, screen: Screen) -> String {
 
 /// On narrower screens a table that is too wide becomes cards.
 const CARDS_BELOW: usize = 60;
-/// Sentences are broken, but not into columns that are narrower.
+/// The least width of a column of sentences that are broken.
 const LEAST_TEXT: usize = 16;
 
 /// A column of a table.
@@ -74,9 +74,9 @@ struct TextColumn {
     title: String,
     alignment: Alignment,
     cells: Vec<String>,
-    /// Width without any break.
+    /// The width without any line break.
     whole: usize,
-    /// Width with all breaks that are allowed: no narrower column can show it.
+    /// The width with all allowed line breaks, below which the column cannot be shown.
     least: usize,
 }
 
@@ -89,7 +89,7 @@ struct Layout<'a> {
     columns: Vec<TextColumn>,
     /// Places of the columns that are shown.
     places: Vec<usize>,
-    /// Before the first column.
+    /// Spaces before the first column.
     indent: usize,
     screen: Screen,
 }
@@ -114,7 +114,7 @@ impl TextColumn {
         let cells = texts(sheet, place);
         let widest_cell = widest(cells.iter().map(String::as_str));
         let least_cell = match alignment {
-            // No word is broken.
+            // Lines break only between words.
             Alignment::Text => {
                 let words = cells.iter().map(|cell| wrap(cell, 1, 0));
                 let widest_word = words.map(|words| widest(words.lines())).max();
@@ -133,7 +133,7 @@ impl TextColumn {
         }
     }
 
-    /// A title that says where it breaks breaks there.
+    /// The lines of a title. A title that has line breaks is broken only there.
     fn title(&self, width: usize) -> Vec<String> {
         match self.title.contains('\n') {
             true => lines(&self.title),
@@ -149,7 +149,7 @@ impl TextColumn {
     }
 }
 
-/// The cells of a column, behind their bars.
+/// The cells of a column as text, behind their bars.
 fn texts(sheet: &Sheet, place: usize) -> Vec<String> {
     let cells = || sheet.rows.iter().map(|row| &row[place]);
     let texts: Vec<String> = cells().map(|cell| plain(&cell.to_string())).collect();
@@ -174,7 +174,7 @@ fn bar(share: f64) -> String {
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
-/// The width of each: what room is left goes to the columns that are broken most.
+/// The width of each column: the room that is left goes to the columns that are broken most.
 fn widths(columns: &[&TextColumn], left: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = columns.iter().map(|column| column.least).collect();
     for _ in 0..left {
@@ -211,7 +211,7 @@ impl Layout<'_> {
         layout
     }
 
-    /// Between two columns.
+    /// The least number of spaces between two columns.
     fn least_gap(&self) -> usize {
         if self.sheet.is_matrix { 1 } else { 2 }
     }
@@ -277,12 +277,15 @@ impl Layout<'_> {
             title.splice(..0, vec![String::new(); high - title.len()]);
         }
         let mut lines = row(titles, &vec![Mark::None; columns.len()]);
-        for (place, own) in self.sheet.rows.iter().enumerate() {
+        for (place, row_cells) in self.sheet.rows.iter().enumerate() {
             let cells = columns.iter().zip(&widths);
             let cells: Vec<_> = cells.map(|(one, width)| one.cell(place, *width)).collect();
             let is_empty = |cell: &Vec<String>| cell.iter().all(String::is_empty);
             if columns.len() == 1 || !cells[1..].iter().all(is_empty) {
-                let marks: Vec<Mark> = places.iter().map(|column| own[*column].mark).collect();
+                let marks: Vec<Mark> = places
+                    .iter()
+                    .map(|column| row_cells[*column].mark)
+                    .collect();
                 lines.extend(row(cells, &marks));
             }
         }

@@ -7,8 +7,8 @@ use core::slice;
 pub struct Arrays {
     slots: usize,
     blocks: HarnessTable<*mut u8>,
-    /// Holds the contents instead, for an allocator whose blocks overlap (the null allocator). The
-    /// blocks are still allocated and freed.
+    /// Holds the arrays' contents instead of the blocks if the allocator's blocks overlap, as the
+    /// null allocator's do. The blocks are still allocated and freed.
     aside: Option<HarnessTable<u64>>,
 }
 
@@ -23,7 +23,7 @@ impl Arrays {
         ORDERS + threads
     }
 
-    /// Allocates all of them; their contents are undefined.
+    /// Allocates all arrays; their contents are undefined.
     pub fn allocate(api: &Api, slots: usize, threads: usize) -> Arrays {
         let mut arrays = Arrays {
             slots,
@@ -40,7 +40,7 @@ impl Arrays {
         arrays
     }
 
-    /// Frees all of them.
+    /// Frees all arrays.
     pub fn free(self, api: &Api) {
         // SAFETY: live blocks, and `self` is the last reference to them.
         self.blocks
@@ -61,7 +61,7 @@ impl Arrays {
         unsafe { slice::from_raw_parts_mut(self.start(VECTOR).cast(), self.slots) }
     }
 
-    /// The size of the block of each slot.
+    /// The size of each slot's block.
     pub fn sizes(&mut self) -> &mut [u32] {
         self.numbers(SIZES)
     }
@@ -71,7 +71,7 @@ impl Arrays {
         self.numbers(IDENTITY)
     }
 
-    /// All slots in the order of one thread.
+    /// All slots in the order in which one thread visits them.
     pub fn order(&mut self, thread: usize) -> &mut [u32] {
         self.numbers(ORDERS + thread)
     }

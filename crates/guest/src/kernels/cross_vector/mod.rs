@@ -1,5 +1,5 @@
 //! `cross-vector` (MM): all threads pass over one shared vector, each in its own order; they fill
-//! empty slots and empty full ones. With several threads, most blocks are freed by another thread
+//! empty slots and empty full ones. With several threads, most blocks are freed by a thread other
 //! than the one that allocated them.
 
 mod arrays;
@@ -41,14 +41,14 @@ struct CrossVectorCounts {
     mallocs: u64,
     frees: u64,
     cas_failures: u64,
-    /// Sum of the slots it has visited.
+    /// Sum of the numbers of the slots that the thread has visited.
     visited: u64,
     /// Highest sum of the live bytes of all threads that this thread has seen.
     peak_bytes: i64,
 }
 
-/// Each thread's requested live bytes. One thread's count may be negative, since others free its
-/// blocks.
+/// Each thread's requested live bytes. One thread's count may be negative, since other threads free
+/// its blocks.
 struct LiveBytes {
     counters: HarnessTable<AtomicI64>,
     stride: usize,
@@ -116,8 +116,8 @@ fn run(bench: &mut Bench) {
         let purge_ns = bench.purge(counts_purge);
         let span = began.elapsed();
 
-        let own = Arrays::count(bench.threads) as u64;
-        let mut work = KernelWork::pairs(own, 0);
+        let array_count = Arrays::count(bench.threads) as u64;
+        let mut work = KernelWork::pairs(array_count, 0);
         for tally in tallies.iter() {
             let tally = tally.take();
             work.malloc += tally.mallocs;
@@ -135,11 +135,11 @@ fn run(bench: &mut Bench) {
         done.malloc += work.malloc;
         done.free += work.free;
         done.checksum = done.checksum.wrapping_add(work.checksum);
-        // A single thread fills the vector in every odd pass. With several, which of them allocates
-        // is a race. No race: every block is freed, and every thread visits every slot in each pass
-        // and in the clearing.
+        // A single thread fills the vector in every odd pass. With several threads, it is a race
+        // which of them allocates. In any case, every block is freed, and every thread visits every
+        // slot in each pass and while clearing.
         expected.malloc += if threads == 1 {
-            own + slots * passes.div_ceil(2)
+            array_count + slots * passes.div_ceil(2)
         } else {
             work.malloc
         };
@@ -191,7 +191,7 @@ fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
 fn worker(shared: &CrossVectorContext, index: usize) {
     let api = shared.api;
     let (vector, sizes, order) = shared.arrays.view(index);
-    let own = shared.live.of(index);
+    let counter = shared.live.of(index);
     let (mut tally, mut live, mut until_look) =
         (CrossVectorCounts::default(), 0, shared.live.look_every);
     for _ in 0..shared.passes {
@@ -200,14 +200,14 @@ fn worker(shared: &CrossVectorContext, index: usize) {
             tally.visited = tally.visited.wrapping_add(u64::from(slot));
             if !place.load(Relaxed).is_null() {
                 live -= empty(place, api.free, &mut tally.frees);
-                own.store(live, Relaxed);
+                counter.store(live, Relaxed);
                 continue;
             }
             let bytes = sizes[slot as usize] + HEADER;
             let block = allocate(&api, bytes);
             tally.mallocs += 1;
             live += i64::from(bytes);
-            own.store(live, Relaxed);
+            counter.store(live, Relaxed);
             until_look -= 1;
             if until_look == 0 {
                 until_look = shared.live.look_every;
@@ -222,7 +222,7 @@ fn worker(shared: &CrossVectorContext, index: usize) {
                 tally.frees += 1;
                 tally.cas_failures += 1;
                 live -= i64::from(bytes);
-                own.store(live, Relaxed);
+                counter.store(live, Relaxed);
             }
         }
         // A pass often ends at a peak: with one thread, every odd pass does.
@@ -230,12 +230,12 @@ fn worker(shared: &CrossVectorContext, index: usize) {
     }
     for &slot in order {
         tally.visited = tally.visited.wrapping_add(u64::from(slot));
-        // A thread sees its own stores without a swap; what others store later, they clear
-        // themselves.
+        // A thread sees its own stores without a swap; blocks that other threads store later are
+        // cleared by those threads.
         let place = &vector[slot as usize];
         if !place.load(Relaxed).is_null() {
             live -= empty(place, api.free, &mut tally.frees);
-            own.store(live, Relaxed);
+            counter.store(live, Relaxed);
         }
     }
     shared.tallies[index].set(tally);
@@ -257,7 +257,7 @@ fn allocate(api: &Api, bytes: u32) -> *mut u8 {
     block
 }
 
-/// Takes the block out of a slot, unless another thread was faster, and returns its bytes.
+/// Frees the block in a slot, unless another thread was faster, and returns the block's bytes.
 #[inline(always)]
 fn empty(place: &AtomicPtr<u8>, free: unsafe extern "C" fn(*mut u8), frees: &mut u64) -> i64 {
     let block = place.swap(ptr::null_mut(), Acquire);

@@ -9,7 +9,7 @@ use crate::check::must_be_aligned;
 use heapmark_wire::compiled::PAGES_FROM_BYTES;
 
 impl Player<'_> {
-    /// A call has returned. The result must be a block, and the slot must be empty.
+    /// Called when a call has returned: the result must be a block, and the slot must be empty.
     #[inline(always)]
     pub(super) fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
         let block = match block.is_null() {

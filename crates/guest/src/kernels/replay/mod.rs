@@ -1,9 +1,9 @@
-//! `replay`: repeats a recorded program's calls, with as many threads, in an order that
+//! `replay`: repeats a recorded program's calls, with the same number of threads, in an order that
 //! the recorded order allows. The input is a compiled trace, made by the host;
-//! [`heapmark_wire::compiled`] has its layout.
+//! [`heapmark_wire::compiled`] describes the layout of the trace.
 //!
-//! The harness has nothing in anonymous memory, and allocates nothing once the clock runs: ops are
-//! read from the mapped compiled trace, blocks are kept in shared tables.
+//! The harness keeps nothing in anonymous memory, and allocates nothing once the clock runs: ops
+//! are read from the mapped compiled trace, blocks are kept in shared tables.
 
 mod calls;
 mod order;
@@ -24,7 +24,8 @@ use points::Points;
 use sheet::Sheet;
 use stage::{ReplayThread, Stage};
 
-/// Other functions that it calls follow from the trace, and are named in the job.
+/// Which functions a replay calls besides malloc and free follows from the trace; the job names
+/// them.
 pub const KERNEL: Kernel = Kernel::timed(
     "replay",
     &[
@@ -125,7 +126,8 @@ fn mind_operators() {
     }
 }
 
-/// Frees after the clock what the recorded program never freed: the next round begins with nothing.
+/// Frees, after the clock, what the recorded program never freed, so that the next round begins
+/// without blocks.
 fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
     let (at, count) = sheet.head.left;

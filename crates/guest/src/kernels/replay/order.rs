@@ -1,7 +1,7 @@
 //! How threads keep to an order that the recorded program could have had. A thread waits for what
-//! another one has *done*, never for a slot to be filled: a slot that a fast consumer has emptied
-//! and refilled looks like one that was never touched. All waits point back in the recorded order,
-//! so they form no cycle.
+//! another thread has *done*, never for a slot to be filled: a slot that a fast consumer has
+//! emptied and refilled looks like one that was never touched. All waits point back in the recorded
+//! order, so they form no cycle.
 
 use super::*;
 use crate::threads::{wait_long_until, wait_until};
@@ -14,7 +14,7 @@ const REMEMBERED: usize = 32;
 pub struct SeenProgress([(usize, u64); REMEMBERED]);
 
 impl SeenProgress {
-    /// No progress known yet.
+    /// Starts without any known progress.
     pub fn nothing() -> SeenProgress {
         SeenProgress([(usize::MAX, 0); REMEMBERED])
     }
@@ -38,13 +38,14 @@ impl SeenProgress {
     }
 }
 
-/// How far the threads are.
+/// How far the threads have come.
 pub struct ReplayOrder<'a> {
     pub steps: &'a [ReplayProgress],
-    /// More threads than CPUs: waiting ones leave the CPUs to those that work.
+    /// Whether there are more threads than CPUs: then waiting threads leave the CPUs to those that
+    /// work.
     crowded: bool,
-    /// No thread may be further ahead in the recorded order than so many events, so that live bytes
-    /// stay comparable.
+    /// No thread may be further ahead in the recorded order than this many events, so that live
+    /// bytes stay comparable.
     window: u64,
     /// A lower bound of the position of the slowest thread.
     floor: AtomicU64,
@@ -60,7 +61,7 @@ impl<'a> ReplayOrder<'a> {
         }
     }
 
-    /// Called before a round.
+    /// Called before each round.
     pub fn reset(&self) {
         self.floor.store(0, Relaxed);
     }

@@ -15,10 +15,10 @@ pub struct Player<'s> {
     pub(super) stage: &'s Stage<'s>,
     pub(super) index: usize,
     step: &'s ReplayProgress,
-    /// Index of the next word, and the start of this chunk.
+    /// Index of the next word, and the start of the current chunk.
     at: usize,
     chunk: usize,
-    /// Ops done: other threads wait for this number.
+    /// Number of ops done, for which other threads wait.
     pub(super) done: u64,
     /// Which pages of the next block are touched.
     pub(super) pages: Pages,
@@ -26,13 +26,13 @@ pub struct Player<'s> {
     seen: SeenProgress,
 }
 
-/// What an op was.
+/// What kind of op was played.
 enum PlayedOp {
     /// One of the program's calls.
     Call,
-    /// A word of the compiled trace's own.
+    /// A word that only the compiled trace needs.
     Word,
-    /// The end of the stream; whether the thread exits.
+    /// The end of the stream, and whether the thread exits.
     Over(bool),
 }
 
@@ -57,8 +57,8 @@ impl<'s> Player<'s> {
     fn play(mut self) -> (KernelWork, bool) {
         let followed = self.stage.points.peak_of(self.index);
         let (api, words) = (self.stage.api, self.stage.sheet.words);
-        // In registers: a value that goes through memory in each op makes a dependency chain as
-        // long as the op.
+        // These values stay in registers: a value that goes through memory in each op makes a dependency chain as long
+        // as the op.
         let (mut at, mut done) = (self.at, 0);
         loop {
             let word = match words.get(at..=at + AHEAD) {
@@ -123,14 +123,14 @@ impl<'s> Player<'s> {
             done += 1;
             self.done = done;
             if followed == done {
-                // Before other threads can see this op as done and continue.
+                // This happens before other threads can see the op as done and continue.
                 self.stage.points.at_peak(self.stage.slots, &api);
             }
             self.step.finish(done);
         }
     }
 
-    /// Near the end of the compiled trace there is nothing to prefetch.
+    /// Returns a word near the end of the compiled trace, where there is nothing to prefetch.
     #[cold]
     fn last_word(&self, at: usize) -> u64 {
         match self.stage.sheet.words.get(at) {

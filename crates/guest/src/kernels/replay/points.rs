@@ -10,19 +10,20 @@ use crate::memory::Resident;
 use crate::published;
 use heapmark_wire::Peak;
 
-/// Most points of a series of up to 1 GiB of live bytes; of a larger one as many times fewer, since
-/// the kernel takes some 14 ms to walk the page tables of each GiB.
+/// Maximum number of points in a series of up to 1 GiB of live bytes. A larger series has
+/// proportionally fewer points, since the kernel takes some 14 ms to walk the page tables of each
+/// GiB.
 const MOST_POINTS: u64 = 1000;
-/// No series has a limit below this.
+/// The maximum number of points is never lower than this.
 const FEWEST_POINTS: u64 = 100;
 
 /// How long a heap rests before it is measured again.
 const REST_NS: u64 = 1_000_000_000;
 
-/// The points of one process.
+/// The points of one replay process.
 pub struct Points {
     taken: HeapPoints,
-    /// One of this many points of the compiled trace is taken.
+    /// One in this many points of the compiled trace is taken.
     every: u64,
     passed: Cell<u64>,
     peak: (u64, u64),
@@ -35,7 +36,7 @@ pub struct Points {
 unsafe impl Sync for Points {}
 
 impl Points {
-    /// For a job.
+    /// The points that a job asks for.
     pub fn of(bench: &Bench, sheet: &Sheet) -> Points {
         let head = &sheet.head;
         let wanted = bench.parameter("mode") == "memory" && published::wanted();
@@ -68,7 +69,8 @@ impl Points {
         }
     }
 
-    /// Takes a point, if this one is due; live blocks of so many bytes are touched on each page.
+    /// Takes a point if it is due. `touched`: bytes of the live blocks of which each page has been
+    /// touched.
     pub fn take(&self, volume: u64, live: u64, touched: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
         if passed.is_multiple_of(self.every) {
@@ -102,8 +104,8 @@ impl Points {
         }));
     }
 
-    /// Called when all streams have ended and nothing is freed yet: reports what is live then, and
-    /// the heap now and after a second without a call.
+    /// Called when all streams have ended and nothing is freed yet: reports the live bytes at that
+    /// time, and the heap now and after a second without a call.
     pub fn at_end(&self, bench: &Bench) {
         if !self.taken.wanted() {
             return;
@@ -115,13 +117,15 @@ impl Points {
         bench.figure("rest_heap_bytes", heap());
     }
 
-    /// The heap; live memory counts even if the allocator had it before the first op.
+    /// Bytes of the heap. The memory of live blocks counts even if the allocator had it before the
+    /// first op.
     fn heap_bytes(&self, now: &Resident) -> u64 {
         self.taken.heap_bytes(now).max(self.present_bytes(now))
     }
 
-    /// Resident bytes of live blocks. They must be a part of the memory that was found. Otherwise
-    /// the heap lies in memory that is not counted here, and all figures would be too small.
+    /// Resident bytes of live blocks. These bytes must be part of the memory that was found;
+    /// otherwise the heap lies in memory that is not counted here, and all figures would be too
+    /// small.
     fn present_bytes(&self, now: &Resident) -> u64 {
         let (present, all) = (
             check::present_bytes().unwrap_or(0),

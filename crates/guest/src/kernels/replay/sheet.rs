@@ -1,6 +1,6 @@
 //! The compiled trace in memory: mapped, and read once from front to back by each thread. A small
-//! one is read in before the clock starts. Of a large one only the part that is being read stays in
-//! memory, so that the length of a trace costs no memory.
+//! trace is read in before the clock starts. Of a large trace, only the part that is being read
+//! stays in memory, so that the length of a trace costs no memory.
 
 use super::*;
 use crate::memory;
@@ -18,7 +18,7 @@ const FAULT_AROUND: usize = 64 << 10;
 pub struct Sheet {
     /// The trace's head.
     pub head: CompiledHead,
-    /// All its words.
+    /// All words of the trace.
     pub words: &'static [u64],
     large: bool,
 }
@@ -65,7 +65,7 @@ impl Sheet {
         resident_bytes(size_of_val(self.words))
     }
 
-    /// A thread continues elsewhere and does not return to these words in this round.
+    /// Called when a thread continues elsewhere and will not return to these words in this round.
     pub fn leave(&self, words: core::ops::Range<usize>) {
         if self.large
             && let Some(left) = self.words.get(words)
@@ -80,7 +80,7 @@ impl Sheet {
     }
 }
 
-/// Of a large compiled trace almost nothing is in memory at a time.
+/// Resident bytes of a compiled trace; almost nothing of a large trace is in memory at any time.
 fn resident_bytes(bytes: usize) -> i64 {
     if bytes > WHOLE_BYTES {
         0
@@ -89,9 +89,9 @@ fn resident_bytes(bytes: usize) -> i64 {
     }
 }
 
-/// The page boundary from which on nothing before this address is needed. A fault also brings in
-/// the pages around it, so pages there may be back. The kernel accepts no advice that begins inside
-/// a page.
+/// Where to begin the advice about words that start at this address: at a page boundary, since the
+/// kernel accepts no other address, and far enough before the words, since a page fault may have
+/// brought back pages there.
 fn before(address: usize, first: usize, page: usize) -> usize {
     (address & !(page - 1))
         .saturating_sub(FAULT_AROUND)

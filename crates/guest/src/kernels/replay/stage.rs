@@ -1,7 +1,7 @@
-//! The threads of a replay. Those that existed from the start wait at a gate; each other thread is
-//! created by the thread that created it in the recorded program, and ends where it ended there. So
-//! an allocator sees threads come and go as in the program. What the program's main thread did is
-//! played by the main thread: some allocators give it another heap than others.
+//! The threads of a replay. Threads that existed from the start wait at a gate; every other thread is created by the
+//! thread that created it in the recorded program, and ends where the recorded thread ended. So an allocator sees
+//! threads come and go as in the program. The main thread plays what the program's main thread did, since some
+//! allocators give the main thread a different heap.
 
 use super::order::ReplayOrder;
 use super::points::Points;
@@ -29,34 +29,33 @@ pub struct Stage<'a> {
     pub walk: Walk,
     pub tuning: Tuning,
     pub order: ReplayOrder<'a>,
-    /// Plays a thread's stream from this word on; returns its work, and whether the recorded thread
-    /// ended there.
+    /// Plays a thread's stream from this word on; returns the work done, and whether the recorded thread ended there.
     stream: fn(&Stage<'_>, usize, usize) -> (KernelWork, bool),
-    /// Recorded time is played this many times faster; 0 = ignored.
+    /// Recorded time is played this many times faster; 0 if recorded time is ignored.
     pub pace: f64,
     pub began_ns: AtomicU64,
-    /// One thread plays at a time, in the recorded order.
+    /// Whether one thread plays at a time, in the recorded order.
     strict: bool,
-    /// What the main thread plays.
+    /// Index of the recorded thread that the main thread plays, if any.
     main: Option<usize>,
     seats: &'a [Padded<ReplayThread>],
     gate: Gate,
-    /// Threads whose streams have ended, in that order, each index plus one.
+    /// Threads whose streams have ended, in the order of their ends, each as index plus one.
     over: HarnessTable<AtomicU32>,
     overs: AtomicU32,
     one_is_over: Semaphore,
     curtain: Semaphore,
-    /// While the main thread plays with others, a further thread joins those that end.
+    /// An additional thread that joins the threads that end while the main thread itself plays.
     joiner: Joiner,
-    /// Threads that play.
+    /// Number of threads that play.
     players: usize,
 }
 
-/// The joiner and its orders. All zero: there is none.
+/// The joiner and its orders. If all is zero, there is no joiner.
 #[derive(Default)]
 struct Joiner {
     thread: Cell<Option<libc::pthread_t>>,
-    /// No round follows.
+    /// Whether no further round follows.
     is_over: AtomicBool,
     begin: Semaphore,
     done: Semaphore,
@@ -72,16 +71,16 @@ impl Joiner {
 // found by an empty or a full slot. The semaphores are made to be shared.
 unsafe impl Sync for Stage<'_> {}
 
-/// One thread. All zero before its first round.
+/// One thread of a replay; all zero before the thread's first round.
 pub struct ReplayThread {
     stage: Cell<*const c_void>,
     index: Cell<usize>,
     thread: Cell<libc::pthread_t>,
     stack: Cell<Stack>,
-    /// The thread exists, or did.
+    /// Whether the thread exists or has existed.
     is_created: Cell<bool>,
     has_come: AtomicBool,
-    /// The stream ended with the recorded thread's own end.
+    /// Whether the stream ended with the end of the recorded thread.
     has_exited: Cell<bool>,
     /// The thread's work in this round.
     pub tally: Cell<KernelWork>,
@@ -167,7 +166,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Creates the joiner if one is needed. The stage stays where it is until [`Stage::dismiss`].
+    /// Creates the joiner if one is needed. The stage must not move until [`Stage::dismiss`].
     pub fn hire(&self) {
         if self.main.is_some() && self.players > 1 {
             let argument = ptr::from_ref(self).cast_mut().cast();
@@ -178,7 +177,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// After the last round: the joiner ends.
+    /// Called after the last round: ends the joiner.
     pub fn dismiss(&self) {
         if let Some(thread) = self.joiner.thread.take() {
             self.joiner.is_over.store(true, Release);
@@ -213,8 +212,8 @@ impl<'a> Stage<'a> {
         began
     }
 
-    /// Plays a thread's whole stream, with that thread's own clocks around it. Never inlined: its
-    /// code does not depend on which thread it is.
+    /// Plays a thread's whole stream and reads the thread's own clocks before and after. Never inlined, so that the
+    /// code is the same for all threads.
     #[inline(never)]
     fn play(&self, index: usize) {
         let seat = &self.seats[index];
@@ -232,7 +231,7 @@ impl<'a> Stage<'a> {
         self.one_is_over.post();
     }
 
-    /// Creates a thread. It begins at once, or at the gate if it is one of the first.
+    /// Creates a thread, which begins at once, or at the gate if it exists from the start.
     pub fn create(&self, index: usize) {
         let Some(seat) = self
             .seats
@@ -268,14 +267,14 @@ impl<'a> Stage<'a> {
             let index = place.load(Acquire) as usize - 1;
             if self.seats[index].has_exited.get() {
                 self.join(index);
-                // A thread that waits for this thread's end waits for one op more than it has: by
-                // now its caches are freed, too.
+                // A thread that waits for this thread's end waits for one op more than this thread has: by now this
+                // thread's caches are freed, too.
                 self.order.steps[index].finish(self.order.steps[index].done() + 1);
             }
         }
     }
 
-    /// After the clock: lets the other threads end, and reports the times of all.
+    /// Called after the clock has stopped: lets the other threads end, and reports the times of all threads.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
         let players = || {
             self.seats
@@ -312,7 +311,7 @@ impl<'a> Stage<'a> {
             return;
         }
         let seat = &self.seats[index];
-        // Its creator may still be returning from `pthread_create`.
+        // The thread's creator may still be returning from `pthread_create`.
         wait_until(|| seat.thread.get() != 0);
         // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
         unsafe {
@@ -327,7 +326,7 @@ fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
     found.unwrap_or_else(|| fail!("error", "the compiled trace has no thread {index}"))
 }
 
-/// What the main thread plays, if it plays anything.
+/// Index of the recorded thread that the main thread plays, if any.
 fn main_of(bench: &Bench, sheet: &Sheet) -> Option<usize> {
     let main = sheet.head.main.checked_sub(1)? as usize;
     (bench.parameter("thread") != "worker").then_some(main)

@@ -10,14 +10,15 @@ pub enum Touch {
     None,
     /// The first byte.
     First,
-    /// As many pages as in the recorded program, and as far from each other, where the trace has
-    /// their number; else all.
+    /// As many pages as in the recorded program, and as far apart, if the trace has their number;
+    /// otherwise every page.
     Recorded,
     /// Every page.
     All,
 }
 
-/// Which pages of a block its program touched: so many, spread evenly over the first `extent`.
+/// Which pages of a block the program touched: `count` pages, spread evenly over the first `extent`
+/// pages.
 #[derive(Clone, Copy)]
 pub struct Pages {
     pub count: u32,
@@ -34,7 +35,7 @@ impl Pages {
 const PAGE: usize = 4096;
 
 impl Touch {
-    /// Parses its name in jobs.
+    /// Parses the name that jobs use.
     pub fn of(word: &str) -> Touch {
         match word {
             "none" => Touch::None,
@@ -44,7 +45,8 @@ impl Touch {
         }
     }
 
-    /// Whether all pages of a block are touched of which the trace does not say how many were.
+    /// Whether all pages of a block are touched if the trace does not say how many pages the
+    /// program touched.
     pub fn is_whole(self) -> bool {
         matches!(self, Touch::Recorded | Touch::All)
     }
@@ -84,7 +86,7 @@ impl Touch {
             }
             Touch::Recorded | Touch::All => (all, all),
         };
-        // A step is no fraction: the product of two numbers of pages is below 2^64.
+        // Integers are enough here: the product of two page counts is below 2^64.
         let spots = (0..count).map(|number| number * extent / count * PAGE);
         // SAFETY: within the block, as the caller guarantees.
         spots.for_each(|spot| unsafe { block.add(spot).write_volatile(1) });
@@ -140,7 +142,7 @@ mod tests {
             (3, 3, &[0, 1, 2]),
             (3, 16, &[0, 5, 10]),
             (3, 7, &[0, 2, 4]),
-            // Beyond the block: as far as it goes.
+            // An extent beyond the block ends with the block.
             (3, 99, &[0, 5, 10]),
             (2, 0, &[0, 1]),
         ] {

@@ -1,17 +1,17 @@
-//! Calls that change glibc's heap as a whole: a program that makes them has them replayed where
-//! glibc serves malloc. Other allocators do not have them, or have them by name only.
+//! Calls that change glibc's heap as a whole: if a program makes such calls, they are replayed
+//! where glibc serves malloc. Other allocators lack these functions, or have them by name only.
 
 use crate::objects::Objects;
 use core::ffi::{CStr, c_int, c_void};
 
-/// The calls, where glibc serves malloc.
+/// The functions, present only where glibc serves malloc.
 pub struct Tuning {
     mallopt: Option<unsafe extern "C" fn(c_int, c_int) -> c_int>,
     malloc_trim: Option<unsafe extern "C" fn(usize) -> c_int>,
 }
 
 impl Tuning {
-    /// What this process has.
+    /// Looks up which of the functions this process has.
     pub fn find() -> Tuning {
         let objects = Objects::loaded();
         let malloc = objects.find(c"malloc");
@@ -20,14 +20,15 @@ impl Tuning {
         // SAFETY: glibc's functions, with the types that it declares.
         unsafe {
             Tuning {
-                mallopt: of_glibc(c"mallopt").map(|it| core::mem::transmute::<*mut c_void, _>(it)),
+                mallopt: of_glibc(c"mallopt")
+                    .map(|address| core::mem::transmute::<*mut c_void, _>(address)),
                 malloc_trim: of_glibc(c"malloc_trim")
-                    .map(|it| core::mem::transmute::<*mut c_void, _>(it)),
+                    .map(|address| core::mem::transmute::<*mut c_void, _>(address)),
             }
         }
     }
 
-    /// `mallopt`, if glibc serves malloc.
+    /// Calls `mallopt`, if glibc serves malloc.
     pub fn mallopt(&self, parameter: c_int, value: c_int) {
         if let Some(call) = self.mallopt {
             // SAFETY: takes any numbers.
@@ -35,7 +36,7 @@ impl Tuning {
         }
     }
 
-    /// `malloc_trim`, if glibc serves malloc.
+    /// Calls `malloc_trim`, if glibc serves malloc.
     pub fn trim(&self, pad: usize) {
         if let Some(call) = self.malloc_trim {
             // SAFETY: takes any number.

@@ -1,24 +1,24 @@
-//! What a program does between its calls: it reads the blocks that it got. So the time of a replay holds
-//! where the allocator put them, too.
+//! What a program does between its calls: it reads the blocks that it got. With these reads, the time of a replay also
+//! depends on where the allocator put the blocks.
 
 use crate::memory::HarnessTable;
 use core::cell::Cell;
 
-/// Slots that are looked at for each block that is read: most of them may be empty.
+/// Maximum number of slots to look at for each block that is read, since most slots may be empty.
 const MOST_SLOTS: usize = 8;
 
-/// A walk over the live blocks, in the order of their slots: about that in which the program got them.
+/// A walk over the live blocks in the order of their slots, which is roughly the order in which the program got them.
 pub struct Walk {
-    /// Blocks that are read after each call.
+    /// Number of blocks that are read after each call.
     reads: usize,
-    /// The next slot.
+    /// The next slot to look at.
     at: Cell<usize>,
     /// Which slots hold a block without bytes; no slots if nothing is read.
     without_bytes: HarnessTable<Cell<bool>>,
 }
 
 impl Walk {
-    /// Of so many slots.
+    /// A walk over this many slots.
     pub fn new(reads: usize, slots: usize) -> Walk {
         Walk {
             reads,
@@ -27,13 +27,13 @@ impl Walk {
         }
     }
 
-    /// Whether anything is read.
+    /// Whether any block is read.
     #[inline(always)]
     pub fn is_made(&self) -> bool {
         self.reads > 0
     }
 
-    /// A slot has a new block.
+    /// Called when a slot has a new block.
     #[inline(always)]
     pub fn born(&self, slot: usize, size: usize) {
         if let Some(place) = self.without_bytes.get(slot) {
@@ -41,7 +41,7 @@ impl Walk {
         }
     }
 
-    /// Reads the next blocks. Each waits for the one before it, as where one leads to the next.
+    /// Reads the next blocks. Each read waits for the one before it, as if each block led to the next.
     #[inline(never)]
     pub fn step(&self, slots: &[Cell<*mut u8>]) {
         let (mut at, mut left) = (self.at.get(), self.reads);
@@ -64,7 +64,7 @@ impl Walk {
     }
 }
 
-/// Zero, once the byte is known.
+/// Returns zero, but only once the byte has been read.
 #[inline(always)]
 fn nothing_of(byte: u8) -> usize {
     let mut nothing = usize::from(byte);
@@ -87,7 +87,7 @@ mod tests {
     fn blocks_are_read_in_the_order_of_their_slots_and_what_has_no_byte_is_not() {
         let mut bytes = [1u8, 2];
         let [first, last] = [0, 1].map(|place| ptr::from_mut(&mut bytes[place]));
-        // Nothing may be read there.
+        // Nothing may be read at this address.
         let without_bytes = ptr::without_provenance_mut(16);
         let slots = [first, ptr::null_mut(), without_bytes, last].map(Cell::new);
         let walk = Walk::new(1, slots.len());

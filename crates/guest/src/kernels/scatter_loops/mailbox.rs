@@ -13,12 +13,12 @@ pub struct Batch {
     pub count: u64,
     /// Requested bytes of blocks, array and header.
     pub bytes: u64,
-    /// The thread that allocated them.
+    /// The thread that allocated the blocks.
     pub producer: usize,
 }
 
-/// A lock-free list: any thread pushes, its owner takes all entries at once. Single entries are
-/// never taken, so a reused address does no harm (no ABA problem).
+/// A lock-free list: any thread pushes, and the list's owner takes all entries at once. Single
+/// entries are never taken, so a reused address does no harm (no ABA problem).
 #[derive(Default)]
 pub struct Mailbox {
     head: AtomicPtr<Batch>,
@@ -44,7 +44,7 @@ impl Mailbox {
         }
     }
 
-    /// All entries, the last one first; null if there are none.
+    /// Takes all entries, the last one first; null if there are none.
     pub fn take(&self) -> *mut Batch {
         self.head.swap(ptr::null_mut(), Acquire)
     }
@@ -55,11 +55,11 @@ impl Mailbox {
 pub struct Desk {
     /// Batches for this thread.
     pub received: Mailbox,
-    /// Records of this thread's batches that others are done with.
+    /// Records of this thread's batches that other threads are done with.
     pub spent: Mailbox,
-    /// Bytes of this thread that others have freed.
+    /// Bytes allocated by this thread and freed by other threads.
     pub freed_bytes: AtomicU64,
-    /// Bytes that this thread has allocated and not freed itself, as it last published.
+    /// Bytes that this thread has allocated and not freed itself, as last published.
     pub kept_bytes: AtomicU64,
 }
 

@@ -2,7 +2,7 @@
 //! replace others, and hand batches of blocks to each other. Two generations of threads run two
 //! sequences each: fresh threads, reuse within a thread, and a warm allocator under new threads.
 //!
-//! The program behind the document changed after the document was written; both its states are
+//! The program behind the document changed after the document was written; both versions are
 //! kernels here.
 
 mod mailbox;
@@ -28,10 +28,10 @@ const PARAMETERS: &[&str] = &[
     "cap-seconds",
 ];
 
-/// The program in its present state.
+/// The present version of the program.
 pub const CURRENT: Kernel = Kernel::timed("scatter-loops", PARAMETERS, |bench| run(bench, false));
 
-/// The program as the document describes it, in April 2017.
+/// The version that the document describes, from April 2017.
 pub const LEGACY: Kernel = Kernel {
     calls: &["malloc", "free", "posix_memalign"],
     ..Kernel::timed("scatter-loops-legacy", PARAMETERS, |bench| run(bench, true))
@@ -48,7 +48,7 @@ struct ScatterSample {
     mapped_bytes: u64,
 }
 
-/// Sums over the measured rounds, beside what every kernel reports.
+/// Sums over the measured rounds, in addition to what every kernel reports.
 #[derive(Default)]
 struct ScatterTotals {
     ops: u64,
@@ -87,7 +87,7 @@ fn run(bench: &mut Bench, legacy: bool) {
     };
     let mut batches = HarnessTable::<Batch>::reserved(bench.threads * batches_each);
     let most_in_batch = allocations.iter().copied().max().unwrap_or(0) as usize;
-    // If blocks overlap, an array of pointers in them does not stay intact.
+    // An array of pointers does not stay intact in blocks that overlap.
     let aside = if null::serves() { bench.threads } else { 0 };
     let mut slots_aside = HarnessTable::<*mut u8>::zeroed(aside * blocks);
     let mut batches_aside = HarnessTable::<*mut u8>::reserved(aside * batches_each * most_in_batch);
@@ -134,7 +134,7 @@ fn run(bench: &mut Bench, legacy: bool) {
             span += generation(bench, round, &shared, &mut totals);
             for tally in tallies.iter() {
                 let tally = tally.take();
-                // Without the slot array: it is allocated outside the threads' clocks.
+                // The slot array does not count: it is allocated outside the threads' clocks.
                 ops += tally.allocations + tally.frees - 2;
                 totals.peak_bytes = totals.peak_bytes.max(tally.peak_bytes);
                 account(&tally, &shared, &mut done, &mut expected);
@@ -163,7 +163,7 @@ fn place(table: &mut HarnessTable<*mut u8>, at: usize) -> *mut *mut u8 {
     }
 }
 
-/// The table of sizes, and the one from which the legacy state fills empty slots.
+/// The table of sizes, and the table from which the legacy version fills empty slots.
 fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) {
     let (min, max) = (bench.number("min-size"), bench.number("max-size"));
     // The program of 2017 added the smallest size a second time to every random size.
@@ -195,13 +195,14 @@ fn generation(
 ) -> Span {
     let team = bench.gather(shared, worker::run);
     let opened = team.release();
-    // The threads allocate their slot arrays.
+    // Before this meeting, the threads allocate their slot arrays.
     shared.meeting.wait();
     let mut began = Moment::start();
     shared.meeting.wait();
     let mut span = Span::default();
     for _ in 0..SEQUENCES {
-        // First all threads end their loops, then all free the batches that were still on the way.
+        // First all threads end their loops, then all threads free the batches that were still
+        // under way.
         shared.meeting.wait();
         shared.meeting.wait();
         span += began.elapsed();
@@ -225,9 +226,9 @@ fn generation(
     span
 }
 
-/// Adds one thread's work of a generation, and what the parameters predict. The number of handed
-/// batches is a race and the number of empty slots follows from the walk, so both are taken as
-/// counted; so are the steps of a sequence that reached its cap.
+/// Adds one thread's work in a generation, and the work that the parameters predict. The number of
+/// batches handed over depends on a race, and the number of empty slots follows from the walk, so
+/// both are taken as counted; so are the steps of a sequence that reached its cap.
 fn account(
     tally: &ScatterCounts,
     shared: &ScatterContext,
@@ -289,7 +290,7 @@ fn report(bench: &Bench, legacy: bool, totals: &ScatterTotals) {
         bench.figure("sampled_live_bytes", sample.live_bytes as f64);
         bench.figure("sampled_rss_bytes", sample.rss_bytes as f64);
         bench.figure("sampled_mapped_bytes", sample.mapped_bytes as f64);
-        // The document's own figure, and the same without what was resident before the first
+        // The document's own figure, and the same figure without what was resident before the first
         // operation.
         bench.figure(
             "sampled_overhead_percent",

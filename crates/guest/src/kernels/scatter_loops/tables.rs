@@ -4,11 +4,12 @@
 
 use super::*;
 
-/// Entries of a size table.
+/// Number of entries in a size table.
 pub const SIZES: usize = 2000;
-/// Entries of the table of allocation counts.
+/// Number of entries in the table of allocation counts.
 pub const ALLOCATIONS: usize = 311;
-/// Entries of the table of free counts: coprime to the other, so that the combination repeats late.
+/// Number of entries in the table of free counts: coprime to `ALLOCATIONS`, so that the combination
+/// repeats late.
 pub const FREES: usize = 257;
 
 /// The seed, of many, for which 2000 draws have the mean, median and 99th percentile of the
@@ -27,7 +28,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// One size from three adjacent draws of `0..=range`.
+    /// One size from three adjacent draws from `0..=range`.
     fn size(self, min: u32, range: u32, [first, second, third]: [u32; 3]) -> u32 {
         let weight = |draw: u32| 1.0 - f64::from(draw) / f64::from(range);
         let (w, next_w) = (weight(first), weight(second));
@@ -44,7 +45,7 @@ pub fn sizes(distribution: Distribution, min: u32, max: u32) -> HarnessTable<u32
     draw(distribution, min, max, SIZES, SIZE_START)
 }
 
-/// A table of the same length with one size.
+/// A table of [`SIZES`] entries, all of the same size.
 pub fn fixed(size: u32) -> HarnessTable<u32> {
     let mut table = HarnessTable::zeroed(SIZES);
     table.fill(size);
@@ -61,7 +62,8 @@ fn draw(
     let range = max.saturating_sub(min).max(1);
     let mut random = SplitMix::new(start, 0);
     let mut draws = HarnessTable::<u32>::zeroed(len);
-    // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
+    // 53 bits make a fraction of 1; half a step is added before truncation, so that the result is
+    // rounded.
     draws.fill_with(|| (f64::from(range) * random.unit() + 0.5) as u32);
     let mut table = HarnessTable::zeroed(len);
     for (index, size) in table.iter_mut().enumerate() {
@@ -93,7 +95,7 @@ fn percentages(len: usize, stream: u64, of_tenths: u64) -> HarnessTable<u64> {
     table
 }
 
-/// Steps of all loops of a sequence.
+/// Sum of the steps of all loops of a sequence.
 pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
     let (whole, rest) = (loops / table.len() as u64, loops % table.len() as u64);
     let begun: u64 = (0..rest as usize)

@@ -1,7 +1,7 @@
 //! Chains of routines, defined by their names. Each word is one step over all objects of a worker.
 
-/// The twelve chains in the document's order. The other order of the last one,
-/// malloc-calloc-realloc-free, is a valid chain too.
+/// The twelve chains in the document's order. The other order of the last chain,
+/// malloc-calloc-realloc-free, is a valid chain, too.
 pub const DOCUMENT: [&str; 12] = [
     "malloc",
     "realloc",
@@ -17,15 +17,16 @@ pub const DOCUMENT: [&str; 12] = [
     "malloc-realloc-free-calloc",
 ];
 
-/// Most steps of a chain.
+/// Maximum number of steps in a chain.
 const MOST_STEPS: usize = 4;
 
-/// Lists of sizes that a worker draws: for first objects, for realloc, for a second set of objects.
+/// Number of lists of sizes that a worker draws: for first objects, for realloc, for a second set
+/// of objects.
 pub const DRAWS: usize = 3;
 /// The list used by realloc.
 pub const REALLOC_DRAW: usize = 1;
 
-/// Sets of objects that a worker has at a time.
+/// Number of sets of objects that a worker has at a time.
 pub const SETS: usize = 2;
 
 /// One routine, called for each object of a set.
@@ -46,7 +47,7 @@ pub struct ChainStep {
 }
 
 impl ChainStep {
-    /// Objects for a chain that begins with realloc or free.
+    /// Allocates the objects for a chain that begins with realloc or free.
     pub const FILL: ChainStep = ChainStep {
         call: Call::Malloc,
         set: 0,
@@ -68,17 +69,17 @@ impl ChainStep {
 pub struct Chain<'n> {
     pub name: &'n str,
     steps: [Option<ChainStep>; MOST_STEPS],
-    /// The chain needs objects before it starts.
+    /// Whether the chain needs objects before it starts.
     pub fills: bool,
     /// Sets that are freed after the clock.
     pub frees: [bool; SETS],
-    /// Sets that the chain finds and leaves, if chains hand their objects on.
+    /// Sets that exist before and after the chain, if chains hand their objects on.
     found: [bool; SETS],
     left: [bool; SETS],
 }
 
 impl<'n> Chain<'n> {
-    /// Parses a chain's name. `None` if a word is no routine, or there are too many.
+    /// Parses a chain's name. `None` if a word is not a routine, or if there are too many words.
     pub fn parse(name: &'n str) -> Option<Chain<'n>> {
         let first = name.split('-').next()?;
         let found = [matches!(first, "realloc" | "free"), false];
@@ -92,7 +93,7 @@ impl<'n> Chain<'n> {
                         _ => Call::Calloc,
                     };
                     // Objects that are still live stay: a second set with sizes of its own is
-                    // added. The same holds for new ones after a free.
+                    // added. New objects after a free have sizes of their own, too.
                     let set = usize::from(live[0]);
                     live[set] = true;
                     ChainStep {

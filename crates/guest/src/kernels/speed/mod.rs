@@ -1,5 +1,6 @@
-//! `speed` (LL): one routine over all objects of a worker, then the next one. A chain of one
-//! routine shows its latency; a longer one shows the state that a routine leaves for the next.
+//! `speed` (LL): one routine is called for all objects of a worker, then the next routine. A chain
+//! of one routine shows the routine's latency; a longer chain shows the state that a routine leaves
+//! for the next.
 
 mod chain;
 
@@ -29,7 +30,7 @@ struct SpeedContext<'a> {
     chains: &'a [Chain<'a>],
     objects: usize,
     touch: bool,
-    /// Entries from one set or list to the next: whole cache lines.
+    /// Distance from one set or list to the next, in entries: whole cache lines.
     stride: usize,
     /// Blocks by worker, then by set.
     blocks: HarnessTable<AtomicPtr<u8>>,
@@ -113,7 +114,8 @@ fn draw(
     for (index, list) in sizes.chunks_mut(stride).enumerate() {
         let mut random = SplitMix::new(seed, index as u64);
         for size in &mut list[..objects] {
-            // Some libraries free on a reallocation to 0 bytes and others do not: 1 byte instead.
+            // Some libraries free on a reallocation to 0 bytes and others do not: 1 byte is
+            // requested instead.
             let least = u32::from(index % DRAWS == REALLOC_DRAW);
             *size = classes.draw(&mut random).max(least);
             sums[index % DRAWS] += u64::from(*size);
@@ -170,7 +172,7 @@ impl Load for SpeedContext<'_> {
 }
 
 impl SpeedContext<'_> {
-    /// One step: a routine for each object of a set.
+    /// Does one step: calls a routine for each object of a set.
     fn all_objects(&self, worker: usize, step: ChainStep) {
         let Api {
             malloc,

@@ -1,5 +1,5 @@
-//! `steady`: a heap in its steady state. Sizes and lifetimes belong together: most blocks die young,
-//! some live long, and as much dies as is born.
+//! `steady`: a heap in its steady state. Sizes and lifetimes belong together: most blocks die young, some live long,
+//! and as many bytes die as are born.
 
 mod ring;
 mod schedule;
@@ -21,32 +21,33 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// A thread frees what others hand over once in so many births.
+/// A thread frees what other threads have handed over once per this many births.
 const BETWEEN_DRAINS: usize = 64;
 /// Births in a thread's turn, if memory is measured.
 const TURN: usize = 1024;
-/// Most points of the memory.
+/// Maximum number of memory points.
 const MOST_POINTS: usize = 250;
-/// Of so many reads it is counted where they fall.
+/// For this many reads, it is recorded where they fall.
 const PLACED_READS: usize = 100_000;
 
 struct SteadyContext {
     shape: Shape,
     schedule: Schedule,
     survivors: usize,
-    /// Births of each thread on the clock; as many come before it.
+    /// Births of each thread on the clock; the same number comes before the clock starts.
     operations: usize,
     fills: bool,
-    /// The null allocator's blocks hold nothing.
+    /// Whether contents are checked; the null allocator's blocks hold nothing.
     verifies: bool,
     slots: usize,
     blocks: Blocks,
     rings: Rings,
     workers: HarnessTable<Padded<SteadyCounts>>,
-    /// Addresses that the first thread reads, if they are wanted.
+    /// Addresses that the first thread reads, if memory is measured.
     placed: HarnessTable<Cell<usize>>,
     turns: Turns,
-    /// The main thread, which would give the turns, is the only one: it takes the points itself.
+    /// Whether the main thread, which would otherwise give the turns, is the only thread: then it takes the points
+    /// itself.
     looks_itself: bool,
     end: Rendezvous,
     /// Sums over all points: resident heap, and live bytes.
@@ -55,7 +56,7 @@ struct SteadyContext {
 
 #[derive(Default)]
 struct SteadyCounts {
-    /// Of the births on the clock.
+    /// Deaths between the births on the clock.
     deaths: Cell<u64>,
     freed_for_others: Cell<u64>,
     /// Sum of all reads.
@@ -168,13 +169,13 @@ impl SteadyContext {
         }
     }
 
-    /// Turns of a thread on the clock.
+    /// Number of turns that a thread has on the clock.
     fn turns_on_clock(&self) -> usize {
         self.operations.div_ceil(TURN)
     }
 
-    /// Takes a point, unless there are too many, after so many turns on the clock. Never inlined:
-    /// most processes take none, and their loop would be larger.
+    /// Takes a point after this many turns on the clock, unless there are too many points. Never inlined: most
+    /// processes take no points, and their loop would be larger.
     #[inline(never)]
     fn look(&self, turns: usize) {
         let every = self.turns_on_clock().div_ceil(MOST_POINTS);
@@ -207,7 +208,7 @@ impl SteadyContext {
         }
     }
 
-    /// Frees what others have handed over.
+    /// Frees what other threads have handed over.
     fn drain(&self, worker: usize, thread: &ShapeThread) -> u64 {
         let mut freed = 0;
         while let Some(block) = self.rings.take(worker) {
@@ -217,10 +218,10 @@ impl SteadyContext {
         freed
     }
 
-    /// Some births of a thread, with the deaths and the reads between them.
+    /// Plays births of a thread, from number `from` on, with the deaths and the reads between them.
     fn live(&self, worker: usize, from: usize, saw: impl Fn(usize, *mut u8)) {
         let thread = self.shape.thread(worker);
-        let own: ThreadSchedule = self.schedule.of(worker);
+        let schedule: ThreadSchedule = self.schedule.of(worker);
         let slots = self.slots(worker);
         let (mut deaths, mut freed_for_others, mut reads) = (0, 0, 0);
         for birth in from..from + self.operations {
@@ -230,12 +231,12 @@ impl SteadyContext {
                     self.look((birth - from) / TURN);
                 }
             }
-            let dying = own.deaths(birth);
+            let dying = schedule.deaths(birth);
             deaths += dying.len() as u64;
             for death in dying {
                 let block = slots[death.slot as usize].replace(nothing());
                 let by = death.by as usize;
-                // A full ring would make a thread wait for another.
+                // Waiting for room in a full ring would make threads depend on each other.
                 if by == worker || !self.rings.push(by, block) {
                     self.free(&thread, block);
                 }
@@ -244,13 +245,16 @@ impl SteadyContext {
                 freed_for_others += self.drain(worker, &thread);
             }
             let number = self.survivors + birth;
-            let made = own.born[number];
+            let made = schedule.born[number];
             slots[made.slot as usize].set(self.allocate(&thread, number, made.size));
-            for (place, &slot) in own.reads(birth).iter().enumerate() {
+            for (place, &slot) in schedule.reads(birth).iter().enumerate() {
                 let address = slots[slot as usize].get().address();
                 // SAFETY: live, and of at least one byte.
                 reads += u64::from(unsafe { address.read_volatile() });
-                saw((birth - from) * own.reads(birth).len() + place, address);
+                saw(
+                    (birth - from) * schedule.reads(birth).len() + place,
+                    address,
+                );
             }
         }
         let worker = &self.workers[worker];
@@ -291,8 +295,8 @@ impl Load for SteadyContext {
     /// Makes the blocks that live at the start, and then as many more as on the clock.
     fn before(&self, worker: usize, _lap: usize) {
         let thread = self.shape.thread(worker);
-        let (own, slots) = (self.schedule.of(worker), self.slots(worker));
-        for (number, made) in own.born[..self.survivors].iter().enumerate() {
+        let (schedule, slots) = (self.schedule.of(worker), self.slots(worker));
+        for (number, made) in schedule.born[..self.survivors].iter().enumerate() {
             slots[made.slot as usize].set(self.allocate(&thread, number, made.size));
         }
         self.live(worker, 0, |_, _| ());

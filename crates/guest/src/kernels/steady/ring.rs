@@ -1,13 +1,13 @@
-//! Blocks that a thread is to free because others say so.
+//! Blocks that other threads have handed to a thread to free.
 
 use super::*;
 use crate::shape_blocks::StampedBlock;
 
-/// Blocks that may wait for one thread.
+/// Number of blocks that may wait for one thread.
 const ROOM: u64 = 4096;
 
-/// A bounded queue for each thread: any thread pushes, its owner takes. After Dmitry Vyukov's: each
-/// place says which turn it is ready for.
+/// A bounded queue for each thread: any thread pushes, and the queue's owner takes. After Dmitry
+/// Vyukov's bounded queue: each place says for which turn it is ready.
 pub struct Rings {
     places: HarnessTable<RingPlace>,
     ends: HarnessTable<Padded<RingEnds>>,
@@ -20,14 +20,14 @@ struct RingPlace {
 
 #[derive(Default)]
 struct RingEnds {
-    /// Pushes so far.
+    /// Number of pushes so far.
     pushed: AtomicU64,
-    /// Of the owner alone.
+    /// Number of blocks taken so far, which only the owner uses.
     taken: Cell<u64>,
 }
 
 impl Rings {
-    /// For so many threads.
+    /// Queues for this many threads.
     pub fn new(threads: usize) -> Rings {
         Rings {
             places: HarnessTable::zeroed(threads * ROOM as usize),
@@ -39,13 +39,14 @@ impl Rings {
         &self.places[owner * ROOM as usize + (turn % ROOM) as usize]
     }
 
-    /// Hands a block to its owner; `false` if there is no room.
+    /// Hands a block to the queue's owner; `false` if there is no room.
     pub fn push(&self, owner: usize, block: StampedBlock) -> bool {
         let pushed = &self.ends[owner].pushed;
         let mut turn = pushed.load(Relaxed);
         loop {
             let place = self.place(owner, turn);
-            // A place is empty after an even number of turns of its own, and full after an odd one.
+            // A place is empty after an even number of turns of its own, and full after an odd
+            // number.
             let due = turn / ROOM * 2;
             match place.turn.load(Acquire) {
                 ready if ready < due => return false,
@@ -62,7 +63,7 @@ impl Rings {
         }
     }
 
-    /// The next block, if there is one. For the owner.
+    /// Takes the next block, if there is one. Only called by the queue's owner.
     pub fn take(&self, owner: usize) -> Option<StampedBlock> {
         let taken = &self.ends[owner].taken;
         let turn = taken.get();

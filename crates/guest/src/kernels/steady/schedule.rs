@@ -51,20 +51,20 @@ struct Sums {
 /// The schedule of one thread.
 #[derive(Clone, Copy)]
 pub struct ThreadSchedule<'s> {
-    /// Blocks that live at the start, the oldest first, and those that are born.
+    /// Blocks that live at the start, the oldest first, and blocks that are born later.
     pub born: &'s [Birth],
-    /// Entries of `deaths` that come before those of a birth.
+    /// For each birth, the number of entries of `deaths` that come before the birth's own entries.
     deaths_before: &'s [u32],
     deaths: &'s [Death],
     reads: &'s [u32],
     /// Bytes of all blocks.
     pub bytes: u64,
-    /// What all reads add up to.
+    /// The sum of the bytes that all reads find.
     pub reads_sum: u64,
 }
 
 impl ThreadSchedule<'_> {
-    /// What dies just before a birth.
+    /// The deaths just before a birth.
     pub fn deaths(&self, birth: usize) -> &[Death] {
         let [from, to] = [birth, birth + 1].map(|at| self.deaths_before[at] as usize);
         &self.deaths[from..to]
@@ -77,22 +77,22 @@ impl ThreadSchedule<'_> {
     }
 }
 
-/// The stamp of a block of a thread: from its number and its size.
+/// The stamp of a thread's block, computed from the block's number and size.
 pub fn stamp(number: usize, size: u32) -> u32 {
     let mixed = (number as u32 ^ size << 8).wrapping_mul(0x9e37_79b1);
     mixed >> 16
 }
 
-/// What is read of a block.
+/// The byte that is read from a block.
 fn read_byte(number: usize, size: u32) -> u64 {
     u64::from(stamp(number, size) as u8)
 }
 
-/// A block while its schedule is made.
+/// A block while the schedule is being made.
 #[derive(Clone, Copy)]
 struct Lifespan {
     size: u32,
-    /// The birth before which it dies.
+    /// The birth before which the block dies.
     death: u32,
     by: u32,
     slot: u32,
@@ -105,7 +105,7 @@ struct Survivor {
 }
 
 impl Schedule {
-    /// Bytes of its tables, and of those that are needed while it is drawn.
+    /// Bytes of a schedule's tables, and of the tables that are needed while the schedule is drawn.
     pub fn table_bytes(draws: &Draws) -> u64 {
         let blocks = draws.survivors + draws.births;
         let kept = blocks * (size_of::<Birth>() + size_of::<Death>())
@@ -165,9 +165,9 @@ impl Schedule {
         self.sums.iter().map(|sums| sums.slots).max().unwrap_or(0)
     }
 
-    /// Most bytes that are live: the sum of the threads' peaks. Of one thread it is exact. Of more
-    /// it is an estimate: peaks need not come together, and a block that waits for the thread that
-    /// frees it counts as dead.
+    /// Most bytes that are live: the sum of the threads' peaks. For one thread, this is exact. For several threads it
+    /// is an estimate: peaks need not come together, and a block that waits for the thread that frees it counts as
+    /// dead.
     pub fn peak_bytes(&self) -> u64 {
         self.sums.iter().map(|sums| sums.peak).sum()
     }
@@ -187,7 +187,7 @@ impl Schedule {
         let reads = &mut self.reads[thread * births * uses..][..births * uses];
         let order = in_order_of_death(objects, before);
         let mut free = HarnessTable::<u32>::zeroed(blocks);
-        // The block of each slot, plus one.
+        // The number of the block in each slot, plus one.
         let mut held = HarnessTable::<u32>::zeroed(blocks);
         let (mut free_slots, mut slots) = (0, 0);
         let mut live = 0u64;
@@ -267,7 +267,7 @@ fn draw_objects(
         *survivor = Survivor { age, drawn };
     }
     living.sort_unstable_by(|one, other| other.age.total_cmp(&one.age));
-    // Bytes of all births before one, if lifetimes are bytes.
+    // For each birth, the bytes of all births before it, if lifetimes are in bytes.
     let volumes = if lifetimes.are_bytes() {
         draws.births + 1
     } else {
@@ -311,7 +311,7 @@ fn draw_objects(
     }
     for (birth, (object, left)) in births.iter_mut().zip(lefts.iter()).enumerate() {
         object.death = if lifetimes.are_bytes() {
-            // A block's own bytes are not part of what is left.
+            // A block's own bytes are not part of its remaining lifetime.
             death(random, birth + 1, *left)
         } else {
             death(random, birth, *left)
@@ -319,8 +319,8 @@ fn draw_objects(
     }
 }
 
-/// The birth before which a block dies that lives until so many bytes were allocated: that one or the
-/// next, so that it lives as long on average.
+/// The birth before which a block dies if it lives until this many bytes have been allocated: the birth that comes at
+/// that point or the next one, drawn so that the mean lifetime is right.
 fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
     let birth = volumes.partition_point(|before| *before as f64 <= bytes) - 1;
     let Some(after) = volumes.get(birth + 1) else {
@@ -331,7 +331,8 @@ fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
     birth + usize::from(random.unit() < share)
 }
 
-/// The blocks that die, by the birth before which they do; `before` gets how many die earlier.
+/// The blocks that die, in the order of the births before which they die; `before` gets, for each birth, how many
+/// blocks die earlier.
 fn in_order_of_death(objects: &[Lifespan], before: &mut [u32]) -> HarnessTable<u32> {
     before.fill(0);
     let births = before.len() - 1;
@@ -372,21 +373,21 @@ mod tests {
 
     /// Live blocks before each birth of the first thread; no slot is taken twice.
     fn live(schedule: &Schedule, draws: &Draws) -> HarnessTable<usize> {
-        let own = schedule.of(0);
+        let thread = schedule.of(0);
         let mut held = HarnessTable::<bool>::zeroed(schedule.slots());
         let take = |held: &mut [bool], birth: &Birth| {
             assert!(!mem::replace(&mut held[birth.slot as usize], true));
         };
-        let (survivors, births) = own.born.split_at(draws.survivors);
+        let (survivors, births) = thread.born.split_at(draws.survivors);
         survivors.iter().for_each(|birth| take(&mut held, birth));
         let mut counts = HarnessTable::zeroed(draws.births);
         for (number, birth) in births.iter().enumerate() {
-            for death in own.deaths(number) {
+            for death in thread.deaths(number) {
                 assert!(mem::replace(&mut held[death.slot as usize], false));
             }
             counts[number] = held.iter().filter(|held| **held).count();
             take(&mut held, birth);
-            assert!(own.reads(number).iter().all(|read| held[*read as usize]));
+            assert!(thread.reads(number).iter().all(|read| held[*read as usize]));
         }
         counts
     }
@@ -398,13 +399,13 @@ mod tests {
         let schedule = Schedule::new(&lifetimes, draws);
         assert_eq!(live(&schedule, &draws)[..], [0; 50]);
         assert_eq!(schedule.slots(), 1);
-        // Of two threads.
+        // The sum over two threads.
         assert_eq!(schedule.peak_bytes(), 2 * 100);
     }
 
     #[test]
     fn blocks_of_one_size_and_lifetime_are_as_many_at_any_time() {
-        // Ten more blocks of the thread are born while one lives.
+        // Ten more blocks of the thread are born while one block lives.
         let lifetimes = Lifetimes::parse("bytes 100:2100:1:0", 2);
         let [blocks, bytes] = lifetimes.live();
         assert_eq!([blocks, bytes], [10.0, 1000.0]);
@@ -437,8 +438,8 @@ mod tests {
     fn the_share_that_others_free_is_the_models() {
         let lifetimes = Lifetimes::parse("births 16:100:1:25", 2);
         let schedule = Schedule::new(&lifetimes, draws(50, 40_000));
-        let own = schedule.of(1);
-        let all = (0..40_000).flat_map(|birth| own.deaths(birth));
+        let thread = schedule.of(1);
+        let all = (0..40_000).flat_map(|birth| thread.deaths(birth));
         let (remote, deaths) = all.fold((0, 0), |(remote, all), death| {
             (remote + u32::from(death.by == 0), all + 1)
         });

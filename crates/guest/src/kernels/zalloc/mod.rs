@@ -31,7 +31,7 @@ struct ZallocContext {
     write_back: WriteBack,
     immediate: bool,
     blocks: usize,
-    /// Entries of `kept` from one worker to the next: whole cache lines.
+    /// Distance from one worker's entries of `kept` to the next worker's: whole cache lines.
     stride: usize,
     kept: HarnessTable<AtomicPtr<u8>>,
     works: Works,
@@ -92,9 +92,9 @@ impl Load for ZallocContext {
             calloc,
             ..
         } = self.api;
-        let own = self.own(worker);
+        let places = self.own(worker);
         let (mut freed, mut bytes) = (0u64, 0u64);
-        for place in own {
+        for place in places {
             // SAFETY: an ordinary call.
             let block = unsafe {
                 if self.zeroing == Zeroing::Calloc {
@@ -148,7 +148,7 @@ impl Load for ZallocContext {
 }
 
 impl ZallocContext {
-    /// The work of so many calls that make a block.
+    /// The work of this many calls that allocate a block.
     fn made(&self, calls: u64) -> KernelWork {
         let is_calloc = self.zeroing == Zeroing::Calloc;
         KernelWork {

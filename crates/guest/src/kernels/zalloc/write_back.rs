@@ -7,16 +7,16 @@ use core::arch::asm;
 pub enum WriteBack {
     /// No write-back.
     None,
-    /// Writes back, may keep the line.
+    /// Writes the line back and may keep it in the cache.
     #[cfg(target_arch = "x86_64")]
     Clwb,
-    /// Writes back and drops the line.
+    /// Writes the line back and drops it from the cache.
     #[cfg(target_arch = "x86_64")]
     Clflushopt,
-    /// Like `Clflushopt`, one line after the other.
+    /// Like `Clflushopt`, but one line after the other.
     #[cfg(target_arch = "x86_64")]
     Clflush,
-    /// Cleans to the point of coherency.
+    /// Cleans the line to the point of coherency.
     #[cfg(target_arch = "aarch64")]
     DcCvac,
 }
@@ -24,7 +24,7 @@ pub enum WriteBack {
 const LINE_BYTES: usize = 64;
 
 impl WriteBack {
-    /// The best one here, by the processor's feature flags.
+    /// The best instruction on this machine, according to the processor's feature flags.
     #[cfg(target_arch = "x86_64")]
     pub fn detect() -> WriteBack {
         use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -41,13 +41,13 @@ impl WriteBack {
         }
     }
 
-    /// The best one here: Linux lets every program use it.
+    /// The best instruction on this machine: Linux lets every program use it.
     #[cfg(target_arch = "aarch64")]
     pub fn detect() -> WriteBack {
         WriteBack::DcCvac
     }
 
-    /// No instruction is known for this architecture.
+    /// Ends the process, since no instruction is known for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn detect() -> WriteBack {
         fail!(

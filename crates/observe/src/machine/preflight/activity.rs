@@ -10,9 +10,9 @@ use crate::machine::counters::{CpuTicks, Stall};
 const CPU_PERCENT: f64 = 5.0;
 const MEMORY_PERCENT: f64 = 1.0;
 const IO_PERCENT: f64 = 10.0;
-/// Per cent of the CPU time that was wanted.
+/// The percentage of the wanted CPU time from which steal time gives a warning.
 const STEAL_PERCENT: f64 = 1.0;
-/// A load that is high on any machine, and the share of its CPUs that is.
+/// A load up to the larger of two limits gives no warning: this load, and this share of the number of CPUs.
 const LOAD_LEAST: f64 = 0.5;
 const LOAD_OF_CPUS: f64 = 0.1;
 
@@ -74,7 +74,7 @@ pub fn items(root: &Root, when: When) -> Vec<PreflightItem> {
     ]
 }
 
-/// Since boot: the check is too short for a share of its own.
+/// Steal time since boot: the check itself is too short to measure a share.
 fn steal(root: &Root) -> PreflightItem {
     item(
         "steal",
@@ -83,7 +83,7 @@ fn steal(root: &Root) -> PreflightItem {
         root.text("proc/stat")
             .and_then(|text| CpuTicks::read(&text)),
         |ticks| {
-            // At least one tick: a machine without any has nothing stolen.
+            // At least one tick, so that nothing is divided by zero.
             let all = (ticks.busy() + ticks.steal).max(1);
             let percent = 100.0 * ticks.steal as f64 / all as f64;
             (

@@ -34,12 +34,12 @@ fn damon(root: &Root) -> PreflightItem {
             Some((module, enabled == "Y"))
         });
     let all: Vec<(String, bool)> = threads.chain(modules).collect();
-    let told = !all.is_empty() || root.text(&format!("{ADMIN}/nr_kdamonds")).is_some();
+    let is_reported = !all.is_empty() || root.text(&format!("{ADMIN}/nr_kdamonds")).is_some();
     item(
         "damon",
         "a kernel thread samples which pages are used: CPU time, and where it reclaims, resident memory that shrinks on its own",
         "echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state; echo N | sudo tee /sys/module/damon_*/parameters/enabled",
-        told.then_some(all),
+        is_reported.then_some(all),
         |all| {
             let on: Vec<String> = all
                 .into_iter()
@@ -65,14 +65,14 @@ fn numa(root: &Root) -> PreflightItem {
         "echo 0 | sudo tee /proc/sys/kernel/numa_balancing",
         root.number("proc/sys/kernel/numa_balancing"),
         |mode: u8| {
-            let told = match nodes {
+            let suffix = match nodes {
                 None => String::new(),
                 Some(1) => ", 1 node".into(),
                 Some(nodes) => format!(", {nodes} nodes"),
             };
             // With one node there is no other node to move a page to.
             (
-                format!("{}{told}", switch(mode != 0)),
+                format!("{}{suffix}", switch(mode != 0)),
                 warning_if(mode != 0 && nodes != Some(1)),
             )
         },

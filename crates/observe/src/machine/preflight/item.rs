@@ -8,15 +8,14 @@ use serde::{Deserialize, Serialize};
 pub enum ItemState {
     /// No effect.
     Fine,
-    /// A part of what was measured: numbers hold for machines with the same setting. Or the machine
-    /// does not report it.
+    /// The value is a part of what was measured: numbers hold for machines with the same setting. Or the machine does not report the value.
     Note,
     /// Makes numbers vary, or mixes other effects into them.
     Warning,
 }
 
 impl ItemState {
-    /// The state's word.
+    /// The state as a word.
     pub fn word(self) -> &'static str {
         match self {
             ItemState::Fine => "fine",
@@ -29,7 +28,7 @@ impl ItemState {
 /// A line of the preflight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreflightItem {
-    /// Short, unique; a heading of docs/REDUCING-NOISE.md.
+    /// The item's name, short and unique: a heading of docs/REDUCING-NOISE.md.
     pub name: String,
     /// The found value; absent if the machine does not report it.
     pub found: Option<String>,
@@ -37,7 +36,7 @@ pub struct PreflightItem {
     pub state: ItemState,
     /// What the property can do to results, in one line.
     pub means: String,
-    /// How to change it, in one line.
+    /// How to change the property, in one line.
     pub change: String,
 }
 

@@ -97,7 +97,7 @@ fn huge_pages(root: &Root) -> PreflightItem {
     )
 }
 
-/// Less free memory than this is little on any machine.
+/// On any machine, less free memory than this is too little.
 pub const LITTLE_BYTES: u64 = 1 << 30;
 
 fn page_size(bytes: usize) -> PreflightItem {
@@ -110,7 +110,7 @@ fn page_size(bytes: usize) -> PreflightItem {
     )
 }
 
-/// `1536 MiB`.
+/// Bytes in words, as whole MiB: `1536 MiB`.
 pub fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

@@ -24,17 +24,16 @@ use std::path::PathBuf;
 pub enum When {
     /// Before the first process of a run: all load comes from other programs.
     Before,
-    /// After the last one: the run's own processes are still in load and pressure, so those give no
-    /// warning.
+    /// After the last process of a run: the run's own processes are still in load and pressure, so those give no warning.
     After,
 }
 
 /// A check of the machine before a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preflight {
-    /// UTC, RFC 3339.
+    /// When the machine was checked: UTC, RFC 3339.
     pub looked: String,
-    /// The folder it was read from, if not this machine's.
+    /// The folder that the files were read from, if not this machine's root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// In the order of this list: processor, memory, preloaded libraries, limits, activity, profiling.

@@ -1,4 +1,4 @@
-//! Libraries that the dynamic linker puts before every program.
+//! Libraries that the dynamic linker preloads into every program.
 
 use super::Root;
 use super::item::{PreflightItem, item, warning_if};

@@ -24,16 +24,16 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
-/// A file of all frequency policies, one for each group of CPUs that change together: each different
+/// The contents of a file of all frequency policies, one policy for each group of CPUs that change together: each different
 /// text once, sorted.
 fn policies(root: &Root, file: &str) -> Option<String> {
     let policies = root.names(CPUFREQ, "policy").into_iter();
-    let mut told: Vec<String> = policies
+    let mut texts: Vec<String> = policies
         .filter_map(|policy| root.text(&format!("{CPUFREQ}/{policy}/{file}")))
         .collect();
-    told.sort();
-    told.dedup();
-    (!told.is_empty()).then(|| told.join(", "))
+    texts.sort();
+    texts.dedup();
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 fn governor(root: &Root) -> PreflightItem {
@@ -60,8 +60,8 @@ fn governor(root: &Root) -> PreflightItem {
 fn boost(root: &Root) -> PreflightItem {
     let turbo_off = root.number::<u8>("sys/devices/system/cpu/intel_pstate/no_turbo");
     let boost = turbo_off.map(|off| off == 0).or_else(|| {
-        let told = root.text(&format!("{CPUFREQ}/boost"));
-        Some(told.or_else(|| policies(root, "boost"))? != "0")
+        let text = root.text(&format!("{CPUFREQ}/boost"));
+        Some(text.or_else(|| policies(root, "boost"))? != "0")
     });
     item(
         "boost",
@@ -107,7 +107,7 @@ fn clock_source(root: &Root) -> PreflightItem {
         root.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         |source| {
             let state = match source.as_str() {
-                // Read without a system call.
+                // These clocks are read without a system call.
                 "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => Fine,
                 "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" | "xen" => Warning,
                 _ => Note,

@@ -51,7 +51,7 @@ struct Area {
 /// The lines of /proc/swaps below its heading: name, kind, sizes in KiB, priority.
 fn areas(swaps: &str) -> Vec<Area> {
     let area = |line: &str| {
-        // From the right: the name may contain spaces.
+        // The words are read from the right, since the name may contain spaces.
         let mut words = line.split_whitespace().rev().skip(1);
         let mut bytes = || Some(words.next()?.parse::<u64>().ok()? * 1024);
         let used_bytes = bytes()?;

@@ -15,7 +15,7 @@ use std::process::{Child, ExitStatus, Stdio};
 /// A client, before it starts, while it runs and when it has ended.
 pub struct ClientProcess {
     launch: Launch,
-    /// Set while it runs.
+    /// Set while the client runs.
     child: Option<Child>,
 }
 

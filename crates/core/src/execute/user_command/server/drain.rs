@@ -1,4 +1,5 @@
-//! What a server holds after its load: before it, at its end, and 1, 10 and 60 s later, up to the time that it is left alone.
+//! What memory a server holds: before its load, at the load's end, and 1, 10 and 60 s later, for as long as it is left
+//! alone.
 
 use crate::execute::resident::ResidentByKind;
 use crate::execute::tree::{field, resident_bytes};
@@ -9,18 +10,18 @@ use std::time::{Duration, Instant};
 const MOMENTS_S: [u64; 4] = [0, 1, 10, 60];
 /// Time between two looks at what is resident or live.
 const PACE: Duration = Duration::from_millis(100);
-/// Growth below this is not worth a word.
+/// Growth below this is not worth mentioning.
 pub const LITTLE_BYTES: f64 = (4 << 20) as f64;
 /// Figure: the most threads while the client ran.
 pub const MOST_THREADS: &str = "drain_most_threads";
-/// What the moment before the load is called in figures.
+/// The name of the moment before the load, as in figures.
 pub const BEFORE: &str = "before";
-/// What the middle of the load is called there.
+/// The name of the middle of the load, as in figures.
 pub const HALF: &str = "half";
-/// Figure: what was resident, summed over the drain.
+/// Figure: resident memory, summed over the time of the drain.
 pub const AREA: &str = "drain_rss_byte_s";
 
-/// What figures of moments are of; their names are `drain_MOMENT_KIND`.
+/// What is noted at each moment, in figures with names like `drain_MOMENT_KIND`.
 pub const KINDS: [&str; 8] = [
     "rss_bytes",
     "pss_bytes",
@@ -40,33 +41,34 @@ pub fn figure(moment: &str, kind: &str) -> String {
 /// The moments of a drain of this length, by their names in figures.
 pub fn moments(length: Duration) -> Vec<(String, Duration)> {
     let all = MOMENTS_S.map(Duration::from_secs);
-    let mut all: Vec<Duration> = all.into_iter().filter(|it| *it < length).collect();
+    let mut all: Vec<Duration> = all.into_iter().filter(|moment| *moment < length).collect();
     all.push(length);
     all.into_iter()
-        .map(|it| (it.as_millis().to_string(), it))
+        .map(|moment| (moment.as_millis().to_string(), moment))
         .collect()
 }
 
-/// Watches one server.
+/// Watches the memory of one server.
 pub struct Drain {
     counts: bool,
     moments: Vec<(String, Duration)>,
-    /// How many of these have passed.
+    /// How many of the moments have passed.
     passed: usize,
     figures: Vec<(String, f64)>,
-    /// What was live while the client ran, by the time since it was started.
+    /// Live bytes while the client ran, each with the time since the client was started.
     live: Vec<(Duration, u64)>,
-    /// The most threads that were seen meanwhile.
+    /// The most threads that were seen while the client ran.
     most_threads: u64,
     started: Instant,
     next: Instant,
-    /// The last look at what is resident.
+    /// The last look at resident memory: its time, and the bytes.
     last: Option<(Instant, u64)>,
     area_byte_s: f64,
 }
 
 impl Drain {
-    /// Of this length; `counts` says whether live bytes are counted in the process, which is then not the row's.
+    /// A drain of this length. `counts` says whether live bytes are counted in the process, whose memory is then not
+    /// the row's.
     pub fn new(length: Duration, counts: bool) -> Drain {
         Drain {
             counts,
@@ -82,13 +84,13 @@ impl Drain {
         }
     }
 
-    /// Just before the load. `live` says what is live; it is asked only if that is counted.
+    /// Notes the memory just before the load. `live` is what is live, if that is counted.
     pub fn before(&mut self, tree: &[i32], live: Option<u64>) {
         self.started = Instant::now();
         self.moment(BEFORE, tree, live);
     }
 
-    /// While the load lasts; returns whether it is time for a look.
+    /// To be called while the load lasts: returns whether it is time for a look.
     pub fn is_due(&mut self) -> bool {
         let is_due = self.next <= Instant::now();
         if is_due {
@@ -104,7 +106,7 @@ impl Drain {
         self.live.extend(live.map(|bytes| (at, bytes)));
     }
 
-    /// Looks at the server so long after the end of its load; returns whether that was the last look.
+    /// Looks at the server this long after the end of its load; returns whether that was the last look.
     pub fn after(&mut self, since: Duration, tree: &[i32], live: impl Fn() -> Option<u64>) -> bool {
         if self.is_due() || self.last.is_none() {
             let bytes: u64 = tree.iter().map(|pid| resident_bytes(*pid)).sum();
@@ -141,7 +143,7 @@ impl Drain {
         self.figures.extend(named);
     }
 
-    /// All that was seen; of a process whose live bytes are counted, only these: it is not the row's.
+    /// All figures. For a process whose live bytes are counted, only those: the rest of its memory is not the row's.
     pub fn figures(mut self) -> Vec<(String, f64)> {
         let half = self.live.last().map(|(end, _)| *end / 2);
         let middle = half.and_then(|half| self.live.iter().rev().find(|(at, _)| *at <= half));
@@ -188,12 +190,12 @@ mod tests {
 
     #[test]
     fn this_very_process_is_seen_to_rest() {
-        let own = [std::process::id() as i32];
+        let tree = [std::process::id() as i32];
         let mut drain = Drain::new(Duration::from_secs(1), false);
-        drain.before(&own, None);
-        assert!(!drain.after(Duration::ZERO, &own, || None));
+        drain.before(&tree, None);
+        assert!(!drain.after(Duration::ZERO, &tree, || None));
         std::thread::sleep(PACE);
-        assert!(drain.after(Duration::from_secs(1), &own, || None));
+        assert!(drain.after(Duration::from_secs(1), &tree, || None));
         let figures: std::collections::BTreeMap<_, _> = drain.figures().into_iter().collect();
         assert!(figures["drain_1000_rss_bytes"] > 0.0 && figures["drain_0_threads"] > 0.0);
         assert!(figures[AREA] > 0.0 && !figures.contains_key("drain_0_live_bytes"));

@@ -11,8 +11,9 @@ use std::path::Path;
 /// The state of a listening socket in the kernel's tables.
 const LISTENS: &str = "0A";
 
-/// Whether a process below this one listens there, if anything does. `None` if that is unknown: the server runs
-/// as another user, a network rule forwards the port, or the server names its socket otherwise.
+/// Whether a process below the launcher listens on the server's port or socket, if anything does. `None` if that is
+/// unknown: the server runs as another user, a network rule forwards the port, or the server names its socket
+/// otherwise.
 pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
     let text = |table: &str| read_to_string(table).unwrap_or_default();
     let inodes: Vec<String> = match ready {
@@ -25,7 +26,10 @@ pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
             .collect(),
         Ready::Started => return Some(true),
     };
-    let wanted: BTreeSet<String> = inodes.iter().map(|it| format!("socket:[{it}]")).collect();
+    let wanted: BTreeSet<String> = inodes
+        .iter()
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
     if wanted.is_empty() {
         return None;
     }
@@ -50,9 +54,9 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     let end = format!(":{port:04X}");
     table.lines().filter_map(move |line| {
         let mut fields = line.split_whitespace().skip(1);
-        let own = fields.next()?;
+        let address = fields.next()?;
         let state = fields.nth(1)?;
-        (own.ends_with(&end) && state == LISTENS).then(|| fields.nth(5))?
+        (address.ends_with(&end) && state == LISTENS).then(|| fields.nth(5))?
     })
 }
 
@@ -69,11 +73,12 @@ fn unix_listeners<'t>(table: &'t str, path: &Path) -> impl Iterator<Item = &'t s
     })
 }
 
-/// Whether a process has one of these files open; `None` if it may not be read.
+/// Whether a process has one of these files open; `None` if the process may not be read.
 fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     Some(files.any(|file| {
-        read_link(file.path()).is_ok_and(|file| file.to_str().is_some_and(|it| wanted.contains(it)))
+        read_link(file.path())
+            .is_ok_and(|file| file.to_str().is_some_and(|name| wanted.contains(name)))
     }))
 }
 
@@ -118,9 +123,9 @@ mod tests {
     fn a_socket_of_this_process_is_not_of_one_below_it() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let own = std::process::id() as i32;
+        let pid = std::process::id() as i32;
         let ready = Ready::Port(port);
-        assert_eq!(is_below(own, &ready), Some(false));
+        assert_eq!(is_below(pid, &ready), Some(false));
         // A child inherits the socket, as a server's workers do.
         let file = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
         let mut child = std::process::Command::new("sleep")
@@ -128,7 +133,7 @@ mod tests {
             .stdin(file)
             .spawn()
             .unwrap();
-        assert_eq!(is_below(own, &ready), Some(true));
+        assert_eq!(is_below(pid, &ready), Some(true));
         child.kill().unwrap();
         child.wait().unwrap();
     }

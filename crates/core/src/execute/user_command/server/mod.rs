@@ -30,13 +30,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use usage::Used;
 
-/// Time between two looks.
+/// Time between two looks at the server.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long a server may take until it answers, and how long to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a connection may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
-/// How long it rests when its client has ended.
+/// How long the server rests after its client has ended.
 const REST: Duration = Duration::from_secs(1);
 /// How long another process may seem to answer in place of the server.
 const DOUBT: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ pub(super) struct Served {
     pub client: Launched,
     /// What the server used while the client ran.
     pub used: Used,
-    /// What was resident after its rest.
+    /// What was resident after the server's rest.
     pub rest_rss_bytes: Option<u64>,
     /// Memory before the load and after it.
     pub drained: Vec<(String, f64)>,
@@ -63,21 +63,21 @@ enum ServerStep {
     Waits,
     /// The client runs; this is what the server had used before.
     Runs(Used),
-    /// The client has ended at this time, and the server is left alone.
+    /// The client ended at this time, and the server is left alone.
     Rests(Instant),
     /// SIGTERM was sent to the server at this time.
     Ends(Instant),
 }
 
-/// Drives one server.
+/// Drives one server and its client.
 pub(super) struct Drive<'a> {
     ready: Ready,
     times: Option<&'a Times>,
-    /// What counts its live bytes.
+    /// Counts the live bytes of the server.
     pub reach: Option<&'a ReachFile>,
     /// Whether the server rests before it is asked to end.
     pub rests: bool,
-    /// What watches it before its load and after it.
+    /// Watches the server before its load and after it.
     pub drain: Option<Drain>,
     step: ServerStep,
     began: Instant,
@@ -88,14 +88,14 @@ pub(super) struct Drive<'a> {
     driver: ClientProcess,
     /// What the server used while the client ran.
     pub used: Used,
-    /// What was resident after its rest.
+    /// What was resident after the server's rest.
     rest_rss_bytes: Option<u64>,
-    /// Why it failed.
+    /// Why the server or its client failed.
     fault: Option<Outcome>,
 }
 
 impl<'a> Drive<'a> {
-    /// Of the command with this account, if it is a server. Its client prints to `stdout`.
+    /// The drive of a command, if it is a server; `server` is its launcher's account. The client prints to `stdout`.
     pub fn of(
         tried: &CommandRunner<'_>,
         server: &File,
@@ -186,7 +186,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// What went wrong, once the server has ended; its end is not always known.
+    /// What went wrong, once the server has ended; how it ended is not always known.
     pub fn fault(&mut self, server: Option<&End>) -> Option<Outcome> {
         // A signal as the cause of the end is more specific than the fact that it ended, unless it
         // is the SIGTERM that heapmark sent.
@@ -264,7 +264,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Leaves it alone for a while, and looks what it holds.
+    /// Leaves the server alone for a while, and notes what memory it holds.
     fn rest(&mut self, since: Duration, launcher: i32) -> Result<()> {
         let has_rested = self.rests && since > REST;
         if has_rested && self.rest_rss_bytes.is_none() {
@@ -299,18 +299,18 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Whether a launcher has become another program in a child of it.
+/// Whether a child of a launcher has executed another program.
 fn has_executed(launcher: i32) -> bool {
-    let own = program(launcher).ok();
+    let launcher_program = program(launcher).ok();
     let is_another = |pid: &i32| match program(*pid) {
-        Ok(file) => Some(file) != own,
-        // By now the process has other rights.
+        Ok(file) => Some(file) != launcher_program,
+        // By now the process has other rights, so it has executed a program.
         Err(error) => error.kind() == ErrorKind::PermissionDenied,
     };
     descendants(launcher).iter().any(is_another)
 }
 
-/// Whether a process on this machine accepts connections there.
+/// Whether a process on this machine accepts connections on this port or socket.
 fn answers(ready: &Ready) -> bool {
     let connects = |place| TcpStream::connect_timeout(&place, ANSWER).is_ok();
     match ready {

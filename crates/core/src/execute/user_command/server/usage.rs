@@ -12,7 +12,7 @@ pub struct Used {
     pub cpu_ns: u64,
     /// Resident memory at that moment.
     pub rss_bytes: u64,
-    /// What of malloc is live then, if that is counted.
+    /// Malloc's live bytes at that moment, if they are counted.
     pub live_bytes: Option<u64>,
     /// Calls of malloc and free, if they are timed.
     pub calls: Calls,
@@ -40,7 +40,7 @@ impl Used {
         })
     }
 
-    /// What was used after that. `None` if it shrank: a process that had used CPU time is gone.
+    /// What was used since an earlier moment. `None` if CPU time shrank: a process that had used some is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
         Some(Used {
             cpu_ns: self.cpu_ns.checked_sub(earlier.cpu_ns)?,
@@ -56,7 +56,7 @@ fn with_children_ns(pid: i32) -> u64 {
     cpu_ns(pid) + of_its_children_ns(&stat(pid))
 }
 
-/// What `/proc` says of a process; empty if it is gone.
+/// The text of a process's `stat` file in `/proc`; empty if the process is gone.
 pub(super) fn stat(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
 }
@@ -66,7 +66,7 @@ pub(super) fn has_ended(stat: &str) -> bool {
     matches!(fields(stat).next(), None | Some("Z" | "X"))
 }
 
-/// Fields 16 and 17.
+/// The CPU time of a process's children: fields 16 and 17.
 fn of_its_children_ns(stat: &str) -> u64 {
     let ticks = fields(stat).skip(13).take(2);
     let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();

@@ -4,7 +4,8 @@ use super::super::mailbox::Batch;
 use super::*;
 
 impl ScatterWorker<'_> {
-    /// Step 5: frees what others have sent, block by block, then array and header.
+    /// Step 5: frees the batches that other threads have sent: the blocks one by one, then the
+    /// array and the header.
     pub(super) fn free_batches(&mut self, mut batch: *mut Batch) {
         let free = self.shared.api.free;
         while !batch.is_null() {
@@ -99,7 +100,7 @@ impl ScatterWorker<'_> {
         batch
     }
 
-    /// Step 9: sends it to the next thread in turn.
+    /// Step 9: sends a batch to the next thread in turn.
     pub(super) fn send(&mut self, batch: *mut Batch) {
         self.target = advance(self.target, 1, self.shared.threads);
         if self.target == self.index {
@@ -109,7 +110,7 @@ impl ScatterWorker<'_> {
         unsafe { self.shared.desks[self.target].received.push(batch) };
     }
 
-    /// A record that is not in use: one that has come back, or a fresh one.
+    /// A record that is not in use: either a fresh record or one that has come back.
     fn record(&mut self) -> *mut Batch {
         if self.stock.is_null() {
             self.stock = self.shared.desks[self.index].spent.take();

@@ -9,30 +9,30 @@ pub use walk::MARK_BYTES;
 use super::mailbox::{Batch, Desk};
 use crate::clock::thread_cpu_ns;
 
-/// Distance of the threads' first sizes, in entries of the size table.
+/// Distance between the threads' first sizes, in entries of the size table.
 const SIZE_STEP: usize = 37;
 
 /// State shared by all threads of a generation.
 pub struct ScatterContext<'a> {
     pub api: Api,
-    /// The program's state of 2017, which the document describes.
+    /// Whether this is the program's version of 2017, which the document describes.
     pub legacy: bool,
     pub threads: usize,
     pub blocks: usize,
     pub loops: u64,
-    /// A batch is handed over in every loop whose number this divides; 0 = never.
+    /// A batch is handed over in every loop whose number is divisible by this; 0 if never.
     pub cross_rate: u64,
     /// A sequence that has taken longer than this ends.
     pub cap_ns: u64,
-    /// Each block is large enough for the size that is stored at its front.
+    /// Whether each block is large enough to store its size at its front.
     pub marked: bool,
     pub sizes: &'a [u32],
     pub fill_sizes: &'a [u32],
     pub allocations: &'a [u64],
     pub frees: &'a [u64],
-    /// The main thread is one more than the workers.
+    /// Where all workers and the main thread meet.
     pub meeting: Rendezvous,
-    /// Sequences that threads have ended.
+    /// Number of sequences that threads have ended.
     pub ended: AtomicU64,
     pub desks: &'a HarnessTable<Padded<Desk>>,
     pub rooms: &'a HarnessTable<Padded<Cell<Room>>>,
@@ -42,25 +42,25 @@ pub struct ScatterContext<'a> {
 impl ScatterContext<'_> {
     /// Requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
-        let told = |desk: &Padded<Desk>| {
+        let desk_bytes = |desk: &Padded<Desk>| {
             desk.kept_bytes
                 .load(Relaxed)
                 .wrapping_sub(desk.freed_bytes.load(Relaxed)) as i64
         };
-        self.desks.iter().map(told).sum::<i64>().max(0) as u64
+        self.desks.iter().map(desk_bytes).sum::<i64>().max(0) as u64
     }
 }
 
 /// Memory of the harness for one thread.
 #[derive(Clone, Copy)]
 pub struct Room {
-    /// For each slot the size of its block plus 1, or 0 if it is empty; the size stored in a block
-    /// is compared with it.
+    /// For each slot, the size of its block plus 1, or 0 if the slot is empty; the size stored in a
+    /// block is checked against this.
     pub held: *mut u32,
-    /// Records of batches on their way.
+    /// Records of batches that are under way.
     pub batches: *mut Batch,
     /// Holds the pointers if the allocator's own blocks overlap (the null allocator): the slots,
-    /// and `most_in_batch` for each record. Null for all others.
+    /// and `most_in_batch` for each record. Null for all other allocators.
     pub slots_aside: *mut *mut u8,
     pub batches_aside: *mut *mut u8,
     pub most_in_batch: usize,
@@ -69,14 +69,14 @@ pub struct Room {
 /// The work of one thread in a generation.
 #[derive(Clone, Copy, Default)]
 pub struct ScatterCounts {
-    /// Calls of all functions that allocate; `aligned` of them are posix_memalign.
+    /// Calls to all functions that allocate, of which `aligned` are calls to posix_memalign.
     pub allocations: u64,
     pub aligned: u64,
     pub frees: u64,
-    /// Slots passed in steps 4 and 6.
+    /// Slots passed in step 4, and slots passed in step 6.
     pub free_steps: u64,
     pub allocation_steps: u64,
-    /// Allocations for batches and, in the legacy state, into slots that were still empty.
+    /// Allocations for batches and, in the legacy version, into slots that were still empty.
     pub beyond_steps: u64,
     /// Blocks freed at the ends of sequences.
     pub released: u64,
@@ -84,7 +84,7 @@ pub struct ScatterCounts {
     pub aborted: u64,
     /// Monotonic time between the start and the stop of the thread's clock.
     pub clock_ns: u64,
-    /// CPU time of the same stretches.
+    /// CPU time over the same stretches of time.
     pub cpu_ns: u64,
     /// Highest sum of the live bytes of all threads that this thread has seen.
     pub peak_bytes: u64,
@@ -94,11 +94,11 @@ struct ScatterWorker<'a> {
     shared: &'a ScatterContext<'a>,
     index: usize,
     tally: ScatterCounts,
-    /// Bytes allocated so far and not freed by this thread; what others have freed is counted on
-    /// its desk.
+    /// Bytes allocated so far and not freed by this thread; what other threads have freed is
+    /// counted on this thread's desk.
     kept_bytes: u64,
     until_look: usize,
-    /// Blocks keep what was written to them; false if blocks overlap.
+    /// Whether blocks keep what was written to them; false if blocks overlap.
     holds: bool,
     slots: *mut *mut u8,
     held: &'a mut [u32],
@@ -148,7 +148,8 @@ pub fn run(shared: &ScatterContext, index: usize) {
     // SAFETY: freshly allocated for that many pointers.
     unsafe { worker.slots.write_bytes(0, shared.blocks) };
     if !worker.holds {
-        // Its free reads nothing, so the worker's own array need not be remembered.
+        // The null allocator's free reads nothing, so the array that it returned need not be
+        // remembered.
         worker.slots = room.slots_aside;
     }
     shared.meeting.wait();
@@ -176,8 +177,8 @@ impl ScatterWorker<'_> {
             self.timed(|worker| worker.fill());
         }
         self.publish();
-        // Only now may the others stop handing blocks over; blocks on the way are freed once all
-        // have ended.
+        // Only now may the other threads stop handing over blocks; blocks under way are freed once
+        // all threads have ended.
         shared.ended.fetch_add(1, AcqRel);
         self.drain();
         shared.meeting.wait();
@@ -187,7 +188,7 @@ impl ScatterWorker<'_> {
         self.timed(|worker| worker.release());
     }
 
-    /// All loops of a sequence; returns the time on the thread's clock.
+    /// Runs all loops of a sequence; returns the time on the thread's clock.
     fn loops(&mut self, sequence: usize) -> u64 {
         let shared = self.shared;
         let ended_before = (sequence * shared.threads) as u64;
@@ -238,8 +239,8 @@ impl ScatterWorker<'_> {
         self.tally.cpu_ns += thread_cpu_ns() - cpu_ns;
     }
 
-    /// Step 8: publishes this thread's live bytes. Each thread sums up those of all threads once
-    /// per `threads` loops, so that the cost does not grow with the number of threads.
+    /// Step 8: publishes this thread's live bytes. Each thread sums up the live bytes of all
+    /// threads once per `threads` loops, so that the cost does not grow with the number of threads.
     fn publish(&mut self) {
         self.shared.desks[self.index]
             .kept_bytes
@@ -263,7 +264,8 @@ unsafe fn size_in(block: *mut u8) -> u32 {
     unsafe { block.cast::<u32>().read_volatile() }
 }
 
-/// The sizes at the front of live blocks are not those that were written.
+/// Ends the process because the sizes at the front of live blocks are not the sizes that were
+/// written.
 #[cold]
 #[inline(never)]
 fn lost_its_size(of: impl core::fmt::Display) -> ! {
@@ -273,8 +275,8 @@ fn lost_its_size(of: impl core::fmt::Display) -> ! {
     )
 }
 
-/// The next position of a walk that restarts at the end; `stride` must be below `end`, or `end` be
-/// 1.
+/// The next position of a walk that restarts at the end; `stride` must be below `end`, or `end`
+/// must be 1.
 #[inline(always)]
 fn advance(at: usize, stride: usize, end: usize) -> usize {
     let next = at + stride;

@@ -2,19 +2,19 @@
 
 use super::*;
 
-/// Below this size, the program as the document describes it requests no alignment, 8 and 16 in
-/// turn.
+/// Below this size, the program that the document describes requests no alignment, 8 bytes, and 16
+/// bytes in turn.
 const ALIGNED_BELOW: u32 = 4096;
 
-/// Bytes at the front of a block that hold its size, unless the block is smaller.
+/// Bytes at the front of a block that hold the block's size, unless the block is smaller.
 pub const MARK_BYTES: u32 = size_of::<u32>() as u32;
 
 /// The changes that a walk over slots made.
 #[derive(Clone, Copy, Default)]
 struct Change {
     freed: u64,
-    /// Allocated minus freed, modulo 2^64. One number: two would need more registers than the calls
-    /// leave.
+    /// Allocated minus freed bytes, modulo 2^64. This is one number, since two would need more
+    /// registers than the calls leave.
     kept_bytes: u64,
 }
 
@@ -48,7 +48,7 @@ impl ScatterWorker<'_> {
         self.note(change);
     }
 
-    /// Fills every empty slot before memory is sampled (legacy state).
+    /// Fills every empty slot before memory is sampled (legacy version).
     pub(super) fn fill(&mut self) {
         for slot in 0..self.shared.blocks {
             if self.held[slot] == 0 {
@@ -75,7 +75,8 @@ impl ScatterWorker<'_> {
         self.tally.frees += change.freed;
     }
 
-    /// A slot is empty once `held` is 0; its pointer stays until the next block.
+    /// Empties a slot, if it is occupied. A slot is empty once `held` is 0; the slot's pointer
+    /// stays until the next block.
     #[inline(always)]
     fn empty(&mut self, slot: usize, change: &mut Change) {
         let held = core::mem::take(&mut self.held[slot]);
@@ -120,8 +121,8 @@ impl ScatterWorker<'_> {
             if size >= MARK_BYTES {
                 block.cast::<u32>().write_volatile(size);
             }
-            // Not `step_by`: for the many blocks below a page its set-up takes longer than the
-            // rest.
+            // This does not use `step_by`, whose set-up takes longer than the rest for the many
+            // blocks below a page.
             let mut offset = 4096;
             while offset < size as usize {
                 block.add(offset).write_volatile(1);
@@ -134,8 +135,8 @@ impl ScatterWorker<'_> {
         block
     }
 
-    /// Requests small blocks as the legacy state does: without alignment, aligned to 8 bytes, to 16
-    /// bytes, and again.
+    /// Requests small blocks as the legacy version does: without alignment, aligned to 8 bytes, to
+    /// 16 bytes, and so on in turn.
     fn aligned(&mut self, size: usize) -> *mut u8 {
         let turn = self.alignment_turn;
         self.alignment_turn = if turn == 2 { 0 } else { turn + 1 };
