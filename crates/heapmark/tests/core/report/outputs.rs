@@ -3,8 +3,9 @@
 
 use crate::support::Place;
 use crate::support::stored::{change_head, unpacked};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ const KEPT: [&str; 9] = [
     "export RUN --to gha-bigger",
     "compare RUN",
 ];
-/// Too long for that: a digest of each is kept.
+/// Too long for that: a digest of each part is kept, so that a difference has a name.
 const LONG: [&str; 6] = [
     "export RUN --to csv",
     "export RUN --to csv-samples",
@@ -32,6 +33,9 @@ const LONG: [&str; 6] = [
     "export RUN --to hyperfine",
     "report RUN -o -",
 ];
+
+/// The part that is all bytes.
+const WHOLE: &str = "(whole)";
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs")
@@ -80,6 +84,92 @@ fn what_is_published_of_a_run_names_no_home() {
     }
 }
 
+/// The start of a hash.
+fn digest(content: &str) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The parts of an output, each with how many values it has, and all of them: the keys of JSON, the columns of CSV, the sections of a page.
+fn parts(printed: &str) -> BTreeMap<String, (usize, String)> {
+    let mut parts: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut add = |part: &str, value: &str| {
+        let (count, content) = parts.entry(part.to_owned()).or_default();
+        *count += 1;
+        *content += value;
+        *content += "\n";
+    };
+    add(WHOLE, printed);
+    if let Ok(value) = serde_json::from_str(printed) {
+        add_keys("", &value, &mut add);
+    } else if printed.starts_with("<!") {
+        for section in printed.split("<section") {
+            let id = section
+                .split('"')
+                .nth(1)
+                .filter(|_| !section.starts_with("<!"));
+            add(id.unwrap_or("head"), section);
+        }
+    } else {
+        let mut lines = csv::Reader::from_reader(printed.as_bytes());
+        let columns = lines.headers().unwrap().clone();
+        for line in lines.records() {
+            let line = line.unwrap();
+            columns
+                .iter()
+                .zip(&line)
+                .for_each(|(column, value)| add(column, value));
+        }
+    }
+    parts
+}
+
+/// `analysis.cases[].rows[].ratio` for each of these values.
+fn add_keys(place: &str, value: &Value, add: &mut impl FnMut(&str, &str)) {
+    match value {
+        Value::Object(values) if !values.is_empty() => {
+            for (key, value) in values {
+                let place = if place.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{place}.{key}")
+                };
+                add_keys(&place, value, add);
+            }
+        }
+        Value::Array(values) if !values.is_empty() => {
+            values
+                .iter()
+                .for_each(|value| add_keys(&format!("{place}[]"), value, add));
+        }
+        value => add(place, &value.to_string()),
+    }
+}
+
+#[test]
+fn a_difference_in_a_long_output_has_a_name() {
+    let json = |ratio: f64| format!("{{\"rows\": [{{\"name\": \"a\", \"ratio\": {ratio}}}]}}");
+    let csv = |ratio: f64| format!("name,ratio\na,{ratio}\nb,2\n");
+    let page = |ratio: f64| {
+        format!("<!doctype html><section id=\"one\">1<section id=\"two\">{ratio}</html>")
+    };
+    let changed = |old: &str, new: &str| -> Vec<String> {
+        let new = parts(new);
+        let differs = |(part, it): &(String, (usize, String))| new[part] != *it;
+        let old = parts(old).into_iter().filter(differs);
+        old.map(|(part, _)| part)
+            .filter(|part| part != WHOLE)
+            .collect()
+    };
+    assert_eq!(changed(&json(1.0), &json(2.0)), ["rows[].ratio"]);
+    assert_eq!(changed(&csv(1.0), &csv(3.0)), ["ratio"]);
+    assert_eq!(changed(&page(1.0), &page(2.0)), ["two"]);
+    assert!(changed(&csv(1.0), &csv(1.0)).is_empty());
+}
+
 #[test]
 fn every_output_of_the_stored_runs_is_as_it_was() {
     let place = unpacked();
@@ -90,31 +180,19 @@ fn every_output_of_the_stored_runs_is_as_it_was() {
         let run_it = |command: &&str| {
             let command = command.replace("RUN", run);
             let end = place.run(&command.split(' ').collect::<Vec<_>>());
-            (
-                command,
-                format!(
-                    "{}{}exit code {:?}\n",
-                    end.stdout,
-                    end.stderr,
-                    end.code.unwrap()
-                ),
-            )
+            let last = format!("{}exit code {:?}", end.stderr, end.code.unwrap());
+            (command, end.stdout, last)
         };
         let mut text = String::new();
-        for (command, printed) in KEPT.iter().map(run_it) {
-            let _ = writeln!(text, "$ heapmark {command}\n{printed}");
+        for (command, stdout, last) in KEPT.iter().map(run_it) {
+            let _ = writeln!(text, "$ heapmark {command}\n{stdout}{last}\n");
         }
-        for (command, printed) in LONG.iter().map(run_it) {
-            let digest: String = Sha256::digest(&printed)
-                .iter()
-                .take(8)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            let _ = writeln!(
-                text,
-                "$ heapmark {command}\n{} bytes, {digest}",
-                printed.len()
-            );
+        for (command, stdout, last) in LONG.iter().map(run_it) {
+            let _ = writeln!(text, "$ heapmark {command}");
+            for (part, (count, content)) in parts(&stdout) {
+                let _ = writeln!(text, "{part}: {count}, {}", digest(&content));
+            }
+            let _ = writeln!(text, "{last}\n");
         }
         fs::write(new.join(run), text).unwrap();
     }
