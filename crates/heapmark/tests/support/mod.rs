@@ -17,6 +17,7 @@ use heapmark::build;
 use heapmark::catalog::Catalog;
 use heapmark::cli;
 use heapmark::plan::Plan;
+use heapmark_trace::Event;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -51,6 +52,15 @@ pub static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::load().unwrap(
 /// A limit for processes that would never end: on a machine with much else to do, two threads that
 /// wait for each other at each step may take minutes.
 pub const HUNG_AFTER: Duration = Duration::from_secs(600);
+
+/// Calls of malloc of this size in a trace.
+pub fn mallocs(trace: &Path, size: u64) -> usize {
+    let is_one =
+        |event: &Event| matches!(event, Event::Malloc { size: asked, .. } if *asked == size);
+    let events = heapmark_trace::Reader::open(trace).unwrap();
+    let events = events.map(|event| event.unwrap().1);
+    events.filter(is_one).count()
+}
 
 /// Waits until no other test, nor another `cargo test`, makes what they share; the lock ends with the file.
 pub fn alone(name: &str) -> File {

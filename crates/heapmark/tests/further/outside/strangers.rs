@@ -2,7 +2,7 @@
 
 use crate::support::home::record;
 use crate::support::tried::note;
-use crate::support::{End, Place, of_purpose, samples};
+use crate::support::{End, Place, mallocs, of_purpose, samples};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -316,6 +316,5 @@ fn a_stranger_who_holds_connections_and_plants_files_takes_nothing_from_a_record
     for word in ["unrecorded", "ended early", "evil", "cannot"] {
         assert!(!end.stderr.contains(word), "{}", end.stderr);
     }
-    let dump = place.run(&["trace", "dump", "a.trace"]).stdout;
-    assert_eq!(dump.matches("malloc size=4321").count(), 300_010);
+    assert_eq!(mallocs(&place.at("a.trace"), 4321), 300_010);
 }

@@ -1,7 +1,7 @@
 //! What `heapmark record` says of a whole tree of processes: other users' are on record, what is not is named with the reason, and why a
 //! recording ended is said by every command that knows.
 
-use crate::support::files;
+use crate::support::{files, mallocs};
 use heapmark::build::RECORDER;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
@@ -52,16 +52,8 @@ fn ending(folder: &Path, end: &str) -> Vec<PathBuf> {
 
 /// Calls of malloc of 4321 bytes in all traces.
 fn calls(folder: &Path) -> usize {
-    let dump = |trace: &PathBuf| run(folder, &["trace", "dump", trace.to_str().unwrap()]).stdout;
-    let dumps = ending(folder, "trace").iter().map(dump).collect::<Vec<_>>();
-    dumps
-        .iter()
-        .map(|dump| {
-            String::from_utf8_lossy(dump)
-                .matches("malloc size=4321")
-                .count()
-        })
-        .sum()
+    let traces = ending(folder, "trace");
+    traces.iter().map(|trace| mallocs(trace, 4321)).sum()
 }
 
 /// The recorder as others can read it, wherever it lies; `None` where this user cannot become another.

@@ -40,9 +40,9 @@ fn make_pack(place: &Place, arguments: &[&str]) -> Command {
 #[test]
 fn a_trace_of_the_pack_is_sound_and_names_no_folder() {
     let place = Place::new();
-    let end = with_only(&place, &["perl", "sh"], &["perl-hash"]);
+    let end = with_only(&place, &["python3", "sh"], &["python-json"]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    let trace = "pack/perl-hash.trace";
+    let trace = "pack/python-json.trace";
     let checked = place.run(&["trace", "check", trace]);
     assert_eq!(
         checked.code,
@@ -59,8 +59,8 @@ fn a_trace_of_the_pack_is_sound_and_names_no_folder() {
             .is_some_and(|events| events >= 300_000)
     );
     let head = stats["head"].as_object().unwrap();
-    assert_eq!(head["real-program"], "perl-hash");
-    assert_eq!(head["argv.1"], "work.pl");
+    assert_eq!(head["real-program"], "python-json");
+    assert_eq!(head["argv.1"], "work.py");
     for (key, value) in head {
         let value = value.as_str().unwrap();
         assert!(
@@ -79,8 +79,10 @@ fn a_trace_of_the_pack_is_sound_and_names_no_folder() {
         assert!(!head.contains_key(unwanted), "{unwanted}");
     }
     let table = std::fs::read_to_string(place.at("pack/README.md")).unwrap();
-    assert!(table.contains("| perl-hash | perl "), "{table}");
-    let row = table.lines().find(|line| line.starts_with("| perl-hash |"));
+    assert!(table.contains("| python-json | python3 "), "{table}");
+    let row = table
+        .lines()
+        .find(|line| line.starts_with("| python-json |"));
     let columns: Vec<&str> = row.unwrap().split(" | ").collect();
     // Beside the peak is a packing, which cannot be smaller and need not be much larger.
     let (_, packed) = columns[7].split_once('(').unwrap();
