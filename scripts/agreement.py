@@ -2,7 +2,7 @@
 """Does a replay hold as much memory as its program did, under each allocator? Does it put allocators in the same order?
 
     agreement.py [--touch HOW] [--runs N] [PROGRAM...]      of real-programs/; default: those that are installed, have no client and use enough memory
-    agreement.py --times FOLDER [PROGRAM...]                of the pack: times and page faults, from runs in FOLDER; those that are there are not made again
+    agreement.py --times FOLDER [PROGRAM...]                of the pack: times, peaks, page faults, from runs in FOLDER; those that are there are not made again
 
 Each program runs with its quick input under each allocator with agreement.c before it, which notes the highest resident heap. Its
 recording is replayed in recorded order under the same libraries (`replay --retained`). Prints the peak of each, the replay's error, and
@@ -10,8 +10,10 @@ whether both have the same order of allocators that differ by more than 10 %. Of
 runs [default: 5], and of the replays of as many recordings, with the least and the most of each. agreement.c delays threads, and how they
 run beside each other decides how much is held: so these runs are without it, the kernel's peak less what was no heap in N runs with it, if
 in those the kernel's peak was the heap's, too. Exit code
-1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs. With --times: if the rank correlation of the
-times of a program and of its trace, over six allocators, is below 0.8.
+1 if the median of the errors is above 5 %, the worst above 15 %, or an order differs.
+
+With --times: ratios over glibc of five allocators, medians of blocks, of the program and of its trace, go to traces/agreement.json,
+from which `make-pack.py --page` makes the table of traces/README.md.
 """
 
 import argparse
@@ -33,7 +35,8 @@ ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "tcmalloc"]
 MEDIAN, WORST, APART = 0.05, 0.15, 1.10
 LEAST_BYTES = 4 << 20
 SIX = ["glibc", "jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcmalloc"]
-LEAST_RANKS, BLOCKS = 0.8, 6
+BLOCKS = 6
+FIGURES = pathlib.Path(__file__).resolve().parent.parent / "traces/agreement.json"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -128,21 +131,10 @@ def same_order(one, other):
     return all(other[a] > other[b] for a, b in pairs)
 
 
-def ranks(values):
-    """Their places, equals alike."""
-    return [sum(other < value for other in values) + sum(other == value for other in values) / 2 for value in values]
-
-
-def spearman(one, other):
-    """The rank correlation; of no order, none."""
-    return statistics.correlation(ranks(one), ranks(other)) if len(set(one)) > 1 and len(set(other)) > 1 else math.nan
-
-
 def times(heapmark, folder, names):
     """Each program of the pack beside its trace, at the size of the trace."""
-    runs, low = validity.Runs(heapmark, folder.resolve(), None), []
-    print("| trace | " + " | ".join(f"{name}: program, replay" for name in SIX[1:]) + " | ranks of times | of page faults | largest faults / glibc, both |")
-    print("|---|" + "--:|" * (len(SIX) + 2))
+    runs = validity.Runs(heapmark, folder.resolve(), None)
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name, program in real_programs.load().items():
         if program["role"] != "pack" or (names and name not in names):
             continue
@@ -151,25 +143,20 @@ def times(heapmark, folder, names):
             continue
         size, flags = program["pack-size"], ["-a", ",".join(SIX)]
         if "client" in program or program.get("changes-input"):
-            words = ["run", "programs", "-w", f"program:{name}", "--set", f"{name}.size={size}", "--blocks", str(2 * BLOCKS), *flags]
+            words = ["run", "programs", "-w", f"program:{name}", "--set", f"{name}.size={size}", "--blocks", str(BLOCKS), *flags]
             ran = runs.run(f"programs/{name}", words)
         else:
             ran = validity.measure(runs, "programs", {**program, "quick": size}, BLOCKS, flags)
         words = ["run", "-w", f"trace:{name}", "--set", f"trace:{name}.rounds=first", "--blocks", str(BLOCKS), *flags]
         both = [validity.read(runs, place) for place in (ran, runs.run(f"replays/{name}", words))]
-        mid = lambda logs, key: [0.0] + [statistics.median(pair[key] for pair in logs[it]) for it in SIX[1:]]
         if any(it not in logs for logs, _, _ in both for it in SIX[1:]):
             print(f"{name}: an allocator failed", file=sys.stderr)
             continue
-        took = [mid(logs, "cpu" if turns else "wall") for logs, _, turns in both]
-        faults = [mid(logs, "faults") for logs, _, _ in both]
-        same = spearman(*took)
-        low += [name] if same < LEAST_RANKS else []
-        cells = [", ".join(f"{math.exp(logs[at]):.2f}" for logs in took) for at in range(1, len(SIX))]
-        most = ", ".join(f"{math.exp(max(logs)):.2f}" for logs in faults)
-        print(f"| {name} | " + " | ".join(cells) + f" | {same:.2f} | {spearman(*faults):.2f} | {most} |", flush=True)
-    if low:
-        sys.exit(f"agreement: below {LEAST_RANKS}: {', '.join(low)}")
+        middle = lambda logs, key: {it: round(math.exp(statistics.median(pair[key] for pair in logs[it])), 4) for it in SIX[1:]}
+        of = lambda key, clocked: [middle(logs, clocked[turns] if clocked else key) for logs, _, turns in both]
+        figures[name] = {"time": of("", ("wall", "cpu")), "peak": of("bytes", None), "faults": of("faults", None)}
+        FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
+        print(f"{name}: {figures[name]['time']}", flush=True)
 
 
 def main():

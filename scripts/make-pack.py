@@ -2,6 +2,7 @@
 """Records the real programs of the pack that are installed here, and writes their table: makes traces/ anew.
 
     make-pack.py [-o DIR] [NAME...]      default: all of the pack, into traces/; HEAPMARK names the program
+    make-pack.py [-o DIR] --page         records nothing, writes the page only
 
 For each program it generates the input in a temporary folder, records the program there, keeps the trace of the process with the most
 events, at most MOST_EVENTS of them, and then cuts the largest traces until all together have at most MOST_BYTES. Their metadata name no
@@ -16,6 +17,7 @@ import re
 import shlex
 import shutil
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -39,6 +41,17 @@ Made by `scripts/make-pack.py` from generated inputs (programs/README.md); {trac
 | trace | package | events | threads | sizes | lifetimes | peak of live bytes | a packing | bytes of the file |
 |---|---|---|---|---|---|---|---|---|
 """
+
+
+# Of replay and program, first round and size of the trace.
+AGREEMENT = """
+## Is it the program's order?
+
+Time over glibc's in the program and in its replay, medians of 6 pairs (`scripts/agreement.py --times DIR`, 2 CPUs, 2026-11-29); the rank correlation of both, glibc among the six; least and largest peak RSS and page faults over glibc's, program; replay. Below a rank correlation of 0.8 a trace is marked: it does not stand for the times of its program.
+
+"""
+# Where the slowest takes less than this times the fastest, ranks are chance.
+FLAT, LEAST_ORDER = 1.12, 0.8
 
 
 def heapmark(*words):
@@ -193,25 +206,77 @@ def row(name, trace):
     return "| " + " | ".join(map(str, columns)) + " |\n"
 
 
+def ranks(values):
+    """Their places, equals alike."""
+    return [sum(other < value for other in values) + sum(other == value for other in values) / 2 for value in values]
+
+
+def order(program, replay):
+    """Spearman's rank correlation of two rows of ratios over glibc's, and what to think of it.
+
+    >>> order({"a": 0.9, "b": 0.5, "c": 1.2}, {"a": 0.8, "b": 0.6, "c": 1.1})
+    (1.0, '')
+    >>> order({"a": 0.9, "b": 0.5, "c": 1.2}, {"a": 1.1, "b": 1.3, "c": 0.9})
+    (-1.0, 'another order')
+    >>> order({"a": 1.01, "b": 1.02, "c": 0.98}, {"a": 0.7, "b": 0.6, "c": 0.9})[1]
+    'hardly differs in the program'
+    """
+    names = sorted(program)
+    both = [[1.0] + [row[name] for name in names] for row in (program, replay)]
+    same = round(statistics.correlation(*map(ranks, both)), 2)
+    if max(both[0]) < FLAT * min(both[0]):
+        return same, "hardly differs in the program"
+    return same, "" if same >= LEAST_ORDER else "another order"
+
+
+def agreement(file):
+    """How far the order of allocators in a replay is that of its program: scripts/agreement.py has measured it."""
+    if not os.path.exists(file):
+        return ""
+    with open(file) as text:
+        figures = json.load(text)
+    names = sorted(next(iter(figures.values()))["time"][0])
+    span = lambda row: f"{min(row.values()):.2f} to {max(row.values()):.2f}"
+    text = AGREEMENT + f"| trace | {' | '.join(names)} | order | mark | peak RSS | page faults |\n|---{'|--:' * len(names)}|--:|---|---|---|\n"
+    for name, own in sorted(figures.items()):
+        same, mark = order(*own["time"])
+        cells = [", ".join(f"{row[it]:.2f}" for row in own["time"]) for it in names]
+        cells += [f"{same:.2f}", mark, *("; ".join(map(span, own[key])) for key in ("peak", "faults"))]
+        text += f"| {name} | {' | '.join(cells)} |\n"
+    return text + "\n"
+
+
 def page(programs, folder):
     """The table of all traces of the catalogue in the folder."""
     paths = {name: os.path.join(folder, f"{name}.trace") for name in sorted(programs)}
     paths = {name: path for name, path in paths.items() if os.path.exists(path)}
     text = PAGE.format(traces=len(paths), bytes=sum(map(os.path.getsize, paths.values())))
     text += "".join(row(name, path) for name, path in paths.items())
+    text += agreement(os.path.join(folder, "agreement.json"))
     shown = lambda words: " ".join(word if re.fullmatch(r"[\w=./:,{}-]+", word) else shlex.quote(word) for word in words)
     for name in paths:
         text += f"\n- **{name}**: {programs[name]['about']}\n\n  ```\n  {shown(programs[name]['run'])}\n  ```\n"
     return text
 
 
+def write_page(programs, folder):
+    text = page(programs, folder)
+    with open(os.path.join(folder, "README.md"), "w") as file:
+        file.write(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("-o", "--output", default=os.path.join(ROOT, "traces"))
+    parser.add_argument("--page", action="store_true")
     arguments = parser.parse_args()
     programs = real_programs.load()
     of_pack = {name: program for name, program in programs.items() if "pack-size" in program}
+    if arguments.page and arguments.names:
+        parser.error("--page is about all traces: name none")
+    if arguments.page:
+        return write_page(of_pack, arguments.output)
     for name in arguments.names:
         if name not in of_pack:
             parser.error(f"{name} is no program of the pack: {', '.join(of_pack)}")
@@ -245,8 +310,7 @@ def main():
         shorten(made, MOST_BYTES - sum(os.path.getsize(path) for path in others if os.path.exists(path)))
         for trace, one in made.items():
             shutil.copy(trace, target(one["program"]["name"]))
-    with open(os.path.join(arguments.output, "README.md"), "w") as file:
-        file.write(page(programs, arguments.output))
+    write_page(programs, arguments.output)
     sys.exit(len(made) < len(there))
 
 
