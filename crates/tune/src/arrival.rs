@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// A process that was looked at.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sight {
-    /// What the kernel counted.
-    pub counts: Counts,
+    /// What the kernel counted; `None` where another process stood in for what is tuned.
+    pub counts: Option<Counts>,
     /// What became of the variables in it.
     pub given: Vec<Given>,
     /// Lines of its stderr in which an allocator or the dynamic linker speaks.
@@ -57,27 +57,30 @@ const SPEAKERS: [&str; 6] = [
 /// The lines of a stderr in which an allocator or the dynamic linker speaks.
 pub fn complaints(stderr: &str) -> Vec<String> {
     let speaks = |line: &&str| SPEAKERS.iter().any(|speaker| line.contains(speaker));
-    let mut said: Vec<String> = stderr.lines().filter(speaks).map(str::to_owned).collect();
-    said.dedup();
-    said
+    let mut lines: Vec<String> = stderr.lines().filter(speaks).map(str::to_owned).collect();
+    lines.dedup();
+    lines
 }
 
 /// Whether the variables of a setting reached the allocator, by a process that had them and one that had not.
 pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
-    let own: Vec<&Given> = sight
+    let of_setting: Vec<&Given> = sight
         .given
         .iter()
-        .filter(|it| setting.environment.contains_key(&it.place))
+        .filter(|given| setting.environment.contains_key(&given.place))
         .collect();
-    let unseen = unseen(setting, &own);
-    let mut why: Vec<String> = unseen.iter().filter_map(|it| it.clone()).collect();
-    for it in own.iter().filter(|it| it.state.is_lost()) {
-        let place = match it.setting.as_str() {
+    let unseen = unseen(setting, &of_setting);
+    let mut why: Vec<String> = unseen.iter().filter_map(|reason| reason.clone()).collect();
+    for given in of_setting.iter().filter(|given| given.state.is_lost()) {
+        let place = match given.setting.as_str() {
             "" => String::new(),
-            name if name == it.place => String::new(),
+            name if name == given.place => String::new(),
             name => format!(", {name}"),
         };
-        why.push(format!("{}{place}: {:?}: {}", it.place, it.value, it.why));
+        why.push(format!(
+            "{}{place}: {:?}: {}",
+            given.place, given.value, given.why
+        ));
     }
     let new = sight
         .complaints
@@ -88,8 +91,10 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
         return Arrival::NotArrived(why.join("; "));
     }
     match unseen.is_empty()
-        && !own.is_empty()
-        && own.iter().all(|it| it.state == SettingState::Taken)
+        && !of_setting.is_empty()
+        && of_setting
+            .iter()
+            .all(|given| given.state == SettingState::Taken)
     {
         true => Arrival::ReadBack,
         false => Arrival::NotReadBack,
@@ -98,14 +103,15 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
 
 /// What stands in `GLIBC_TUNABLES` and was not seen in the process, each with why it does nothing if that is known: the dynamic
 /// linker of glibc before 2.39 cuts the variable off behind its first setting.
-fn unseen(setting: &Setting, own: &[&Given]) -> Vec<Option<String>> {
+fn unseen(setting: &Setting, seen: &[&Given]) -> Vec<Option<String>> {
     const TUNABLES: &str = "GLIBC_TUNABLES";
     let text = setting.environment.get(TUNABLES).map_or("", String::as_str);
     let all = tunables(text, Some(version(&libc_version())));
-    let was_seen = |it: &Given, part: &Part| it.place == TUNABLES && it.setting == part.name;
+    let was_seen =
+        |given: &Given, part: &Part| given.place == TUNABLES && given.setting == part.name;
     let unseen = all
         .into_iter()
-        .filter(|part| !own.iter().any(|it| was_seen(it, part)));
+        .filter(|part| !seen.iter().any(|given| was_seen(given, part)));
     let why = |part: Part| match part.judged {
         Judged::Refused(why) | Judged::Ignored(why) => Some(format!(
             "{TUNABLES}, {}: {:?}: {why}",
@@ -127,18 +133,17 @@ impl CountRanges {
             Some((values().min()?, values().max()?))
         };
         Some(CountRanges([
-            range(|it| it.faults)?,
-            range(|it| it.peak_bytes)?,
+            range(|counts| counts.faults)?,
+            range(|counts| counts.peak_bytes)?,
         ]))
     }
 
     /// Whether nothing tells these counts from the ranges.
-    pub fn have(&self, counts: &Counts) -> bool {
-        let values = [counts.faults, counts.peak_bytes];
-        self.0
-            .iter()
-            .zip(values)
-            .all(|((least, most), value)| (least..=most).contains(&&value))
+    pub fn have(&self, counts: Option<Counts>) -> bool {
+        counts.is_some_and(|counts| {
+            let mut both = self.0.iter().zip([counts.faults, counts.peak_bytes]);
+            both.all(|((least, most), value)| (least..=most).contains(&&value))
+        })
     }
 }
 
@@ -168,7 +173,7 @@ mod tests {
     fn what_half_arrives_has_not_arrived() {
         let setting = Setting::given("jemalloc", 1, "MALLOC_CONF", "narenas:2,tcache=1");
         let without = sight(Vec::new(), &["<jemalloc>: hello"]);
-        let of = |given, said: &[&str]| arrival(&setting, &sight(given, said), &without);
+        let of = |given, lines: &[&str]| arrival(&setting, &sight(given, lines), &without);
         let taken = || given("MALLOC_CONF", "narenas", SettingState::Taken);
         assert_eq!(of(vec![taken()], &["<jemalloc>: hello"]), Arrival::ReadBack);
         let unread = given("MALLOC_CONF", "tcache", SettingState::Given);
@@ -176,8 +181,8 @@ mod tests {
         let lost = given("MALLOC_CONF", "", SettingState::Refused);
         let why = "MALLOC_CONF: \"x\": because".to_owned();
         assert_eq!(of(vec![taken(), lost], &[]), Arrival::NotArrived(why));
-        let said = of(vec![taken()], &["<jemalloc>: Malformed conf string"]);
-        assert!(matches!(said, Arrival::NotArrived(why) if why.contains("Malformed")));
+        let outcome = of(vec![taken()], &["<jemalloc>: Malformed conf string"]);
+        assert!(matches!(outcome, Arrival::NotArrived(why) if why.contains("Malformed")));
         // Behind the first tunable, which is all that the process has left of them.
         let list = "glibc.malloc.arena_max=2:glibc.malloc.top_pad=1".to_owned();
         let mut tunables = Setting::given("glibc", 1, "GLIBC_TUNABLES", &list);
@@ -190,8 +195,8 @@ mod tests {
         assert_eq!(arrival(&tunables, &seen, &without), Arrival::NotReadBack);
         let typo = list.replace("top_pad", "toppad");
         tunables.environment.insert("GLIBC_TUNABLES".into(), typo);
-        let told = arrival(&tunables, &seen, &without);
-        assert!(matches!(told, Arrival::NotArrived(why) if why.contains("toppad")));
+        let outcome = arrival(&tunables, &seen, &without);
+        assert!(matches!(outcome, Arrival::NotArrived(why) if why.contains("toppad")));
         // Of another variable.
         let other = given("GLIBC_TUNABLES", "", SettingState::Refused);
         assert_eq!(of(vec![other], &[]), Arrival::NotReadBack);
@@ -211,9 +216,10 @@ mod tests {
             cpu_ns: 1,
         };
         let ranges = CountRanges::of(&[counts(10, 100), counts(12, 90)]).unwrap();
-        assert!(ranges.have(&counts(11, 100)));
-        assert!(!ranges.have(&counts(13, 100)));
-        assert!(!ranges.have(&counts(11, 89)));
+        assert!(ranges.have(Some(counts(11, 100))));
+        assert!(!ranges.have(Some(counts(13, 100))));
+        assert!(!ranges.have(Some(counts(11, 89))));
+        assert!(!ranges.have(None));
         assert!(CountRanges::of(&[]).is_none());
     }
 }

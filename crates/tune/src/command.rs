@@ -2,8 +2,9 @@
 
 use crate::copied;
 use crate::judged::{AtMost, Goal};
+use crate::page;
 use crate::report::{self, TuneReport};
-use crate::rounds::{Rounds, TunedCommand};
+use crate::rounds::{Load, LookedAt, MODE, MeasuringCommand, Rounds, TunedWork};
 use crate::search::{Tuned, Wanted, tune};
 use crate::setting::{Setting, knobs, settings};
 use anyhow::{Context, Result};
@@ -16,8 +17,12 @@ use heapmark_core::cmd::run::comparison::{budget, listed};
 use heapmark_core::cmd::run::resolve::{must_be_ready, named, resolve};
 use heapmark_core::cmd::{Exit, catalog, note, print, print_json, screen, usage};
 use heapmark_core::execute::{Interrupted, Subject};
+use heapmark_core::file::{self, WithPath};
 use heapmark_core::observe::machine;
+use heapmark_core::plan::Case;
 use heapmark_core::report::render;
+use heapmark_core::report::text::list;
+use heapmark_core::session::Selection;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,29 +46,40 @@ pub struct TuneArgs {
     /// How long all of it may take: 90s, 15min
     #[arg(long, value_name = "TIME", value_parser = budget, default_value = "15min")]
     budget: Duration,
-    /// Confirm on this command, in quotes: the same program with another input [default: the command again]
+    /// Confirm on this command, in quotes: the same program with another input; of a server, another client [default: the same again]
     #[arg(long, value_name = "CMD")]
     held_out: Option<String>,
+    /// Tune a workload of `heapmark list workloads`, or trace:FILE; with a command behind `--`, search on that trace of it, and confirm
+    /// on the command
+    #[arg(short, long, value_name = "NAME", conflicts_with = "server")]
+    workload: Option<String>,
+    /// Threads of the workload
+    #[arg(short, long, value_name = "N")]
+    threads: Option<String>,
+    /// Tune a server instead, as `heapmark try` measures one
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with_all = ["command", "expect_exit"])]
+    server: Option<String>,
+    /// Command that drives the server and is timed
+    #[arg(long, value_name = "CMD", requires = "server")]
+    client: Option<String>,
+    /// Port or Unix socket that answers when the server is ready, or `started`
+    #[arg(long, value_name = "PORT|PATH", requires = "server")]
+    ready: Option<String>,
     /// Also try this variable, as of a web page
     #[arg(long, value_name = "VAR=VALUE", value_parser = variable)]
     also: Vec<(String, String)>,
     /// Judge by a number that the command prints, as of `heapmark try`
     #[arg(long, value_name = "NAME:BETTER[:UNIT]=REGEX")]
     value: Option<String>,
-    /// The exit code that the command is expected to end with
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(i32).range(0..=255))]
-    expect_exit: i32,
+    /// The exit code that the command is expected to end with [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_exit: Option<i32>,
     /// A command for sh before each process; it is not timed
     #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
     /// File for the command's stdin [default: nothing]
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "/dev/null",
-        hide_default_value = true
-    )]
-    stdin: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
     /// Directory of the tuning; the same command goes on there [default: heapmark-tune/NAME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -71,7 +87,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: AnswerFormat,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present_any = ["workload", "server"], value_name = "CMD")]
     command: Vec<String>,
 }
 
@@ -106,48 +122,25 @@ fn variable(text: &str) -> Result<(String, String), String> {
 pub fn run(args: TuneArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let wanted = wanted(&args)?;
+    refuse_unused(&args)?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
-    let words: Vec<OsString> = args.command.iter().map(OsString::from).collect();
-    let command = as_a_shell_starts(words, &folder).map_err(usage)?;
-    let recognised = recognise_command(&command, &folder);
-    if let Some(why) = &recognised.unreachable {
-        refuse!(
-            "{}: {why}: no setting reaches it from outside",
-            recognised.program().display()
-        );
-    }
-    let held_out = args.held_out.as_ref().map(|line| {
-        let words = shlex::split(line).filter(|words| !words.is_empty());
-        words.with_context(|| {
-            format!("--held-out {line:?}: no command, or a quote that does not end")
-        })
-    });
-    let held_out = held_out.transpose().map_err(usage)?;
+    let looked_at = looked_at(&args, &folder)?;
+    let (search, confirm) = loads(&args)?;
     let (words, subjects) = allocators(&args.allocators, catalog)?;
-    let name = name_of(&command).to_string_lossy().into_owned();
+    let work = TunedWork {
+        looked_at,
+        search,
+        confirm,
+        prepare: args.prepare.clone(),
+        baseline: words[&subjects[0].allocator.name].clone(),
+        words,
+    };
+    // What `run` and `try` refuse is refused before anything is looked at.
+    let name = named_by(&work)?;
     let dir = args
         .output
         .clone()
         .unwrap_or_else(|| Path::new(TUNINGS).join(&name));
-    let mut flags = vec!["--expect-exit".to_owned(), args.expect_exit.to_string()];
-    for (flag, value) in [("--value", &args.value), ("--prepare", &args.prepare)] {
-        flags.extend(
-            value
-                .iter()
-                .flat_map(|value| [flag.to_owned(), value.clone()]),
-        );
-    }
-    let work = TunedCommand {
-        command,
-        typed: args.command.clone(),
-        held_out,
-        stdin: folder.join(&args.stdin),
-        expect_exit: args.expect_exit,
-        prepare: args.prepare.clone(),
-        flags,
-        baseline: words[&subjects[0].allocator.name].clone(),
-        words,
-    };
     let defaults: Vec<Setting> = subjects
         .iter()
         .map(|subject| Setting::none(&subject.allocator.name))
@@ -165,8 +158,129 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         }
         tuned => tuned?,
     };
-    tell(&args, &tuned, &subjects, &rounds)?;
+    tell(&args, &tuned, &subjects, &rounds, &dir)?;
     Ok(Exit::Done)
+}
+
+/// Refuses what would change nothing.
+fn refuse_unused(args: &TuneArgs) -> Result<()> {
+    if args.threads.is_some() && args.workload.is_none() {
+        refuse!("--threads: of a workload (-w): other programs have the threads that they start");
+    }
+    if args.workload.is_none() || !args.command.is_empty() {
+        return Ok(());
+    }
+    let of_commands = [
+        ("--held-out", args.held_out.is_some()),
+        ("--value", args.value.is_some()),
+        ("--expect-exit", args.expect_exit.is_some()),
+        ("--prepare", args.prepare.is_some()),
+        ("--stdin", args.stdin.is_some()),
+    ];
+    if let Some((flag, _)) = of_commands.iter().find(|(_, is_given)| *is_given) {
+        refuse!("{flag}: a workload has none: it is for a command behind `--`");
+    }
+    Ok(())
+}
+
+/// The command, if there is one.
+fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
+    if args.command.is_empty() {
+        return Ok(None);
+    }
+    let words: Vec<OsString> = args.command.iter().map(OsString::from).collect();
+    let command = as_a_shell_starts(words, folder).map_err(usage)?;
+    let recognised = recognise_command(&command, folder);
+    if let Some(why) = &recognised.unreachable {
+        refuse!(
+            "{}: {why}: no setting reaches it from outside",
+            recognised.program().display()
+        );
+    }
+    Ok(Some(LookedAt {
+        command,
+        stdin: folder.join(stdin(args)),
+        expect_exit: args.expect_exit.unwrap_or_default(),
+    }))
+}
+
+fn stdin(args: &TuneArgs) -> &Path {
+    args.stdin.as_deref().unwrap_or(Path::new("/dev/null"))
+}
+
+/// What is measured in the search, and what confirms.
+fn loads(args: &TuneArgs) -> Result<(Load, Load)> {
+    let given = |flags: &[(&str, Option<&String>)]| -> Vec<String> {
+        let given = flags
+            .iter()
+            .filter_map(|(flag, value)| Some((*flag, (*value)?)));
+        given
+            .flat_map(|(flag, value)| [flag.to_owned(), value.clone()])
+            .collect()
+    };
+    let workload = args.workload.as_ref().map(|_| {
+        let flags = [
+            ("--workloads", args.workload.as_ref()),
+            ("--threads", args.threads.as_ref()),
+        ];
+        Load::Workload([given(&flags), vec!["--no-floor".into()]].concat())
+    });
+    if let Some(workload) = workload.clone().filter(|_| args.command.is_empty()) {
+        return Ok((workload.clone(), workload));
+    }
+    let exit = args.expect_exit.map(|code| code.to_string());
+    let stdin = stdin(args).display().to_string();
+    let flags = given(&[
+        ("--value", args.value.as_ref()),
+        ("--prepare", args.prepare.as_ref()),
+        ("--expect-exit", exit.as_ref()),
+        ("--stdin", Some(&stdin)),
+        ("--server", args.server.as_ref()),
+        ("--ready", args.ready.as_ref()),
+    ]);
+    let tried = |words: Vec<String>| Load::Tried([flags.clone(), words].concat());
+    let behind = |words: &[String]| [&["--".to_owned()][..], words].concat();
+    if args.server.is_some() {
+        let by = |client: Option<&String>| tried(given(&[("--client", client)]));
+        let client = args.client.as_ref();
+        return Ok((by(client), by(args.held_out.as_ref().or(client))));
+    }
+    let held_out = args.held_out.as_ref().map(|line| {
+        let words = shlex::split(line).filter(|words| !words.is_empty());
+        words.with_context(|| {
+            format!("--held-out {line:?}: no command, or a quote that does not end")
+        })
+    });
+    let held_out = held_out.transpose().map_err(usage)?;
+    let command = tried(behind(&args.command));
+    let confirm = held_out.map_or(command.clone(), |words| tried(behind(&words)));
+    Ok((workload.unwrap_or(command), confirm))
+}
+
+/// What is tuned, in a word. Refuses what cannot be measured, or is more than one.
+fn named_by(work: &TunedWork) -> Result<String> {
+    let mut name = String::new();
+    for load in [&work.search, &work.confirm] {
+        match load.asked(&["-a", &work.baseline])? {
+            MeasuringCommand::Tried(_) => {}
+            MeasuringCommand::Workload(run) => {
+                let plan = Selection::of_flags(&run)?.plan;
+                let cases: Vec<String> = plan.cases.iter().map(Case::label).collect();
+                if cases.len() != 1 || !plan.mode.spec().plain {
+                    refuse!(
+                        "-w: a workload that is timed, and one number of threads (-t): {}",
+                        list(cases)
+                    );
+                }
+                name.clone_from(&plan.cases[0].workload);
+            }
+        }
+    }
+    Ok(match &work.looked_at {
+        Some(program) => name_of(&program.command).to_string_lossy().into_owned(),
+        None if name.is_empty() => "server".into(),
+        None => name,
+    })
 }
 
 fn wanted(args: &TuneArgs) -> Result<Wanted> {
@@ -176,10 +290,15 @@ fn wanted(args: &TuneArgs) -> Result<Wanted> {
             limit.goal.word()
         );
     }
+    let goals = [Some(args.goal), args.at_most.map(|limit| limit.goal)];
+    if args.workload.is_some() && goals.contains(&Some(Goal::Idle)) {
+        refuse!("-w: idle is of a command or a server, which hold something when they end");
+    }
     Ok(Wanted {
         goal: args.goal,
         at_most: args.at_most,
         budget_s: args.budget.as_secs_f64(),
+        is_stand_in: args.workload.is_some() && !args.command.is_empty(),
     })
 }
 
@@ -197,11 +316,11 @@ fn allocators(
                 refuse!("-a: {name} is there twice");
             }
             // A library of the user's own, or one of several that a word means.
-            let own = match word.contains('=') || word.contains('/') {
+            let argument = match word.contains('=') || word.contains('/') {
                 true => word.clone(),
                 false => name.clone(),
             };
-            words.insert(name, own);
+            words.insert(name, argument);
             chosen.push((allocator, true));
         }
     }
@@ -212,7 +331,9 @@ fn allocators(
             subject.allocator.name
         );
     }
-    let first = subjects.first().map(|it| it.allocator.name.clone());
+    let first = subjects
+        .first()
+        .map(|subject| subject.allocator.name.clone());
     must_be_ready(&first.unwrap_or_default(), &subjects)?;
     Ok((words, subjects))
 }
@@ -230,7 +351,7 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
     for (number, (variable, value)) in also.iter().enumerate() {
         let mut reading = subjects
             .iter()
-            .filter(|it| reads(it, variable, catalog))
+            .filter(|subject| reads(subject, variable, catalog))
             .peekable();
         // Where nobody reads it, the first one tells.
         let first = reading.peek().is_none().then(|| &subjects[0]);
@@ -244,9 +365,9 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
 
 /// Whether an allocator of this family is configured by such variables.
 fn reads(subject: &Subject, variable: &str, catalog: &Catalog) -> bool {
-    let own = heapmark_which::family_of(variable, &catalog.allocators);
+    let reader = heapmark_which::family_of(variable, &catalog.allocators);
     let family = &subject.allocator.family;
-    own == family || own == "tcmalloc" && family == "gperftools"
+    reader == family || reader == "tcmalloc" && family == "gperftools"
 }
 
 /// What decides what is measured.
@@ -255,7 +376,8 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     let goal = args.goal.to_possible_value();
     asked.extend([
         "--for".to_owned(),
-        goal.map(|it| it.get_name().to_owned()).unwrap_or_default(),
+        goal.map(|value| value.get_name().to_owned())
+            .unwrap_or_default(),
     ]);
     if let Some(limit) = args.at_most {
         asked.extend([
@@ -266,9 +388,14 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     for (variable, value) in &args.also {
         asked.extend(["--also".to_owned(), format!("{variable}={value}")]);
     }
-    let stdin = folder.join(&args.stdin).display().to_string();
-    let exit = (args.expect_exit != 0).then(|| args.expect_exit.to_string());
+    let stdin = folder.join(stdin(args)).display().to_string();
+    let exit = args.expect_exit.map(|code| code.to_string());
     for (flag, value) in [
+        ("--workload", args.workload.as_ref()),
+        ("--threads", args.threads.as_ref()),
+        ("--server", args.server.as_ref()),
+        ("--client", args.client.as_ref()),
+        ("--ready", args.ready.as_ref()),
         ("--held-out", args.held_out.as_ref()),
         ("--value", args.value.as_ref()),
         ("--expect-exit", exit.as_ref()),
@@ -286,17 +413,33 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     asked
 }
 
-fn tell(args: &TuneArgs, tuned: &Tuned, subjects: &[Subject], rounds: &Rounds) -> Result<()> {
-    let command = shlex::try_join(args.command.iter().map(String::as_str))?;
+/// Prints what was found, and writes the page.
+fn tell(
+    args: &TuneArgs,
+    tuned: &Tuned,
+    subjects: &[Subject],
+    rounds: &Rounds,
+    dir: &Path,
+) -> Result<()> {
+    let command = match (&args.server, &args.workload) {
+        (Some(server), _) => server.clone(),
+        (None, Some(workload)) if args.command.is_empty() => workload.clone(),
+        _ => shlex::try_join(args.command.iter().map(String::as_str))?,
+    };
     let best = tuned.winners().next();
     let copy = best.and_then(|best| {
         let mut all = subjects.iter();
-        let subject = all.find(|it| it.allocator.name == best.setting.allocator)?;
-        Some(copied::lines(&best.setting, subject, &command))
+        let subject = all.find(|subject| subject.allocator.name == best.setting.allocator)?;
+        let program = match args.command.is_empty() && args.server.is_none() {
+            true => "PROGRAM",
+            false => command.as_str(),
+        };
+        Some(copied::lines(&best.setting, subject, program))
     });
-    let told = TuneReport {
+    let tune_report = TuneReport {
         command,
         held_out: args.held_out.clone(),
+        searched_on: args.workload.clone().filter(|_| !args.command.is_empty()),
         goal: args.goal,
         default: &subjects[0].allocator.name,
         tuned,
@@ -304,13 +447,18 @@ fn tell(args: &TuneArgs, tuned: &Tuned, subjects: &[Subject], rounds: &Rounds) -
         valid_for: valid_for(subjects),
         run: rounds.last().map(|dir| dir.display().to_string()),
     };
+    let page = dir.join("tune.html");
+    file::replace(&page, page::page(&tune_report).as_bytes(), MODE)
+        .with_path("cannot write", &page)?;
     match args.format {
-        AnswerFormat::Json => print_json(&told),
-        AnswerFormat::Text => print(format!(
-            "\n{}\n",
-            render::terminal(&report::told(&told), screen())
-        )),
+        AnswerFormat::Json => print_json(&tune_report)?,
+        AnswerFormat::Text => {
+            let tables = render::terminal(&report::told(&tune_report), screen());
+            print(format!("\n{tables}\n"))?;
+            note(format!("the race: {}", page.display()));
+        }
     }
+    Ok(())
 }
 
 /// What defaults of allocators and their effects depend on.
@@ -360,8 +508,8 @@ mod tests {
         let tried = |variable: &str| -> Vec<String> {
             let also = [(variable.to_owned(), "x".to_owned())];
             let all = entries(&also, &subjects, catalog);
-            let own = all.into_iter().filter(|it| it.parts.is_empty());
-            own.map(|it| it.allocator).collect()
+            let by_hand = all.into_iter().filter(|setting| setting.parts.is_empty());
+            by_hand.map(|setting| setting.allocator).collect()
         };
         assert_eq!(tried("MALLOC_CONF"), ["jemalloc"]);
         assert_eq!(tried("_RJEM_MALLOC_CONF"), ["jemalloc"]);

@@ -106,8 +106,8 @@ mod tests {
     fn line<'l>(lines: &'l [CopiedLine], place: &str) -> Option<&'l str> {
         lines
             .iter()
-            .find(|it| it.place == place)
-            .map(|it| it.line.as_str())
+            .find(|entry| entry.place == place)
+            .map(|entry| entry.line.as_str())
     }
 
     #[test]

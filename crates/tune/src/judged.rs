@@ -28,15 +28,20 @@ impl Goal {
             Goal::Idle => "memory at its end",
         }
     }
+
+    /// The goal's name on the command line and in files.
+    pub fn key(self) -> &'static str {
+        match self {
+            Goal::Time => "time",
+            Goal::Memory => "memory",
+            Goal::Idle => "idle",
+        }
+    }
 }
 
 impl Serialize for Goal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match self {
-            Goal::Time => "time",
-            Goal::Memory => "memory",
-            Goal::Idle => "idle",
-        })
+        serializer.serialize_str(self.key())
     }
 }
 
@@ -88,15 +93,15 @@ pub fn judged(
         .flat_map(|one| GOALS.map(|goal| paired(&logs(one, goal), &rule)))
         .collect();
     let judgements = judge_tested(&tested, &rule);
-    let better_decoy = decoys.iter().filter_map(|it| estimate(it, goal));
+    let better_decoy = decoys.iter().filter_map(|decoy| estimate(decoy, goal));
     let better_decoy = better_decoy.fold(0.0, f64::min);
-    let place = |goal: Goal| GOALS.iter().position(|it| *it == goal).unwrap_or(0);
-    let judge = |own: &[Option<heapmark_stats::Judgement>]| {
+    let place = |goal: Goal| GOALS.iter().position(|known| *known == goal).unwrap_or(0);
+    let judge = |of_finalist: &[Option<heapmark_stats::Judgement>]| {
         let no = |why: &str| Confirmation::NotConfirmed(why.to_owned());
-        let Some(judgement) = &own[place(goal)] else {
+        let Some(judgement) = &of_finalist[place(goal)] else {
             return no("no values");
         };
-        let most = judgement.shift.interval.map(|it| it.high);
+        let most = judgement.shift.interval.map(|interval| interval.high);
         match judgement.finding {
             Finding::Lower => {}
             Finding::Same => return no("the same"),
@@ -109,8 +114,10 @@ pub fn judged(
             return no("no better than a copy of the default");
         }
         if let Some(limit) = at_most {
-            let other = own[place(limit.goal)].as_ref();
-            let most = other.and_then(|it| it.shift.interval).map(|it| it.high);
+            let other = of_finalist[place(limit.goal)].as_ref();
+            let most = other
+                .and_then(|judgement| judgement.shift.interval)
+                .map(|interval| interval.high);
             if most.is_none_or(|most| most > limit.ratio.ln()) {
                 return no("not certainly within --at-most");
             }

@@ -8,6 +8,7 @@ mod arrival;
 mod command;
 mod copied;
 mod judged;
+mod page;
 mod report;
 mod rounds;
 mod search;

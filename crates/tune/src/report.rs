@@ -23,6 +23,8 @@ pub struct TuneReport<'a> {
     pub command: String,
     /// What was confirmed on, if that is another one.
     pub held_out: Option<String>,
+    /// The trace that was searched on, if a command confirms.
+    pub searched_on: Option<String>,
     /// What was to become less.
     pub goal: Goal,
     /// The default: an allocator without settings.
@@ -45,12 +47,13 @@ pub fn told(told: &TuneReport) -> Vec<Block> {
     if !tuned.confirmed.is_empty() {
         blocks.push(Block::Sheet(confirmed(tuned)));
     }
+    blocks.push(Block::notes(order(told)));
     blocks.push(Block::notes(notes(tuned, told.goal)));
     if !told.copy.is_empty() {
         let lines = told
             .copy
             .iter()
-            .map(|it| format!("{}: {}", it.place, it.line));
+            .map(|entry| format!("{}: {}", entry.place, entry.line));
         blocks.push(Block::notes(lines.collect::<Vec<String>>()));
     }
     let mut last = vec![format!("valid for {}", told.valid_for.join(", "))];
@@ -64,7 +67,7 @@ pub fn told(told: &TuneReport) -> Vec<Block> {
 }
 
 /// The answer in a sentence.
-fn conclusion(told: &TuneReport) -> String {
+pub fn conclusion(told: &TuneReport) -> String {
     let what = told.goal.word();
     let over = |ratio: Option<&Ratio>| ratio.map(units::interval).unwrap_or_default();
     let Some(best) = told.tuned.winners().next() else {
@@ -86,16 +89,38 @@ fn conclusion(told: &TuneReport) -> String {
     )
 }
 
-fn words(setting: &Setting) -> String {
+/// Whether settings on the trace are in the order of the program.
+pub fn order(told: &TuneReport) -> Option<Note> {
+    /// From this rank correlation on, a trace may choose for its program.
+    const ENOUGH: f64 = 0.5;
+    let order = told.tuned.order?;
+    let trace = told.searched_on.as_deref()?;
+    let found = format!(
+        "rank correlation of {} settings on {trace} and on the program: {:.2}",
+        order.settings, order.rank_correlation
+    );
+    Some(match order.rank_correlation >= ENOUGH {
+        true => found.into(),
+        false => Note::marked(
+            format!("{found}: search on the program, without -w"),
+            Mark::Doubt,
+        ),
+    })
+}
+
+pub fn words(setting: &Setting) -> String {
     match setting.is_none() {
         true => "as it is".into(),
         false => setting.words(),
     }
 }
 
-fn confirmed(tuned: &Tuned) -> Sheet {
+pub fn confirmed(tuned: &Tuned) -> Sheet {
     let heading = "confirmed in new pairs, over the default [95 %]";
-    let mut table = SheetOf::new(heading, &tuned.confirmed);
+    // Settings that were measured for their order only are in no table.
+    let rows = tuned.confirmed.iter();
+    let rows = rows.filter(|row| row.confirmation.is_some() || row.setting.is_none());
+    let mut table = SheetOf::new(heading, rows);
     table.add("setting", |row: &Confirmed| row.setting.name.as_str());
     table.add("", |row| match &row.confirmation {
         Some(Confirmation::Confirmed) => Cell {
@@ -117,16 +142,17 @@ fn confirmed(tuned: &Tuned) -> Sheet {
     table.sheet
 }
 
-fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
+pub fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    let decoys = tuned.decoys.iter().filter_map(|it| it.get(&goal));
+    let decoys = tuned.decoys.iter().filter_map(|decoy| decoy.get(&goal));
     let decoys: Vec<String> = decoys.map(units::interval).collect();
     if !decoys.is_empty() {
         notes.push(format!("two copies of the default: {}", decoys.join(", ")).into());
     }
     let names = |is_it: &dyn Fn(&&Entry) -> bool| {
-        let own = tuned.entries.iter().filter(is_it);
-        own.map(|entry| entry.setting.name.clone())
+        let entries = tuned.entries.iter().filter(is_it);
+        entries
+            .map(|entry| entry.setting.name.clone())
             .collect::<Vec<String>>()
     };
     for entry in &tuned.entries {
@@ -142,11 +168,11 @@ fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
             _ => {}
         }
     }
-    let none = names(&|it| it.fate == Fate::NoEffect);
+    let none = names(&|entry| entry.fate == Fate::NoEffect);
     if !none.is_empty() {
         notes.push(format!("no effect on any count: {}", list(none)).into());
     }
-    let left = names(&|it| it.fate == Fate::Left);
+    let left = names(&|entry| entry.fate == Fate::Left);
     if !left.is_empty() {
         notes.push(format!("not better in the search: {}", list(left)).into());
     }
@@ -155,13 +181,13 @@ fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
 }
 
 /// `both 0.81 [0.80, 0.82]; a alone 0.90 [...], b alone 1.02 [...]`.
-fn together(it: &Together) -> Note {
-    let apart = it.apart.iter();
+fn together(combination: &Together) -> Note {
+    let apart = combination.apart.iter();
     let apart = apart.map(|(name, ratio)| format!("{name} {}", units::interval(ratio)));
     format!(
         "together: {} {}; alone: {}",
-        it.both,
-        units::interval(&it.ratio),
+        combination.both,
+        units::interval(&combination.ratio),
         apart.collect::<Vec<String>>().join(", ")
     )
     .into()

@@ -8,15 +8,17 @@ use crate::setting::Setting;
 use anyhow::{Context, Result, bail};
 use heapmark_core::analyse::{counting, grid};
 use heapmark_core::catalog::{Catalog, Settings, settings};
-use heapmark_core::cmd::run::comparison::PartOf;
+use heapmark_core::cmd::run::comparison::{Comparison, PartOf};
+use heapmark_core::cmd::run::setting_row::SettingRow;
 use heapmark_core::cmd::run::{self as run_command, RunArgs, stop_on_signals};
-use heapmark_core::cmd::try_command::{self, SettingRow, TryArgs};
+use heapmark_core::cmd::try_command::{self, TryArgs};
 use heapmark_core::cmd::{Exit, note, parsed};
 use heapmark_core::execute::child::{Launch, Rules, padded};
 use heapmark_core::execute::{Guest, Interrupted, Subject, descendants};
 use heapmark_core::file::{self, WithPath, make_folder, read_stored};
 use heapmark_core::metric::Sample;
-use heapmark_core::store;
+use heapmark_core::store::{self, Purpose, Record};
+use heapmark_stats::median;
 use heapmark_which::ProcessView;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,9 +30,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const FILE: &str = "tune.json";
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// The command line of a user may be private.
-const MODE: u32 = 0o600;
+pub const MODE: u32 = 0o600;
 /// A process is looked at when it is this old, and then twice as old each time.
 const YOUNG: Duration = Duration::from_millis(40);
 /// A process without a clock may take this long.
@@ -61,34 +63,80 @@ struct RoundRun {
     whole: bool,
 }
 
-/// How the command is run.
-#[derive(Clone, Debug, Default)]
-pub struct TunedCommand {
-    /// The command's words, the first an absolute path.
-    pub command: Vec<OsString>,
-    /// The command as it was typed.
-    pub typed: Vec<String>,
-    /// The command that confirms in its place, as it was typed.
-    pub held_out: Option<Vec<String>>,
-    /// The command's standard input.
-    pub stdin: PathBuf,
-    /// The exit code that the command is expected to end with.
-    pub expect_exit: i32,
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// A command, or a server with its client: flags and words of `heapmark try`.
+    Tried(Vec<String>),
+    /// A workload: flags of `heapmark run`.
+    Workload(Vec<String>),
+}
+
+impl Load {
+    /// How heapmark is called for it, with these flags. An error if a flag is refused.
+    pub fn asked(&self, flags: &[&str]) -> Result<MeasuringCommand> {
+        let flags = flags.iter().map(ToString::to_string);
+        let line =
+            |words: &[String]| -> Vec<String> { flags.chain(words.iter().cloned()).collect() };
+        Ok(match self {
+            Load::Tried(words) => MeasuringCommand::Tried(Box::new(parsed(&line(words))?)),
+            Load::Workload(words) => MeasuringCommand::Workload(Box::new(parsed(&line(words))?)),
+        })
+    }
+}
+
+/// A command of heapmark that measures.
+pub enum MeasuringCommand {
+    /// `heapmark try`.
+    Tried(Box<TryArgs>),
+    /// `heapmark run`.
+    Workload(Box<RunArgs>),
+}
+
+/// What is tuned.
+#[derive(Clone, Debug)]
+pub struct TunedWork {
+    /// A command that is looked at while it runs; a server or a workload is not.
+    pub looked_at: Option<LookedAt>,
+    /// What the search measures.
+    pub search: Load,
+    /// What confirms.
+    pub confirm: Load,
     /// Run by `sh` before each process.
     pub prepare: Option<String>,
-    /// Flags that `heapmark try` gets as they are.
-    pub flags: Vec<String>,
     /// What `-a` takes for the default, and for each allocator by its name.
     pub baseline: String,
     /// See there.
     pub words: BTreeMap<String, String>,
 }
 
+/// A command that is looked at.
+#[derive(Clone, Debug)]
+pub struct LookedAt {
+    /// The command's words, the first an absolute path.
+    pub command: Vec<OsString>,
+    /// The command's standard input.
+    pub stdin: PathBuf,
+    /// The exit code that the command is expected to end with.
+    pub expect_exit: i32,
+}
+
+impl LookedAt {
+    /// A process that lives long enough.
+    fn lasting() -> LookedAt {
+        LookedAt {
+            command: LASTING.map(OsString::from).to_vec(),
+            stdin: "/dev/null".into(),
+            expect_exit: 0,
+        }
+    }
+}
+
 /// Processes of this machine.
 pub struct Rounds<'a> {
     dir: PathBuf,
     kept: Kept,
-    work: TunedCommand,
+    work: TunedWork,
     allocators: Vec<Subject>,
     catalog: &'a Catalog,
     guest: Guest,
@@ -102,7 +150,7 @@ impl<'a> Rounds<'a> {
     pub fn opened(
         dir: &Path,
         asked: Vec<String>,
-        work: TunedCommand,
+        work: TunedWork,
         allocators: Vec<Subject>,
         catalog: &'a Catalog,
     ) -> Result<Rounds<'a>> {
@@ -166,16 +214,16 @@ impl<'a> Rounds<'a> {
         Some(self.run_in(self.runs.checked_sub(1)?))
     }
 
-    /// Runs these words under a setting, until they are looked at or to their end. The second value says whether that was possible.
-    fn process(&self, setting: &Setting, words: &[OsString], once: bool) -> Result<(Sight, bool)> {
+    /// Runs a command under a setting, until it is looked at or to its end. The second value says whether that was possible.
+    fn process(&self, setting: &Setting, of: &LookedAt, once: bool) -> Result<(Sight, bool)> {
         let row: SettingRow = setting.row();
         let mut variables = row.subject(&self.allocators)?.environment();
-        let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
-        let (own, _) = Settings::of(&self.catalog.allocators).split(own);
-        for (name, own) in &own {
+        let inherited = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
+        let (inherited, _) = Settings::of(&self.catalog.allocators).split(inherited);
+        for (name, inherited_value) in &inherited {
             let name = name.to_string_lossy();
             if let Some(value) = variables.get_mut(&*name) {
-                *value = settings::joined(&name, &own.to_string_lossy(), value);
+                *value = settings::joined(&name, &inherited_value.to_string_lossy(), value);
             }
         }
         let launcher = self.guest.path();
@@ -185,13 +233,13 @@ impl<'a> Rounds<'a> {
             &Rules::default(),
             padded(&variables, 0),
         )?;
-        let stdin = File::open(&self.work.stdin).with_path("--stdin", &self.work.stdin)?;
+        let stdin = File::open(&of.stdin).with_path("--stdin", &of.stdin)?;
         // Some programs do less if they see /dev/null.
         let stdout = OpenOptions::new().write(true).open("/dev/zero");
         launch
             .command
-            .args(words)
-            .envs(own)
+            .args(&of.command)
+            .envs(inherited)
             .stdin(stdin)
             .stdout(stdout.context("cannot write to /dev/zero")?);
         let began = Instant::now();
@@ -229,19 +277,19 @@ impl<'a> Rounds<'a> {
             }
             end => end?,
         };
-        end.was_started(Path::new(&words[0]))?;
+        end.was_started(Path::new(&of.command[0]))?;
         let failure = match end.code() {
-            Some(code) if code == self.work.expect_exit => None,
+            Some(code) if code == of.expect_exit => None,
             Some(code) => Some(format!("exit code {code}")),
             None if end.hang.is_some() => Some("it does not end".into()),
             None => Some("a signal ended it".into()),
         };
         let sight = Sight {
-            counts: Counts {
+            counts: Some(Counts {
                 faults: end.launched.minor_faults,
                 peak_bytes: end.launched.max_rss_bytes,
                 cpu_ns: end.cpu_ns(),
-            },
+            }),
             given,
             complaints: complaints(&end.stderr()),
             failure,
@@ -276,32 +324,46 @@ impl<'a> Rounds<'a> {
                 words.push(word.clone());
             }
         }
-        let mut line = work.flags.clone();
-        line.extend([
-            "-a".into(),
-            words.join(","),
-            "--baseline".into(),
-            work.baseline.clone(),
-            "--blocks".into(),
-            blocks.to_string(),
+        let load = match stage {
+            Stage::Search => &work.search,
+            Stage::Confirm => &work.confirm,
+        };
+        let measured = load.asked(&[
+            "-a",
+            &words.join(","),
+            "--baseline",
+            &work.baseline,
+            "--blocks",
+            &blocks.to_string(),
             // Another seed in each round.
-            "--seed".into(),
-            (self.runs + 1).to_string(),
-            "--stdin".into(),
-            work.stdin.display().to_string(),
-            "--".into(),
-        ]);
-        let held_out = work.held_out.as_ref().filter(|_| stage == Stage::Confirm);
-        line.extend(held_out.unwrap_or(&work.typed).iter().cloned());
-        let mut run: TryArgs = parsed(&line)?;
-        run.comparison.output = Some(self.run_in(self.runs));
-        run.comparison.part_of = PartOf::History;
-        run.settings = rows.iter().map(Setting::row).collect();
-        run.settings.push(SettingRow {
+            "--seed",
+            &(self.runs + 1).to_string(),
+        ])?;
+        let comparison = |base: Comparison| Comparison {
+            output: Some(self.run_in(self.runs)),
+            part_of: PartOf::History,
+            settings: self.rows(rows),
+            ..base
+        };
+        match measured {
+            MeasuringCommand::Tried(mut run) => {
+                run.comparison = comparison(run.comparison);
+                try_command::run(*run)
+            }
+            MeasuringCommand::Workload(mut run) => {
+                run.args.comparison = comparison(run.args.comparison);
+                run_command::run(*run)
+            }
+        }
+    }
+
+    /// The rows of a round: those of the settings, and a copy of the default.
+    fn rows(&self, settings: &[Setting]) -> Vec<SettingRow> {
+        let decoy = SettingRow {
             name: DECOY.into(),
             ..Setting::none(&self.allocators[0].allocator.name).row()
-        });
-        try_command::run(run)
+        };
+        settings.iter().map(Setting::row).chain([decoy]).collect()
     }
 }
 
@@ -314,12 +376,17 @@ impl Race for Rounds<'_> {
         {
             return Ok(sight.clone());
         }
-        self.prepared()?;
-        let (mut sight, was_seen) = self.process(setting, &self.work.command, false)?;
-        if !was_seen && !setting.is_none() && sight.failure.is_none() {
-            let (lasting, _) = self.process(setting, &LASTING.map(OsString::from), true)?;
-            sight.given = lasting.given;
-        }
+        let sight = match &self.work.looked_at {
+            Some(command) => {
+                self.prepared()?;
+                let (mut sight, was_seen) = self.process(setting, command, false)?;
+                if !was_seen && !setting.is_none() && sight.failure.is_none() {
+                    sight.given = self.process(setting, &LookedAt::lasting(), true)?.0.given;
+                }
+                sight
+            }
+            None => self.process(setting, &LookedAt::lasting(), true)?.0,
+        };
         self.kept.sights.truncate(number);
         self.kept.sights.push((setting.name.clone(), sight.clone()));
         self.keep()?;
@@ -331,7 +398,13 @@ impl Race for Rounds<'_> {
         let dir = self.run_in(number);
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         let has_begun = store::head_of(&dir).is_file();
-        if has_begun && self.kept.runs.get(number).is_none_or(|it| it.rows != names) {
+        if has_begun
+            && self
+                .kept
+                .runs
+                .get(number)
+                .is_none_or(|run| run.rows != names)
+        {
             bail!(
                 "{} is no round of this tuning any more: choose another directory with -o",
                 dir.display()
@@ -369,7 +442,9 @@ impl Race for Rounds<'_> {
 
 /// Whether it is known what serves a process: it has begun.
 fn is_settled(view: &ProcessView) -> bool {
-    view.malloc.first().is_some_and(|it| it.allocator.is_some())
+    view.malloc
+        .first()
+        .is_some_and(|serving| serving.allocator.is_some())
 }
 
 /// What a stored round says, by row.
@@ -385,7 +460,18 @@ fn read(dir: &Path) -> Result<Round> {
     if let Some(failed) = &baseline.failed {
         bail!("the default: {}", failed.summary());
     }
-    let mut round = Round::default();
+    let is_timed = |record: &&Record| {
+        record.purpose == Purpose::Sample && record.allocator == run.head.plan.baseline
+    };
+    let timed = run.records.iter().filter(is_timed);
+    let walls: Vec<f64> = timed
+        .filter_map(|record| Some(record.wall_ns()? as f64))
+        .collect();
+    let mut round = Round {
+        // The other half is that of the process with which it takes turns; where none does, that of all rows.
+        process_s: median(&walls).unwrap_or_default() / 2e9,
+        ..Round::default()
+    };
     for group in &table.groups {
         let name = &group.allocator.name;
         if *name == run.head.plan.baseline {
@@ -407,11 +493,11 @@ fn read(dir: &Path) -> Result<Round> {
             ),
             (
                 Goal::Memory,
-                of(|it| Some(it.measurement.peak_rss_bytes as f64)),
+                of(|sample| Some(sample.measurement.peak_rss_bytes as f64)),
             ),
             (
                 Goal::Idle,
-                of(|it| it.measurement.figures.get("end_rss_bytes").copied()),
+                of(|sample| sample.measurement.figures.get("end_rss_bytes").copied()),
             ),
         ]);
         logs.retain(|_, logs| !logs.is_empty());

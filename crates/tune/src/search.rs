@@ -6,7 +6,7 @@ use crate::judged::{AtMost, Confirmation, Goal, Logs, estimate, judged, ratios};
 use crate::setting::Setting;
 use anyhow::Result;
 use heapmark_core::analyse::Ratio;
-use heapmark_stats::shift;
+use heapmark_stats::{rank_correlation, shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,8 @@ pub struct Round {
     pub rows: BTreeMap<String, Result<Logs, String>>,
     /// The logs of the copies of the default.
     pub decoys: Vec<Logs>,
+    /// How long a process of the default takes by itself, in seconds.
+    pub process_s: f64,
 }
 
 /// The goal and the limits of a search.
@@ -45,6 +47,8 @@ pub struct Wanted {
     pub at_most: Option<AtMost>,
     /// How long all of it may take, in seconds.
     pub budget_s: f64,
+    /// Whether the search measures something else than the confirmation: a trace of the program.
+    pub is_stand_in: bool,
 }
 
 /// What became of a setting.
@@ -154,12 +158,38 @@ pub struct Tuned {
     pub confirmed: Vec<Confirmed>,
     /// Two copies of the default in the confirmation; of the search if nothing came so far.
     pub decoys: Vec<BTreeMap<Goal, Ratio>>,
+    /// Whether what was searched on orders settings as what confirms does, if these are two things.
+    pub order: Option<SharedOrder>,
+}
+
+/// The order of settings in the search and in the confirmation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SharedOrder {
+    /// Spearman's rank correlation of both.
+    pub rank_correlation: f64,
+    /// Settings that both have measured.
+    pub settings: usize,
+}
+
+impl SharedOrder {
+    /// Of the ratios of both; `None` for too few.
+    fn of(rows: &[Confirmed], goal: Goal) -> Option<SharedOrder> {
+        let pair = |row: &Confirmed| Some((row.search?.ratio, row.ratios.get(&goal)?.ratio));
+        let (searched, confirmed): (Vec<f64>, Vec<f64>) = rows.iter().filter_map(pair).unzip();
+        let settings = searched.len();
+        let rank_correlation =
+            rank_correlation(&searched, &confirmed).filter(|_| settings >= LEAST_IN_ORDER)?;
+        Some(SharedOrder {
+            rank_correlation,
+            settings,
+        })
+    }
 }
 
 impl Tuned {
     /// Settings that help, the best first.
     pub fn winners(&self) -> impl Iterator<Item = &Confirmed> {
-        let is_it = |it: &&Confirmed| it.confirmation == Some(Confirmation::Confirmed);
+        let is_it = |row: &&Confirmed| row.confirmation == Some(Confirmation::Confirmed);
         self.confirmed.iter().filter(is_it)
     }
 }
@@ -195,6 +225,9 @@ const fn lengths(screening: [u32; 3], together: u32, confirmation: u32) -> Lengt
 const LAST: usize = 4;
 /// Settings that are confirmed at most.
 const FINALISTS: usize = 3;
+/// Settings beside the finalists that confirm the order of a search on something else, and how many make an order.
+const BESIDE_FINALISTS: usize = 4;
+const LEAST_IN_ORDER: usize = 5;
 /// Bundles that are combined.
 const COMBINED: usize = 3;
 /// Copies of the default beside each round.
@@ -206,10 +239,12 @@ const BESIDE_S: f64 = 0.3;
 const CHECKS: f64 = 3.0;
 /// Processes of a default before it is known how much it varies.
 const SIGHTS: usize = 4;
+/// Pairs that tell how long a process takes, if none was looked at.
+const FIRST_PAIRS: u32 = 2;
 
 impl Lengths {
     /// Seconds that all of it takes, if a process takes this much CPU time.
-    fn cost_s(&self, settings: usize, bundles: usize, process_s: f64) -> f64 {
+    fn cost_s(&self, settings: usize, bundles: usize, beside: usize, process_s: f64) -> f64 {
         let pair = (2.0 * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
         let checks = CHECKS * (process_s + BESIDE_S);
         let round = |rows: usize, blocks: u32| match blocks {
@@ -221,13 +256,12 @@ impl Lengths {
             + round(second, self.screening[1])
             + round(second.min(LAST), self.screening[2])
             + round(COMBINED + 1 + 4, self.together)
-            + round(FINALISTS + 1, self.confirmation)
+            + round(FINALISTS + 1 + beside, self.confirmation)
     }
 
     /// The richest within a budget; otherwise how long the poorest takes.
-    fn within(budget_s: f64, settings: usize, bundles: usize, process_s: f64) -> Result<Self, f64> {
-        let cost = |it: &Lengths| it.cost_s(settings, bundles, process_s);
-        let found = LENGTHS.iter().find(|it| cost(it) <= budget_s);
+    fn within(budget_s: f64, cost: impl Fn(&Lengths) -> f64) -> Result<Self, f64> {
+        let found = LENGTHS.iter().find(|lengths| cost(lengths) <= budget_s);
         found
             .copied()
             .ok_or_else(|| cost(&LENGTHS[LENGTHS.len() - 1]))
@@ -252,8 +286,12 @@ pub fn tune(
         return Ok(tuned);
     }
     let bundles = tuned.distinct_bundles(&field);
-    let lengths = Lengths::within(wanted.budget_s, field.len(), bundles, process_s);
-    let lengths = match lengths {
+    let beside = match wanted.is_stand_in {
+        true => BESIDE_FINALISTS,
+        false => 0,
+    };
+    let cost = |lengths: &Lengths| lengths.cost_s(field.len(), bundles, beside, process_s);
+    let lengths = match Lengths::within(wanted.budget_s, cost) {
         Ok(lengths) => lengths,
         Err(least_s) => refuse!(
             "--budget: {} settings take {:.0} min here at least: give more, or name fewer allocators with -a",
@@ -264,14 +302,14 @@ pub fn tune(
     told(format!(
         "{} settings are raced, for about {:.0} min",
         field.len(),
-        (lengths.cost_s(field.len(), bundles, process_s) / 60.0).ceil()
+        (cost(&lengths) / 60.0).ceil()
     ));
     let mut decoys = vec![Logs::new(); DECOYS];
     let mut field = screen(&mut tuned, field, &lengths, wanted, race, &mut decoys)?;
     if lengths.together > 0 {
         field.extend(combine(&mut tuned, &field, &lengths, wanted, race)?);
     }
-    let best_decoy = decoys.iter().filter_map(|it| estimate(it, wanted.goal));
+    let best_decoy = decoys.iter().filter_map(|logs| estimate(logs, wanted.goal));
     let best_decoy = best_decoy.fold(0.0, f64::min);
     let value = |place: &usize| estimate(&tuned.entries[*place].logs, wanted.goal);
     field.retain(|place| {
@@ -302,7 +340,7 @@ fn look(
     for default in defaults {
         let sights = (0..SIGHTS).map(|_| race.sight(default));
         let sights = sights.collect::<Result<Vec<Sight>>>()?;
-        if let Some(failure) = sights.iter().find_map(|it| it.failure.as_ref()) {
+        if let Some(failure) = sights.iter().find_map(|sight| sight.failure.as_ref()) {
             refuse!("the command does not run under {}: {failure}", default.name);
         }
         of_default.insert(&default.allocator, sights);
@@ -312,7 +350,7 @@ fn look(
     }
     for setting in settings {
         let without = &of_default[&*setting.allocator];
-        let counts: Vec<Counts> = without.iter().map(|it| it.counts).collect();
+        let counts: Vec<Counts> = without.iter().filter_map(|sight| sight.counts).collect();
         let ranges = CountRanges::of(&counts);
         let sight = race.sight(&setting)?;
         let arrived = arrival(&setting, &sight, &without[0]);
@@ -325,17 +363,21 @@ fn look(
         entry.arrival = Some(arrived);
         if let Some(ranges) = ranges.filter(|_| entry.setting.is_counted())
             && entry.fate == Fate::Left
-            && ranges.have(&sight.counts)
+            && ranges.have(sight.counts)
             // One process may be within the ranges by chance.
-            && ranges.have(&race.sight(&entry.setting)?.counts)
+            && ranges.have(race.sight(&entry.setting)?.counts)
         {
             entry.fate = Fate::NoEffect;
         }
         tuned.entries.push(entry);
     }
     let of_program = &of_default[&*defaults[0].allocator];
-    let cpu = of_program.iter().map(|it| it.counts.cpu_ns).max();
-    Ok(cpu.unwrap_or_default() as f64 / 1e9)
+    let counted = of_program.iter().filter_map(|sight| sight.counts);
+    match counted.map(|counts| counts.cpu_ns).max() {
+        Some(cpu_ns) => Ok(cpu_ns as f64 / 1e9),
+        None if tuned.entries.iter().all(|entry| entry.fate != Fate::Left) => Ok(0.0),
+        None => Ok(race.round(Stage::Search, &[], FIRST_PAIRS)?.process_s),
+    }
 }
 
 impl Tuned {
@@ -364,6 +406,19 @@ impl Tuned {
     fn rows(&self, field: &[usize]) -> Vec<Setting> {
         let setting = |place: &usize| self.entries[*place].setting.clone();
         field.iter().map(setting).collect()
+    }
+
+    /// Settings that were measured and are not in this field, from the best to the worst with equal steps between them.
+    fn spread(&self, field: &[usize], goal: Goal) -> Vec<usize> {
+        let value = |place: usize| estimate(&self.entries[place].logs, goal);
+        let others = (0..self.entries.len()).filter(|place| !field.contains(place));
+        let mut others: Vec<(f64, usize)> = others
+            .filter_map(|place| Some((value(place)?, place)))
+            .collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let count = others.len().min(BESIDE_FINALISTS);
+        let at = |step: usize| others[(others.len() - 1) * step / count.saturating_sub(1).max(1)].1;
+        (0..count).map(at).collect()
     }
 
     /// Adds what a round has measured.
@@ -446,7 +501,7 @@ fn combine(
         }
     }
     let combined = pairs.len();
-    if let Some(several) = singles.iter().find(|it| it.parts.len() > 1) {
+    if let Some(several) = singles.iter().find(|setting| setting.parts.len() > 1) {
         pairs.push((several.clone(), several.alone()));
     }
     if pairs.is_empty() {
@@ -465,12 +520,15 @@ fn combine(
     let ratio = |setting: &Setting| Ratio::from_logs(logs(&setting.name)?.get(&wanted.goal)?);
     let mut better = Vec::new();
     for (place, (both, apart)) in pairs.iter().enumerate() {
-        let Some(own) = ratio(both) else { continue };
+        let Some(ratio_of_both) = ratio(both) else {
+            continue;
+        };
         let apart = apart
             .iter()
-            .filter_map(|it| Some((it.name.clone(), ratio(it)?)));
+            .filter_map(|setting| Some((setting.name.clone(), ratio(setting)?)));
         let apart: Vec<(String, Ratio)> = apart.collect();
-        let certainly = |it: &(String, Ratio)| is_less(logs(&both.name), logs(&it.0), wanted.goal);
+        let certainly =
+            |single: &(String, Ratio)| is_less(logs(&both.name), logs(&single.0), wanted.goal);
         let is_best = place < combined && apart.iter().all(certainly);
         if let Some(logs) = logs(&both.name).filter(|_| is_best) {
             let mut entry = Entry::new(both.clone());
@@ -480,7 +538,7 @@ fn combine(
         }
         tuned.together.push(Together {
             both: both.name.clone(),
-            ratio: own,
+            ratio: ratio_of_both,
             apart,
         });
     }
@@ -489,14 +547,18 @@ fn combine(
 
 /// Whether the first is certainly less than the second, by blocks that both have.
 fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
-    let logs = |it: Option<&Logs>| it.and_then(|it| it.get(&goal).cloned()).unwrap_or_default();
+    let logs = |row: Option<&Logs>| {
+        row.and_then(|row| row.get(&goal).cloned())
+            .unwrap_or_default()
+    };
     let (one, other) = (logs(one), logs(other));
     let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
     let interval = shift(&differences).and_then(|shift| shift.interval);
-    one.len() == other.len() && interval.is_some_and(|it| it.high < 0.0)
+    one.len() == other.len() && interval.is_some_and(|interval| interval.high < 0.0)
 }
 
-/// New pairs of the finalists. An allocator that only settings bring in stands beside them as it is.
+/// New pairs of the finalists. An allocator that only settings bring in stands beside them as it is; where the search measured something
+/// else, others do, too: is their order the same?
 fn confirm(
     tuned: &mut Tuned,
     field: &[usize],
@@ -513,6 +575,13 @@ fn confirm(
             rows.push(default.clone());
         }
     }
+    let mut places: Vec<Option<usize>> = field.iter().copied().map(Some).collect();
+    places.resize(rows.len(), None);
+    if wanted.is_stand_in {
+        let beside = tuned.spread(field, wanted.goal);
+        rows.extend(tuned.rows(&beside));
+        places.extend(beside.into_iter().map(Some));
+    }
     let round = race.round(Stage::Confirm, &rows, lengths.confirmation)?;
     let found = |row: &Setting| match round.rows.get(&row.name) {
         Some(Ok(logs)) => Ok(logs.clone()),
@@ -522,11 +591,11 @@ fn confirm(
     let logs: Vec<Result<Logs, String>> = rows.iter().map(found).collect();
     let known: Vec<Logs> = logs[..finalists]
         .iter()
-        .map(|it| it.clone().unwrap_or_default())
+        .map(|outcome| outcome.clone().unwrap_or_default())
         .collect();
     let words = judged(&known, &round.decoys, wanted.goal, wanted.at_most);
     for (place, (row, logs)) in rows.into_iter().zip(logs).enumerate() {
-        let entry = field.get(place).map(|place| &mut tuned.entries[*place]);
+        let entry = places[place].map(|place| &mut tuned.entries[place]);
         let mut confirmation = words.get(place).cloned();
         if let Err(why) = &logs {
             confirmation = confirmation.map(|_| Confirmation::NotConfirmed(why.clone()));
@@ -534,12 +603,17 @@ fn confirm(
         tuned.confirmed.push(Confirmed {
             setting: row,
             search: entry.and_then(|entry| {
-                entry.fate = Fate::Finalist;
+                if confirmation.is_some() {
+                    entry.fate = Fate::Finalist;
+                }
                 entry.search.get(&wanted.goal).copied()
             }),
             ratios: ratios(&logs.unwrap_or_default()),
             confirmation,
         });
+    }
+    if wanted.is_stand_in {
+        tuned.order = SharedOrder::of(&tuned.confirmed, wanted.goal);
     }
     tuned.decoys = round.decoys.iter().map(ratios).collect();
     Ok(())

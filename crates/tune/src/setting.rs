@@ -1,7 +1,7 @@
 //! What enters the race: bundles of knobs with their values, from the allocators' entries.
 
 use heapmark_core::catalog::{Allocator, Knob, Moved, knob, settings};
-use heapmark_core::cmd::try_command::SettingRow;
+use heapmark_core::cmd::run::setting_row::SettingRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -59,7 +59,10 @@ impl Setting {
 
     /// Both settings together; `None` if they are of two allocators, or set the same.
     pub fn with(&self, other: &Setting) -> Option<Setting> {
-        let is_shared = self.bundles.iter().any(|own| other.bundles.contains(own));
+        let is_shared = self
+            .bundles
+            .iter()
+            .any(|bundle| other.bundles.contains(bundle));
         if self.allocator != other.allocator || is_shared || self.is_none() || other.is_none() {
             return None;
         }
@@ -67,7 +70,10 @@ impl Setting {
         let bundles = [&self.bundles[..], &other.bundles].concat();
         let parts = [&self.parts[..], &other.parts].concat();
         let mut both = Setting::of_parts(name, &self.allocator, bundles, parts);
-        for given in [self, other].into_iter().filter(|it| it.parts.is_empty()) {
+        for given in [self, other]
+            .into_iter()
+            .filter(|setting| setting.parts.is_empty())
+        {
             for (variable, value) in &given.environment {
                 let known = both.environment.remove(variable);
                 let value = match known {
@@ -143,8 +149,12 @@ pub fn knobs<'k>(allocator: &'k Allocator, known: &'k [Allocator]) -> &'k [Knob]
     if !allocator.knobs.is_empty() {
         return &allocator.knobs;
     }
-    let of_family = |it: &&Allocator| it.family == allocator.family && !it.knobs.is_empty();
-    known.iter().find(of_family).map_or(&[], |it| &it.knobs)
+    let of_family =
+        |other: &&Allocator| other.family == allocator.family && !other.knobs.is_empty();
+    known
+        .iter()
+        .find(of_family)
+        .map_or(&[], |other| &other.knobs)
 }
 
 /// All that is worth a try: of each bundle a setting for each place in the lists of its values.
@@ -156,14 +166,15 @@ pub fn settings(allocator: &str, knobs: &[Knob]) -> Vec<Setting> {
         }
     }
     let of_bundle = |bundle: &str| {
-        let own: Vec<&Knob> = knobs.iter().filter(|it| it.bundle == bundle).collect();
-        let tries = own[0].values.len();
+        let knobs_of_bundle: Vec<&Knob> =
+            knobs.iter().filter(|knob| knob.bundle == bundle).collect();
+        let tries = knobs_of_bundle[0].values.len();
         let setting = |place: usize| {
             let number = match tries {
                 1 => String::new(),
                 _ => format!("-{}", place + 1),
             };
-            let parts = own
+            let parts = knobs_of_bundle
                 .iter()
                 .map(|knob| ((*knob).clone(), knob.values[place].clone()));
             Setting::of_parts(
@@ -214,7 +225,10 @@ pub mod tests {
         );
         // Two of one bundle exclude each other; two bundles are joined.
         assert!(thresholds.with(&all[1]).is_none());
-        let arenas = all.iter().find(|it| it.name == "glibc+arenas-2").unwrap();
+        let arenas = all
+            .iter()
+            .find(|setting| setting.name == "glibc+arenas-2")
+            .unwrap();
         let both = thresholds.with(arenas).unwrap();
         assert_eq!(both.name, "glibc+thresholds-1+arenas");
         assert!(both.environment["GLIBC_TUNABLES"].ends_with(":glibc.malloc.arena_max=2"));
@@ -248,7 +262,7 @@ pub mod tests {
             "gperftools" => vec![gperftools::variable(&knob.name, value, |_| true)],
             _ => panic!("{family} has knobs, and no parser"),
         };
-        all.into_iter().map(|it| it.judged).collect()
+        all.into_iter().map(|setting| setting.judged).collect()
     }
 
     #[test]
@@ -257,9 +271,12 @@ pub mod tests {
             .unwrap()
             .allocators
             .iter()
-            .filter(|it| !it.knobs.is_empty())
+            .filter(|allocator| !allocator.knobs.is_empty())
             .collect();
-        let names: Vec<&str> = with_knobs.iter().map(|it| &*it.name).collect();
+        let names: Vec<&str> = with_knobs
+            .iter()
+            .map(|allocator| &*allocator.name)
+            .collect();
         for name in [
             "glibc",
             "jemalloc",
@@ -277,7 +294,7 @@ pub mod tests {
                     // This tunable is of glibc's threads, not of its malloc.
                     let is_of_malloc = knob.name != "glibc.pthread.rseq";
                     assert_eq!(all.len(), usize::from(is_of_malloc), "{}", knob.name);
-                    let is_taken = |it: &Judged| matches!(it, Judged::Accepted(_));
+                    let is_taken = |judgement: &Judged| matches!(judgement, Judged::Accepted(_));
                     assert!(all.iter().all(is_taken), "{}={value}: {all:?}", knob.name);
                 }
             }

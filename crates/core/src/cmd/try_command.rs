@@ -5,7 +5,7 @@ use super::cargo_flags::CargoFlags;
 use super::own_values::ValueFlags;
 use super::run::comparison::Comparison;
 use super::run::resolve::OWN;
-use super::run::{controls, go, resolve, run_length, select};
+use super::run::{controls, go, resolve, run_length, select, setting_row};
 use super::variants::{self, VARIANT, VariantFlags};
 use super::{Exit, catalog, piped_input, say, usage};
 use crate::build;
@@ -91,39 +91,6 @@ pub struct TryArgs {
     /// Watch the memory of each row's server for this long after the client: what stays, and why
     #[arg(long, value_name = "TIME", requires = "server", conflicts_with_all = ["command", "turns"], value_parser = drain, help_heading = "Servers", hide_short_help = true)]
     drain: Option<Duration>,
-    /// Rows that another command makes: in place of all of -a but the baseline.
-    #[arg(skip)]
-    pub settings: Vec<SettingRow>,
-}
-
-/// An allocator of -a with variables of a row's own.
-#[derive(Clone, Debug, Default)]
-pub struct SettingRow {
-    /// The row's name.
-    pub name: String,
-    /// The allocator's.
-    pub allocator: String,
-    /// The variables.
-    pub environment: BTreeMap<String, String>,
-}
-
-impl SettingRow {
-    /// The subject of the command under these allocators.
-    pub fn subject(&self, allocators: &[Subject]) -> Result<Subject> {
-        let mut all = allocators.iter();
-        let known = all.find(|subject| subject.allocator.name == self.allocator);
-        let mut subject = known
-            .with_context(|| format!("{}: no allocator {}", self.name, self.allocator))?
-            .clone();
-        subject.allocator.name.clone_from(&self.name);
-        let environment = &mut subject.allocator.environment;
-        for (name, value) in &self.environment {
-            let first = environment.remove(name);
-            let both = first.map(|first| settings::joined(name, &first, value));
-            environment.insert(name.clone(), both.unwrap_or_else(|| value.clone()));
-        }
-        Ok(subject)
-    }
 }
 
 impl TryArgs {
@@ -206,13 +173,13 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
     let linked = libraries.serves.as_ref();
     let mut words = flags.allocators.clone();
-    let (tiers, own) = if words.is_empty() {
-        let own = linked.map(|library| resolve::own(library)).transpose();
-        let own = own.unwrap_or_else(|why| {
+    let (tiers, linked_allocator) = if words.is_empty() {
+        let linked_allocator = linked.map(|library| resolve::own(library)).transpose();
+        let linked_allocator = linked_allocator.unwrap_or_else(|why| {
             say!("without the row {OWN}: {why:#}");
             None
         });
-        (suite.tiers.as_slice(), own)
+        (suite.tiers.as_slice(), linked_allocator)
     } else {
         let program = recognised.program().display();
         let none = || format!("{program} is linked to no allocator of its own");
@@ -235,7 +202,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
         let stand_ins = resolve::stand_ins(&later, &there, catalog);
         chosen.extend(stand_ins.into_iter().map(|one| (one, false)));
     }
-    chosen.extend(own.map(|own| (own, true)));
+    chosen.extend(linked_allocator.map(|allocator| (allocator, true)));
     if as_called.is_some() && chosen.iter().any(|(one, _)| one.name == AS_CALLED) {
         refuse!("-a {AS_CALLED}: that is the row of --keep-env: give it another name");
     }
@@ -246,12 +213,7 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     }
     subjects.extend(as_called);
     resolve::must_be_ready(&baseline, &subjects)?;
-    if !args.settings.is_empty() {
-        let rows = args.settings.iter().map(|row| row.subject(&subjects));
-        let rows = rows.collect::<Result<Vec<Subject>>>()?;
-        subjects.retain(|subject| subject.allocator.name == baseline);
-        subjects.extend(rows);
-    }
+    let subjects = setting_row::in_place(subjects, &flags.settings, &baseline)?;
     let (baseline, subjects) = variants::crossed(&variants, baseline, subjects)?;
     selected(args, mode, cases, subjects, baseline)
 }
@@ -293,12 +255,16 @@ fn flags_behind(command: &[String]) -> Option<String> {
     if std::env::args().any(|word| word == "--") {
         return None;
     }
-    let own = TryArgs::augment_args(clap::Command::new("try"));
+    let parser = TryArgs::augment_args(clap::Command::new("try"));
     let is_own = |word: &&String| {
         let name = word
             .strip_prefix("--")
             .map(|name| name.split('=').next().unwrap_or(name));
-        name.is_some_and(|name| own.get_arguments().any(|arg| arg.get_long() == Some(name)))
+        name.is_some_and(|name| {
+            parser
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(name))
+        })
     };
     let flags: Vec<&String> = command.iter().skip(1).filter(is_own).collect();
     (!flags.is_empty()).then(|| {

@@ -54,6 +54,8 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
             "heapmark tune -- python3 build.py             # which settings of glibc help it",
             "heapmark tune -a glibc,jemalloc --for memory --at-most time=1.02 --held-out 'jq . other.json' -- jq . big.json",
             "heapmark tune -a jemalloc --also 'MALLOC_CONF=narenas:4' -- ./program",
+            "heapmark tune --server './server --port {port}' --client './load {port}' --ready 7391 --for idle",
+            "heapmark tune -w trace:app.trace -- ./app input  # search on its recording, confirm on the program",
         ],
     ),
     (

@@ -40,6 +40,10 @@ struct Script {
     /// Stages of the rounds, and their rows.
     rounds: Vec<(Stage, Vec<String>)>,
     sights: usize,
+    /// Whether a sight counts anything.
+    counts: bool,
+    /// Whether what confirms has the opposite effects.
+    is_reversed: bool,
 }
 
 fn script(truths: &[Truth], seed: u64) -> Script {
@@ -50,6 +54,8 @@ fn script(truths: &[Truth], seed: u64) -> Script {
         pair: None,
         rounds: Vec::new(),
         sights: 0,
+        counts: true,
+        is_reversed: false,
     }
 }
 
@@ -68,27 +74,30 @@ impl Script {
     }
 
     fn logs(&mut self, setting: &Setting, blocks: u32) -> Logs {
-        let own: Vec<Truth> = self
+        let of_setting: Vec<Truth> = self
             .truths
             .iter()
             .copied()
-            .filter(|it| setting.bundles.iter().any(|bundle| bundle == it.bundle))
+            .filter(|truth| setting.bundles.iter().any(|bundle| bundle == truth.bundle))
             .collect();
-        let mut time: f64 = own.iter().map(|it| it.time).product();
+        let mut time: f64 = of_setting.iter().map(|truth| truth.time).product();
         if let Some((one, other, both)) = self.pair
             && [one, other]
                 .iter()
-                .all(|it| setting.bundles.iter().any(|own| own == it))
+                .all(|name| setting.bundles.iter().any(|bundle| bundle == name))
         {
             time = both;
         }
-        let memory: f64 = own.iter().map(|it| it.memory).product();
+        let memory: f64 = of_setting.iter().map(|truth| truth.memory).product();
         let mut pairs = |ratio: f64| (0..blocks).map(|_| ratio.ln() + self.noisy()).collect();
         Logs::from([(Goal::Time, pairs(time)), (Goal::Memory, pairs(memory))])
     }
 
     fn run(&mut self, wanted: &Wanted) -> Result<Tuned> {
-        let settings = self.truths.iter().map(|it| planted(it.bundle, moved(it)));
+        let settings = self
+            .truths
+            .iter()
+            .map(|truth| planted(truth.bundle, moved(truth)));
         let settings: Vec<Setting> = settings.collect();
         tune(&[Setting::none("own")], settings, wanted, self, &mut |_| {})
     }
@@ -105,11 +114,11 @@ fn moved(truth: &Truth) -> Moved {
 impl Race for Script {
     fn sight(&mut self, setting: &Setting) -> Result<Sight> {
         self.sights += 1;
-        let own = self
+        let truth = self
             .truths
             .iter()
-            .find(|it| setting.bundles.iter().any(|own| own == it.bundle));
-        let given = own.map(|it| Given {
+            .find(|truth| setting.bundles.iter().any(|bundle| bundle == truth.bundle));
+        let given = truth.map(|truth| Given {
             place: setting
                 .environment
                 .keys()
@@ -118,18 +127,18 @@ impl Race for Script {
                 .unwrap_or_default(),
             setting: String::new(),
             value: "1".into(),
-            state: match it.arrives {
+            state: match truth.arrives {
                 true => SettingState::Taken,
                 false => SettingState::Refused,
             },
             why: "by the script".into(),
         });
         Ok(Sight {
-            counts: Counts {
-                faults: 1000 + self.sights as u64 % 3 + own.map_or(0, |it| it.faults),
+            counts: self.counts.then_some(Counts {
+                faults: 1000 + self.sights as u64 % 3 + truth.map_or(0, |truth| truth.faults),
                 peak_bytes: 1 << 20,
                 cpu_ns: 100_000_000,
-            },
+            }),
             given: given.into_iter().collect(),
             ..Sight::default()
         })
@@ -138,9 +147,16 @@ impl Race for Script {
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
         self.rounds
             .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
-        let mut round = Round::default();
+        let mut round = Round {
+            process_s: 0.1,
+            ..Round::default()
+        };
         for row in rows {
-            let logs = self.logs(row, blocks);
+            let mut logs = self.logs(row, blocks);
+            if self.is_reversed && stage == Stage::Confirm {
+                let all = logs.values_mut().flatten();
+                all.for_each(|log| *log = -*log);
+            }
             round.rows.insert(row.name.clone(), Ok(logs));
         }
         let default = Setting::none("own");
@@ -153,16 +169,20 @@ const TIME: Wanted = Wanted {
     goal: Goal::Time,
     at_most: None,
     budget_s: 1800.0,
+    is_stand_in: false,
 };
 
 fn fate<'t>(tuned: &'t Tuned, bundle: &str) -> &'t Fate {
     let mut all = tuned.entries.iter();
-    let entry = all.find(|it| it.setting.bundles == [bundle]);
+    let entry = all.find(|entry| entry.setting.bundles == [bundle]);
     &entry.expect("it was named").fate
 }
 
 fn winners(tuned: &Tuned) -> Vec<String> {
-    tuned.winners().map(|it| it.setting.name.clone()).collect()
+    tuned
+        .winners()
+        .map(|winner| winner.setting.name.clone())
+        .collect()
 }
 
 /// The planted space of the committed script.
@@ -198,7 +218,7 @@ fn each_kind_of_setting_is_told_and_the_good_one_is_confirmed() {
         script
             .rounds
             .iter()
-            .any(|(_, rows)| rows.iter().any(|it| it == name))
+            .any(|(_, rows)| rows.iter().any(|row| row == name))
     };
     assert!(raced("own+inert") && !raced("own+counted") && !raced("own+lost"));
     // The last round is the confirmation, and the only one.
@@ -285,10 +305,10 @@ fn a_limit_on_memory_keeps_what_takes_more_out() {
 #[test]
 fn a_short_budget_is_kept_or_refused() {
     let (settings, process_s) = (20, 1.0);
-    let cost = |it: &Lengths| it.cost_s(settings, 8, process_s);
+    let cost = |lengths: &Lengths| lengths.cost_s(settings, 8, 0, process_s);
     let all: Vec<f64> = LENGTHS.iter().map(cost).collect();
     assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
-    let within = |budget_s| Lengths::within(budget_s, settings, 8, process_s);
+    let within = |budget_s| Lengths::within(budget_s, cost);
     assert_eq!(within(all[0]).unwrap(), LENGTHS[0]);
     assert_eq!(within(all[2]).unwrap(), LENGTHS[2]);
     assert_eq!(within(all[3] - 1.0), Err(all[3]));
@@ -303,4 +323,49 @@ fn a_short_budget_is_kept_or_refused() {
         "{error}"
     );
     assert!(script.rounds.is_empty());
+}
+
+/// A trace and its program: finalists of the trace, and others, show whether it has the program's order.
+#[test]
+fn a_trace_must_have_the_order_of_its_program() {
+    let space = [
+        ("best", 0.8),
+        ("good", 0.9),
+        ("fair", 0.97),
+        ("none", 1.0),
+        ("bad", 1.1),
+        ("worst", 1.3),
+    ];
+    let space = space.map(|(bundle, time)| truth(bundle, time));
+    let wanted = Wanted {
+        is_stand_in: true,
+        ..TIME
+    };
+    let order = |is_reversed: bool| {
+        let mut script = script(&space, 11);
+        script.is_reversed = is_reversed;
+        let tuned = script.run(&wanted).unwrap();
+        let raced = script.rounds.last().unwrap().1.clone();
+        assert!(raced.contains(&"own+worst".to_owned()), "{raced:?}");
+        (tuned.order.unwrap(), winners(&tuned))
+    };
+    let (same, found) = order(false);
+    assert!(same.settings >= LEAST_IN_ORDER && same.rank_correlation > 0.9);
+    assert!(!found.is_empty());
+    let (opposite, found) = order(true);
+    assert!(opposite.rank_correlation < -0.9, "{opposite:?}");
+    assert!(found.is_empty(), "{found:?}");
+    let tuned = script(&space, 11).run(&TIME).unwrap();
+    assert_eq!(tuned.order, None);
+}
+
+#[test]
+fn what_is_not_looked_at_is_measured_before_the_race_is_planned() {
+    let mut script = script(&space(), 7);
+    script.counts = false;
+    let tuned = script.run(&TIME).unwrap();
+    assert_eq!(script.rounds[0], (Stage::Search, Vec::new()));
+    assert_eq!(winners(&tuned), ["own+faster"]);
+    // No count shows that a setting does nothing.
+    assert_eq!(fate(&tuned, "counted"), &Fate::Left);
 }

@@ -8,7 +8,7 @@ use super::super::scene::Scene;
 use super::super::values::curves;
 use super::CheckedPlaces;
 use crate::document::Measure;
-use heapmark_stats::{mean, median};
+use heapmark_stats::{mean, median, rank_correlation};
 use std::iter::zip;
 
 /// The fewest rows for which a rank correlation means anything.
@@ -52,13 +52,16 @@ impl CheckedPlaces<'_> {
                 continue;
             }
             let samples = fewest_samples(ours.iter().chain(&theirs));
-            let correlation = correlation(&ranks(&ours), &ranks(&theirs));
+            let medians = |numbers: &[Number]| -> Vec<f64> {
+                numbers.iter().map(|number| number.median).collect()
+            };
+            let correlation = rank_correlation(&medians(&ours), &medians(&theirs)).unwrap_or(0.0);
             let verdict = verdict(samples, correlation >= STRONG, correlation <= WEAK);
-            let said = said![
+            let sentence = said![
                 format!("the order of {count} allocators and that on {other} correlate by"),
                 Number::bare(correlation, samples)
             ];
-            self.found(verdict, spot, said);
+            self.found(verdict, spot, sentence);
         }
     }
 
@@ -99,8 +102,8 @@ impl CheckedPlaces<'_> {
             let fails = factor <= 1.0 / CLEAR_FACTOR;
             let samples = release.samples.min(pause.samples);
             let verdict = verdict(samples, holds, fails);
-            let said = said!["longest release:", release, "; longest pause:", pause];
-            self.found(verdict, &spot, said);
+            let sentence = said!["longest release:", release, "; longest pause:", pause];
+            self.found(verdict, &spot, sentence);
         }
     }
 
@@ -144,8 +147,8 @@ impl CheckedPlaces<'_> {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,
                 };
-                let said = said![format!("{row}: mean distance of the curves"), distance];
-                self.found(verdict, &spot, said);
+                let sentence = said![format!("{row}: mean distance of the curves"), distance];
+                self.found(verdict, &spot, sentence);
             }
             if compared == 0 {
                 self.lack(format!(
@@ -210,37 +213,4 @@ fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
             })
             .collect(),
     )
-}
-
-/// 0 for the lowest median; equal ones share their ranks.
-fn ranks(numbers: &[Number]) -> Vec<f64> {
-    let count = |wanted: fn(&f64, &f64) -> bool, own: f64| {
-        numbers
-            .iter()
-            .filter(|other| wanted(&other.median, &own))
-            .count() as f64
-    };
-    numbers
-        .iter()
-        .map(|number| {
-            count(|other, own| other < own, number.median)
-                + (count(|other, own| other == own, number.median) - 1.0) / 2.0
-        })
-        .collect()
-}
-
-/// Pearson's correlation; of ranks it is Spearman's.
-fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else {
-        return 0.0;
-    };
-    let sum = |f: &dyn Fn(f64, f64) -> f64| -> f64 {
-        zip(a, b).map(|(a, b)| f(a - mean_a, b - mean_b)).sum()
-    };
-    let scale = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
-    if scale > 0.0 {
-        sum(&|a, b| a * b) / scale
-    } else {
-        0.0
-    }
 }

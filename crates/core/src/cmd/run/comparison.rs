@@ -1,5 +1,6 @@
 //! The flags of every command that compares allocators.
 
+use super::setting_row::SettingRow;
 use crate::catalog::time::{SECONDS, between};
 use crate::cmd::output::AnswerFormat;
 use crate::plan::{AskedTurns, HugePages};
@@ -104,6 +105,9 @@ pub struct Comparison {
     /// The larger study that this run is part of.
     #[arg(skip)]
     pub part_of: PartOf,
+    /// Rows that another command makes: in place of all of -a but the baseline.
+    #[arg(skip)]
+    pub settings: Vec<SettingRow>,
 }
 
 /// What a run is part of, which other commands than `run` and `try` make.

@@ -38,7 +38,9 @@ pub fn choose(
 
 /// The null allocator under each other C library of a run: how these differ without an allocation.
 fn under_others(null: &Subject, subjects: &[Subject]) -> Vec<Subject> {
-    let others = subjects.iter().filter(|it| it.library.loader.is_some());
+    let others = subjects
+        .iter()
+        .filter(|subject| subject.library.loader.is_some());
     let under = |other: &Subject| {
         let mut floor = null.clone();
         floor.allocator.name = format!("{} ({})", null.allocator.name, other.allocator.name);

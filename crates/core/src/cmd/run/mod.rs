@@ -15,6 +15,8 @@ pub mod resolve;
 pub mod run_length;
 #[doc(hidden)]
 pub mod select;
+#[doc(hidden)]
+pub mod setting_row;
 mod single_cell;
 mod traces;
 
@@ -402,12 +404,12 @@ fn all_ok(run: &Run) -> bool {
         .filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
     let ended_well = judged.all(|record| !record.has_failed() || record.outcome.is_absent());
     let is_there = |name: &String| {
-        let mut own = run
+        let mut records = run
             .records
             .iter()
             .filter(|record| record.workload == *name)
             .peekable();
-        own.peek().is_none() || own.any(|record| !record.outcome.is_absent())
+        records.peek().is_none() || records.any(|record| !record.outcome.is_absent())
     };
     ended_well && run.head.plan.named.iter().all(is_there)
 }

@@ -1,5 +1,4 @@
-//! The output of `--dry-run`: every flag of a run shows in one of a few lines; parameters and
-//! processes show with `--cells`.
+//! The output of `--dry-run`: a few lines show every flag of a run; parameters and processes are shown with `--cells`.
 
 use super::comparison::Comparison;
 use crate::catalog::{Tier, joined};
@@ -10,7 +9,7 @@ use crate::report::units;
 use crate::session::Selection;
 use std::path::Path;
 
-/// A line lists this many names; of more it prints only the number.
+/// The most names that a line lists; of the others it prints only the number.
 const MOST_NAMES: usize = 24;
 
 /// A plan as text. `dir` is where its results would be stored.
@@ -109,7 +108,7 @@ pub fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String 
     format!("{text}\n{}{cells}", processes(plan))
 }
 
-/// Workloads, each with its thread counts: those whose memory is measured beside, or the others.
+/// The workloads, each with its thread counts: those whose memory is measured beside the times of others, or all the others.
 fn workloads(plan: &Plan, beside: bool) -> String {
     let mut labels: Vec<(&str, String)> = Vec::new();
     for case in plan.cases.iter().filter(|case| case.beside == beside) {
@@ -138,7 +137,7 @@ fn allocators(selection: &Selection) -> String {
     named(plan.allocators.iter().map(of).collect())
 }
 
-/// What a user should know of an allocator before it is measured.
+/// What a user should know about an allocator before it is measured.
 fn state(subject: &Subject) -> Option<String> {
     let library = &subject.library;
     match library.files.first() {
@@ -194,7 +193,7 @@ fn described(command: &UserCommand) -> String {
     joined(words.into_iter().flatten(), "; ")
 }
 
-/// The command line; of several builds or settings one line each.
+/// The command line; with several builds or settings, the command line of each.
 fn lines(command: &UserCommand) -> String {
     let of = |variant: &CommandVariant| format!("{}: {}", variant.name, variant.line());
     match &command.variants[..] {
@@ -229,7 +228,7 @@ fn measures(plan: &Plan) -> String {
     text
 }
 
-/// `churn@1: their CPU time, stopped and continued`.
+/// The cases that take turns, and how: `churn@1: their CPU time, stopped and continued`.
 fn in_turns(plan: &Plan, alone: bool) -> Option<String> {
     if alone {
         return Some("nothing, each process runs alone".into());
@@ -264,7 +263,7 @@ fn blocks(plan: &Plan) -> String {
     }
 }
 
-/// `40`, or `15 to 40`.
+/// The number of blocks: `40`, or `15 to 40`.
 pub fn number_of_blocks(plan: &Plan) -> String {
     match (plan.blocks, plan.most_blocks()) {
         (least, most) if most > least => format!("{least} to {most}"),
@@ -272,7 +271,7 @@ pub fn number_of_blocks(plan: &Plan) -> String {
     }
 }
 
-/// How many processes, and how long they take.
+/// How many processes a run starts, and how long they take.
 fn processes(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) =
         (plan.checks().len(), plan.cells().len(), plan.estimate());
@@ -296,7 +295,7 @@ fn processes(plan: &Plan) -> String {
     text
 }
 
-/// Every parameter, and every process.
+/// Every parameter and every process of a plan.
 fn cells(plan: &Plan) -> String {
     let mut text = String::from("\n");
     for case in &plan.cases {

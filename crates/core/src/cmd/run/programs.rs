@@ -12,11 +12,10 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The programs of these cases. Builds what is not built yet; a program that cannot be built stays,
-/// and its rows report why.
+/// The programs of these cases. Builds programs that are not built yet; one that cannot be built stays, and its rows report why.
 pub fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
     let mut all: Vec<Program> = Vec::new();
-    // All programs that only print are counted with the same library.
+    // The calls of all programs that only print are counted with the same library.
     let counter = std::cell::LazyCell::new(|| counter(catalog));
     for name in cases.iter().flat_map(Case::programs) {
         if all.iter().any(|known| known.name == name) {
@@ -32,13 +31,13 @@ pub fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<P
     Ok(all)
 }
 
-/// A program, built if it is not built yet. If it cannot be had, it holds the reason.
+/// A program, which is built if necessary. If that is impossible, the value holds the reason.
 pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     let mut state = build::program::state(entry);
     if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
         state = build::program::state(entry);
     }
-    let told = |why: String, word: &str| {
+    let reason = |why: String, word: &str| {
         if !dry_run {
             say!("program {}: {word}{why}", entry.name);
         }
@@ -47,9 +46,9 @@ pub fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     let (mut executable, mut refused, mut absent) = Default::default();
     match state {
         State::Ready(ready) => executable = ready,
-        State::NotBuilt { line } => refused = told(format!("could not be built; {line}"), ""),
-        State::Absent { why, line } => absent = told(format!("{why}; {line}"), "absent: "),
-        State::Unsupported { why } | State::Refused { why } => refused = told(why, ""),
+        State::NotBuilt { line } => refused = reason(format!("could not be built; {line}"), ""),
+        State::Absent { why, line } => absent = reason(format!("{why}; {line}"), "absent: "),
+        State::Unsupported { why } | State::Refused { why } => refused = reason(why, ""),
     };
     let catalog::Program {
         name,
@@ -87,7 +86,7 @@ fn counter(catalog: &Catalog) -> Option<PathBuf> {
     Some(executable.folder.join("count.so"))
 }
 
-/// The allocators that rows name and that the run does not compare.
+/// The allocators that rows name but the run does not compare.
 pub fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
     let mut all: Chosen = Vec::new();
     let rows = cases.iter().flat_map(|case| &case.rows);
@@ -101,7 +100,7 @@ pub fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result
     Ok(all)
 }
 
-/// The information on the rows of programs, each name once.
+/// The information about the rows of programs, each name once.
 pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> {
     let mut all: Vec<AllocatorInfo> = Vec::new();
     for row in cases.iter().flat_map(|case| &case.rows) {
@@ -125,7 +124,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
             .command
             .first()
             .map(|word| fill(word, &row.parameters));
-        // If the file is missing, its cells report that.
+        // If the file is missing, the row's cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
         let versions = program.executable.versions.iter();
         let version = joined(

@@ -15,26 +15,26 @@ use std::time::Instant;
 
 /// The progress of a run.
 pub struct TerminalProgress {
-    /// Counts the processes that are done; it draws nothing if stderr is no terminal.
+    /// Counts finished processes; draws nothing if stderr is not a terminal.
     bar: ProgressBar,
     began: Instant,
-    /// How many of them ran in this session, and how many had when the last line was printed.
+    /// How many processes ran in this session, and how many of them had run when the last line was printed.
     run: usize,
     said: usize,
     blocks: Option<Blocks>,
 }
 
-/// The blocks of a run, as they are counted and timed.
+/// The state of a run's blocks, for counting and timing them.
 struct Blocks {
     plan: Plan,
     began: Instant,
-    /// Processes that had run before.
+    /// Processes of this session that ran before the blocks.
     run_before: usize,
-    /// Before then no table is made again.
+    /// No line with provisional results is computed before this time.
     rests_until: Instant,
 }
 
-/// Making a table may take this share of the time.
+/// After computing such a line, the progress rests for this many times as long.
 const MOST_LOOKING: u32 = 50;
 
 impl TerminalProgress {
@@ -59,7 +59,7 @@ impl TerminalProgress {
         self.bar.finish_and_clear();
     }
 
-    /// The most time that is left, in words: all blocks that may follow, or what the budget or the least of them leave.
+    /// The most time that is left, in words: for all blocks that may follow, limited by the budget or by the least number of blocks.
     fn left(&self, used_s: f64) -> String {
         let of_bar = self
             .bar
@@ -85,7 +85,7 @@ impl TerminalProgress {
         time_left("at most", seconds)
     }
 
-    /// `block 3 of 10 to 40: best so far mimalloc3 0.831 ± 0.6 %, at most 1 min 20 s left`.
+    /// A line of progress: `block 3 of 10 to 40: best so far mimalloc3 0.831 ± 0.6 %, at most 1 min 20 s left`.
     fn line(&self, block: u32, standings: &[Standing], rest: &str) -> Option<String> {
         let plan = &self.blocks.as_ref()?.plan;
         let of = number_of_blocks(plan);
@@ -103,18 +103,20 @@ impl TerminalProgress {
     }
 }
 
-/// The allocator with the least time over all cases that all are known of.
+/// The allocator with the least time over all cases, among those with an estimate for every case.
 fn best(standings: &[Standing], baseline: &str) -> Option<String> {
-    let compared = || standings.iter().filter(|it| !it.is_copy);
-    let mut names: Vec<&str> = compared().map(|it| &*it.allocator).collect();
+    let compared = || standings.iter().filter(|standing| !standing.is_copy);
+    let mut names: Vec<&str> = compared().map(|standing| &*standing.allocator).collect();
     names.sort_unstable();
     names.dedup();
     let over_all = names.into_iter().filter_map(|name| {
-        let of = compared().filter(|it| it.allocator == name);
-        let shifts = of.map(|it| it.shift).collect::<Option<Vec<Shift>>>()?;
+        let of = compared().filter(|standing| standing.allocator == name);
+        let shifts = of
+            .map(|standing| standing.shift)
+            .collect::<Option<Vec<Shift>>>()?;
         let count = shifts.len() as f64;
-        let mean = shifts.iter().map(|it| it.estimate).sum::<f64>() / count;
-        let squares = shifts.iter().map(|it| Some(half_width(it)?.powi(2)));
+        let mean = shifts.iter().map(|shift| shift.estimate).sum::<f64>() / count;
+        let squares = shifts.iter().map(|shift| Some(half_width(shift)?.powi(2)));
         let half = squares.sum::<Option<f64>>().map(|sum| sum.sqrt() / count);
         Some((name, mean, half))
     });
@@ -125,9 +127,9 @@ fn best(standings: &[Standing], baseline: &str) -> Option<String> {
     })
 }
 
-/// How the baseline's own copy compares.
+/// How the copy of the baseline compares with the baseline.
 fn noise(standings: &[Standing]) -> Option<String> {
-    let mut copies = standings.iter().filter(|it| it.is_copy);
+    let mut copies = standings.iter().filter(|standing| standing.is_copy);
     let (Some(copy), None) = (copies.next(), copies.next()) else {
         return None;
     };
@@ -137,8 +139,8 @@ fn noise(standings: &[Standing]) -> Option<String> {
 }
 
 fn widest(standings: &[Standing]) -> Option<String> {
-    let compared = standings.iter().filter(|it| !it.is_copy);
-    let widths = compared.filter_map(|it| Some((it, half_width(&it.shift?)?)));
+    let compared = standings.iter().filter(|standing| !standing.is_copy);
+    let widths = compared.filter_map(|standing| Some((standing, half_width(&standing.shift?)?)));
     let (widest, width) = widths.max_by(|one, other| one.1.total_cmp(&other.1))?;
     let Standing {
         allocator, case, ..
@@ -149,7 +151,7 @@ fn widest(standings: &[Standing]) -> Option<String> {
     ))
 }
 
-/// `0.831 ± 0.6 %`, of logarithms.
+/// Formats a ratio and its half-width, both given as logarithms: `0.831 ± 0.6 %`.
 fn ratio(log: f64, half_width: Option<f64>) -> String {
     let reach = half_width.map_or(String::new(), |half| format!(" ± {:.1} %", half * 100.0));
     format!("{:.3}{reach}", log.exp())
@@ -160,7 +162,7 @@ impl Progress for TerminalProgress {
         let has_numbers = self
             .blocks
             .as_ref()
-            .is_some_and(|it| it.rests_until > it.began);
+            .is_some_and(|blocks| blocks.rests_until > blocks.began);
         if !has_numbers {
             self.bar.set_message(cell.to_owned());
         }
@@ -176,7 +178,7 @@ impl Progress for TerminalProgress {
     }
 
     fn plan(&mut self, plan: &Plan) {
-        // So that it never says less than is left.
+        // The bar counts all blocks that may follow, so that it never shows less than is left.
         let may_follow = plan.most_blocks() - plan.blocks;
         let of_block: usize = plan.block(0).iter().map(Vec::len).sum();
         self.more(may_follow as usize * of_block);
@@ -191,7 +193,10 @@ impl Progress for TerminalProgress {
 
     fn part(&mut self, block: u32, head: &RunFile, records: &[Record], used_s: f64) {
         let now = Instant::now();
-        let rests = self.blocks.as_ref().is_none_or(|it| now < it.rests_until);
+        let rests = self
+            .blocks
+            .as_ref()
+            .is_none_or(|blocks| now < blocks.rests_until);
         if rests || is_quiet() || !std::io::stderr().is_terminal() {
             return;
         }
@@ -205,11 +210,11 @@ impl Progress for TerminalProgress {
     }
 
     fn block(&mut self, block: u32, standings: &[Standing], used_s: f64, next: Next) {
-        let has_ratios = standings.iter().any(|it| !it.is_copy);
+        let has_ratios = standings.iter().any(|standing| !standing.is_copy);
         let can_grow = self
             .blocks
             .as_ref()
-            .is_some_and(|it| it.plan.most_blocks() > it.plan.blocks);
+            .is_some_and(|blocks| blocks.plan.most_blocks() > blocks.plan.blocks);
         let rest = match next {
             Next::Stop(Stop::Precision) if has_ratios => "precise enough".into(),
             Next::Stop(Stop::Precision) if can_grow => "nothing left to compare".into(),

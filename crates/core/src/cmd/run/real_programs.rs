@@ -1,5 +1,5 @@
-//! `-w program:NAME`: real programs of the catalogue as workloads, each with its generated input. What
-//! is not installed is named, with the command that installs it.
+//! `-w program:NAME`: real programs of the catalogue as workloads, each with its generated input. Programs that are not installed are
+//! named, with the command that installs them.
 
 use super::RunArgs;
 use crate::build::command::{Recognised, find, linked, recognise};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// The parameter of a real program.
 const SIZE: &str = "size";
 
-/// Servers listen on ports of this range: the kernel gives no client one of them.
+/// The ports that servers listen on, outside the range from which the kernel assigns ports to clients.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
 /// The programs that words of `-w` name, each once; empty if they name workloads. A bare name or
@@ -57,8 +57,7 @@ pub fn chosen<'p>(
     Ok(chosen)
 }
 
-/// The chosen programs that can run here. Names the others, and the packages that they need, in a
-/// line.
+/// Returns the chosen programs that can run here. Prints the others, and the packages that they need, in a line.
 pub fn installed<'p>(chosen: &[&'p RealProgram]) -> Vec<&'p RealProgram> {
     let (installed, absent): (Vec<&RealProgram>, Vec<&RealProgram>) = chosen
         .iter()
@@ -114,11 +113,11 @@ pub fn mode(command: &RunArgs) -> Result<Mode> {
     }
 }
 
-/// The cases of a run, and the folder in which its programs work; it is removed with the value.
+/// The cases of a run, and the folder in which its programs work; the folder is removed when this value is dropped.
 pub struct RealCases {
     pub cases: Vec<Case>,
     pub scratch: Draft,
-    /// For each program the library of an allocator that it is linked to.
+    /// For each program, the library of the allocator that it is linked to.
     pub linked: Vec<Option<String>>,
 }
 
@@ -141,9 +140,9 @@ pub fn cases(
     let mut ports = Ports::default();
     let settings = Settings::of(&catalog.allocators);
     for program in programs {
-        let own = set.iter().rfind(|(name, _)| *name == program.name);
-        let own = own.map(|(_, size)| *size);
-        let size = own.or_else(|| program.size(preset));
+        let asked = set.iter().rfind(|(name, _)| *name == program.name);
+        let asked = asked.map(|(_, size)| *size);
+        let size = asked.or_else(|| program.size(preset));
         let size = size.with_context(|| {
             format!("real programs have no preset `{preset}`: they have quick and paper")
         });
@@ -169,8 +168,8 @@ pub fn cases(
     Ok(all)
 }
 
-/// As [`cases`], for those of a resumed run: programs and inputs must be unchanged. They get a new
-/// folder to work in, and new ports; `None` if there are no real programs.
+/// Like [`cases`], for the cases of a resumed run: programs and inputs must be unchanged. The programs get a new folder to work in, and new
+/// ports; `None` if there are no real programs.
 pub fn take_up(cases: &mut [Case]) -> Result<Option<Draft>> {
     if !cases.iter().any(Case::is_real_program) {
         return Ok(None);
@@ -179,7 +178,7 @@ pub fn take_up(cases: &mut [Case]) -> Result<Option<Draft>> {
     let (scratch, mut ports) = (scratch()?, Ports::default());
     let mut last: Option<UserCommand> = None;
     for case in cases {
-        // A case with a factor follows the same without, and runs the same command.
+        // A case with a factor follows the case without the factor, and runs the same command.
         if let (Some(_), Some(plain)) = (case.factor, &last) {
             case.target = Target::Command(Box::new(plain.clone()));
             continue;
@@ -223,7 +222,7 @@ fn scratch() -> Result<Draft> {
     Draft::folder(&temporary).with_path("cannot write in", &temporary)
 }
 
-/// A program as a command that can be started in a folder.
+/// A real program as a command that can be started in a folder.
 fn command(
     program: &RealProgram,
     input: &Input,
@@ -267,7 +266,7 @@ fn command(
     })
 }
 
-/// What readers of a program's row should know.
+/// What readers of a program's row should know about it.
 fn caution(recognised: &Recognised, library: Option<&str>) -> Option<String> {
     let program = recognised.program().display();
     let linked = library.map(|library| {
@@ -289,7 +288,10 @@ fn sizes(programs: &[&RealProgram], set: &[Override]) -> Result<Vec<(String, u64
     for change in set {
         let (name, parameter, value) = (&change.workload, &change.parameter, &change.value);
         let names = programs.iter().map(|program| program.name.as_str());
-        let found: Vec<&str> = names.clone().filter(|it| glob_match(name, it)).collect();
+        let found: Vec<&str> = names
+            .clone()
+            .filter(|program| glob_match(name, program))
+            .collect();
         if found.is_empty() {
             let hint = did_you_mean(name, names);
             bail!("--set {name}.{parameter}: no program of this run has that name{hint}");
@@ -306,14 +308,14 @@ fn sizes(programs: &[&RealProgram], set: &[Override]) -> Result<Vec<(String, u64
     Ok(sizes)
 }
 
-/// Ports that were given to servers.
+/// The ports that have been given to servers.
 #[derive(Default)]
 struct Ports(BTreeSet<u16>);
 
 impl Ports {
     /// A port that is free now, and that no other server of this run gets.
     fn free(&mut self) -> Result<u16> {
-        // Two runs at a time begin at different places.
+        // Two runs at the same time begin at different ports.
         let count = usize::from(PORTS.end - PORTS.start);
         let begin = std::process::id() as usize * 31 % count;
         let mut all = PORTS.clone().cycle().skip(begin).take(count);

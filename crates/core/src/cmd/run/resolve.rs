@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// The row of the allocator that a program is linked to.
 pub const OWN: &str = "own";
 
-/// The allocator of the row `own`, if `-a` has this word, which is taken out of it. `linked` is the
-/// library that serves the program without heapmark.
+/// The allocator of the row `own`, if `words` has that word, which is then removed from `words`. `linked` is the library that serves the
+/// program without heapmark.
 pub fn take_own(
     words: &mut Vec<String>,
     linked: Result<&str, String>,
@@ -55,7 +55,7 @@ pub fn find_library(name: &str) -> Result<PathBuf> {
         .with_context(|| format!("{name} is not in the dynamic linker's folders"))
 }
 
-/// Refuses what nothing but the guest can run under: programs would not be, or not to their end.
+/// Refuses allocators under which only the guest can run: other programs would not start, or not run to their end.
 pub fn must_take_programs(chosen: &Chosen) -> Result<()> {
     match chosen.iter().find_map(|(one, _)| only_guest(one)) {
         Some(why) => refuse!("-a: {why}"),
@@ -63,7 +63,7 @@ pub fn must_take_programs(chosen: &Chosen) -> Result<()> {
     }
 }
 
-/// Fails if nothing could be compared.
+/// Fails if the baseline is not ready, since nothing could be compared.
 pub fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
     if !subjects
         .iter()
@@ -76,11 +76,11 @@ pub fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
     Ok(())
 }
 
-/// Allocators of the selection, each with whether the user named it.
+/// The chosen allocators, each with whether the user named it.
 pub type Chosen = Vec<(Allocator, bool)>;
 
-/// A user's library may take the name of a known allocator only with `replace`, and never that of
-/// the null allocator: its rows are recognised by their tier.
+/// A user's library may take the name of a known allocator only with `replace`, and never the name of the null allocator, whose rows are
+/// recognised by their tier.
 fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
     let name = &user.name;
     let Ok(ours) = catalog.allocator(name) else {
@@ -98,7 +98,7 @@ fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Cata
     Ok(())
 }
 
-/// Adds an allocator that is not there yet.
+/// Adds an allocator, unless it is chosen already.
 fn add(chosen: &mut Chosen, allocator: &Allocator, named: bool) -> Result<()> {
     let mut all = chosen.iter();
     match all.find(|(known, _)| known.name == allocator.name) {
@@ -139,8 +139,7 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
     Ok(())
 }
 
-/// The allocators that flags name, or else those of these tiers. Libraries may have names of the
-/// catalogue if `replace` is set.
+/// The allocators that flags name, or else those of the given tiers. With `replace`, libraries may have names of the catalogue.
 pub fn named(words: &[String], tiers: &[Tier], replace: bool, catalog: &Catalog) -> Result<Chosen> {
     let words = build::rejoined(words);
     let mut chosen = Chosen::new();
@@ -155,8 +154,8 @@ pub fn named(words: &[String], tiers: &[Tier], replace: bool, catalog: &Catalog)
     Ok(chosen)
 }
 
-/// The allocators that flags name, or else those of these tiers, and the baseline's name. The
-/// baseline is always among them. Libraries may have names of the catalogue if `replace` is set.
+/// The allocators that flags name, or else those of the given tiers, and the name of the baseline, which is always among them. With
+/// `replace`, libraries may have names of the catalogue.
 pub fn choose(
     words: &[String],
     tiers: &[Tier],
@@ -171,7 +170,7 @@ pub fn choose(
         add(&mut chosen, &user, true)?;
         return Ok((user.name, chosen));
     }
-    // A library that `-a` names may have that name.
+    // A library that `-a` names may have the baseline's name.
     if chosen.iter().any(|(one, _)| one.name == baseline) {
         return Ok((baseline.to_owned(), chosen));
     }
@@ -182,9 +181,8 @@ pub fn choose(
     Ok((meant.name.clone(), chosen))
 }
 
-/// Builds what is not built yet. Reports what is absent: an allocator that the user named and that
-/// is not available stays in the run and ends `not-loaded`, or `unsupported` on this kernel; for
-/// another one its distribution's build is taken.
+/// Builds allocators that are not built yet. Reports those that are absent: one that the user named stays in the run and ends `not-loaded`,
+/// or `unsupported` on this kernel; any other is replaced by its distribution's build.
 pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
     let missing: Vec<&Allocator> = chosen
         .iter()
@@ -196,7 +194,7 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
     }
     let mut subjects = Vec::new();
     let mut left_out = Vec::new();
-    // Names of those that cannot be measured, by the reason.
+    // The names of allocators that cannot be measured, by reason.
     let mut refusals: Vec<(String, Vec<String>)> = Vec::new();
     for (allocator, named) in chosen {
         let (mut subject, refusal) = subject(allocator, catalog, dry_run)?;
@@ -229,10 +227,13 @@ pub fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<S
     Ok(subjects)
 }
 
-/// Says which libraries another compiler than this machine's has built.
+/// Prints which libraries were built by a compiler other than this machine's.
 fn name_builders(subjects: &[Subject]) {
     let mut builders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for subject in subjects.iter().filter(|it| !it.library.built.is_empty()) {
+    for subject in subjects
+        .iter()
+        .filter(|subject| !subject.library.built.is_empty())
+    {
         let names = builders.entry(&subject.library.built).or_default();
         names.push(&subject.allocator.name);
     }
@@ -241,7 +242,7 @@ fn name_builders(subjects: &[Subject]) {
     }
 }
 
-/// An allocator and its library; or, without it, a word and the reason.
+/// An allocator and its library; if there is no library, also a word for its state and the reason.
 fn subject(
     allocator: Allocator,
     catalog: &Catalog,
@@ -273,8 +274,8 @@ fn subject(
     Ok((subject, refusal))
 }
 
-/// Builds of the same families that the system has: without a compiler or a network they are what a
-/// newcomer can compare. What pays for checks stands in for nothing that does not, nor the reverse.
+/// The system's builds of the same families: without a compiler or a network, a newcomer can compare these. A hardened build stands in only
+/// for a hardened allocator, and any other only for one that is not hardened.
 pub fn stand_ins(
     left_out: &[Allocator],
     there: &[&Allocator],
@@ -282,7 +283,7 @@ pub fn stand_ins(
 ) -> Vec<Allocator> {
     let stands_in = |one: &&Allocator| {
         let is_it = |other: &Allocator| other.name == one.name;
-        let hardened = |it: &Allocator| it.tier == Tier::Hardened;
+        let hardened = |allocator: &Allocator| allocator.tier == Tier::Hardened;
         let may_replace =
             |other: &Allocator| other.family == one.family && hardened(other) == hardened(one);
         left_out.iter().any(may_replace)

@@ -1,4 +1,4 @@
-//! How long a run lasts: from flags and suite to numbers of blocks, precision, budget.
+//! How long a run lasts: turns flags and suite into numbers of blocks, a precision and a budget.
 
 use super::RunFlags;
 use super::comparison::Comparison;
@@ -24,7 +24,7 @@ pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) ->
     }
 }
 
-/// An answer within minutes, unless the flags say otherwise.
+/// A plan that gives an answer within minutes, unless the flags say otherwise.
 pub fn of_try(flags: &Comparison, mode: Mode) -> Plan {
     const MINUTES: f64 = 3.0;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some();
@@ -34,7 +34,7 @@ pub fn of_try(flags: &Comparison, mode: Mode) -> Plan {
     }
 }
 
-/// This many blocks, and none that begins after a budget that is asked for.
+/// A plan of this many blocks, in which no block begins after the budget, if there is one.
 fn within_budget(flags: &Comparison, blocks: u32) -> Plan {
     Plan {
         budget_s: flags.budget.map(|budget| budget.as_secs_f64()),

@@ -5,7 +5,9 @@ use super::real_programs::RealCases;
 use super::resolve::{
     choose, must_be_ready, must_take_programs, put_libc_first, resolve, take_own,
 };
-use super::{RunArgs, RunFlags, controls, programs, real_programs, run_length, traces};
+use super::{
+    RunArgs, RunFlags, controls, programs, real_programs, run_length, setting_row, traces,
+};
 use crate::build;
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
@@ -64,9 +66,9 @@ impl Selection {
         } else {
             &[]
         };
-        let own = take_own(&mut words, linked_alike(&linked), catalog)?;
+        let linked_allocator = take_own(&mut words, linked_alike(&linked), catalog)?;
         let (baseline, mut chosen) = choose(&words, tiers, baseline, flags.replace, catalog)?;
-        chosen.extend(own.map(|own| (own, true)));
+        chosen.extend(linked_allocator.map(|allocator| (allocator, true)));
         if scratch.is_some() {
             must_take_programs(&chosen)?;
         }
@@ -85,6 +87,7 @@ impl Selection {
             put_libc_first(&mut subjects)?;
         }
         must_be_ready(&baseline, &subjects)?;
+        let mut subjects = setting_row::in_place(subjects, &flags.settings, &baseline)?;
         programs::mark(&mut cases, catalog);
         // If they cannot be measured, there is no reason to build them.
         let builds = mode.spec().plain && !flags.dry_run;
@@ -160,10 +163,10 @@ impl Selection {
                 );
             }
         }
-        let own = env!("CARGO_PKG_VERSION");
-        if head.heapmark != own {
+        let version = env!("CARGO_PKG_VERSION");
+        if head.heapmark != version {
             bail!(
-                "heapmark {} began this run, and this is {own}: go on with that one, or start a new run",
+                "heapmark {} began this run, and this is {version}: go on with that one, or start a new run",
                 head.heapmark
             );
         }
@@ -171,7 +174,8 @@ impl Selection {
         let of_rows = infos.flat_map(|info| info.files.iter().map(Path::new).zip(&info.sha256));
         let commands = head.plan.cases.iter().filter_map(Case::command);
         let variants = commands.flat_map(|command| &command.variants);
-        let of_variants = variants.flat_map(|it| it.sha256.last().map(|last| (&*it.program, last)));
+        let of_variants = variants
+            .flat_map(|variant| variant.sha256.last().map(|last| (&*variant.program, last)));
         // A variant that runs as it is built is a row's file, too.
         let files: BTreeSet<(&Path, &String)> = of_rows.chain(of_variants).collect();
         for (file, sha256) in files {
@@ -249,7 +253,7 @@ fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -
 /// The library that all programs are linked to, or why no row can be that of all.
 fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
     match linked {
-        [Some(first), others @ ..] if others.iter().all(|it| it.as_ref() == Some(first)) => {
+        [Some(first), others @ ..] if others.iter().all(|other| other.as_ref() == Some(first)) => {
             Ok(first)
         }
         _ => Err("the chosen programs are not all linked to one allocator".into()),
@@ -377,8 +381,8 @@ fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result
         .iter()
         .partition(|workload| workload.is_for_memory());
     let [alone, ..] = memory[..] else {
-        let own = is_for_memory.then_some(Mode::Memory);
-        return Ok(asked.or(own).unwrap_or_default());
+        let of_suite = is_for_memory.then_some(Mode::Memory);
+        return Ok(asked.or(of_suite).unwrap_or_default());
     };
     match asked {
         Some(mode) if mode.spec().compares_memory => Ok(mode),
@@ -620,13 +624,16 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
     let is_left = |name: &&&str| {
         !library.files.is_empty() && **name != "reallocarray" && !library.exports.contains(**name)
     };
-    let files = library.files.iter().chain(build.map(|it| &it.program));
-    let told = match subject.refused {
+    let files = library
+        .files
+        .iter()
+        .chain(build.map(|variant| &variant.program));
+    let version = match subject.refused {
         Some(_) => None,
         None => told_version(guest, subject)?,
     };
     let is_commit = matches!(allocator.source, Source::Git(_));
-    let release = allocator.release(told.as_deref().filter(|_| !is_commit));
+    let release = allocator.release(version.as_deref().filter(|_| !is_commit));
     // The crate's version is not the allocator's: name the crate.
     let pinned = library.origin.strip_prefix("crate ");
     let unknown = || pinned.map_or("-".into(), |pinned| format!("in {pinned}"));
@@ -638,7 +645,7 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
             "" => library.origin.clone(),
             built => format!("{}, {built}", library.origin),
         },
-        version: told.unwrap_or_else(unknown),
+        version: version.unwrap_or_else(unknown),
         sources: allocator.sources.date.clone(),
         release,
         files: files

@@ -1,4 +1,4 @@
-//! `heapmark run --cell`: one process of a plan by itself.
+//! `heapmark run --cell`: runs one process of a plan by itself.
 
 use super::progress::TerminalProgress;
 use crate::cmd::{Exit, print};
@@ -10,7 +10,7 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs one cell, prints the output of the guest, stores nothing.
+/// Runs one cell and prints the output of the guest; stores nothing.
 pub fn run(
     guest: Guest,
     selection: Selection,
@@ -38,12 +38,12 @@ pub fn run(
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
         attempt => attempt?,
     };
-    let mut said = attempt.report;
+    let mut text = attempt.report;
     if !attempt.stderr.is_empty() {
-        said += &format!("stderr: {}\n", attempt.stderr);
+        text += &format!("stderr: {}\n", attempt.stderr);
     }
-    said += &format!("outcome: {}\n", attempt.outcome);
-    let lines = said.lines().map(|line| plain(line) + "\n");
+    text += &format!("outcome: {}\n", attempt.outcome);
+    let lines = text.lines().map(|line| plain(line) + "\n");
     print(lines.collect::<String>())?;
     Ok(Exit::NotAllOk.when(!attempt.outcome.is_ok()))
 }

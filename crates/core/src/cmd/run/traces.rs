@@ -38,7 +38,7 @@ pub fn choices(parameter: &str) -> impl Iterator<Item = &'static str> {
     parameter.flat_map(|parameter| parameter.choices.iter().map(String::as_str))
 }
 
-/// The file that a word of `-w` names, if it names one.
+/// The trace file that a word of `-w` names, if any.
 pub fn file(word: &str) -> Option<&Path> {
     word.strip_prefix("trace:").map(Path::new)
 }
@@ -51,7 +51,7 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
         files.extend(unpacked(word)?);
     }
     for file in &files {
-        // Faults are reported as the commands of `heapmark trace` report them.
+        // Faults are reported in the same way as by the commands of `heapmark trace`.
         in_file(Reader::open(file), file)?;
         let path = file
             .canonicalize()
@@ -68,7 +68,7 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
         }
     }
     // A name with the suffix of later rounds could equal the later rounds of another trace.
-    let own = |path: &Path| {
+    let base = |path: &Path| {
         let name = stem(path);
         name.strip_suffix(MEMORY)
             .unwrap_or(&name)
@@ -76,7 +76,7 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
             .to_owned()
     };
     let all = traces.iter().map(|(path, sha256)| {
-        let alike = traces.iter().filter(|(other, _)| own(other) == own(path));
+        let alike = traces.iter().filter(|(other, _)| base(other) == base(path));
         let mut name = format!("trace:{}", stem(path));
         if alike.count() > 1 {
             name += &format!("-{}", &sha256[..6]);
@@ -86,15 +86,14 @@ pub fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     Ok(all.collect())
 }
 
-/// The files of a word: one of that name, or else those traces of the pack that it is a name or a
-/// pattern of.
+/// The trace files that a word names: the file with that name, or else the traces of the pack that match the word as a name or a pattern.
 fn unpacked(word: &Path) -> Result<Vec<PathBuf>> {
-    let own = || Ok(vec![word.to_path_buf()]);
+    let file = || Ok(vec![word.to_path_buf()]);
     let Some(pattern) = word.to_str() else {
-        return own();
+        return file();
     };
     if word.symlink_metadata().is_ok() {
-        return own();
+        return file();
     }
     let mut files = Vec::new();
     for name in &trace_pack::matching(pattern) {
@@ -103,9 +102,9 @@ fn unpacked(word: &Path) -> Result<Vec<PathBuf>> {
     if !files.is_empty() {
         return Ok(files);
     }
-    // A file that is missing is a fault of it, as for the commands of `heapmark trace`.
+    // A missing file is reported as a fault of the trace, as by the commands of `heapmark trace`.
     if pattern.contains('/') || pattern.ends_with(".trace") {
-        return own();
+        return file();
     }
     let names = trace_pack::names();
     let meant = did_you_mean(pattern, names.iter().map(String::as_str));
@@ -201,8 +200,8 @@ pub fn make_ready(
     Ok((ready, compiled_traces))
 }
 
-/// As [`make_ready`], for cases whose memory is measured beside the times of others. A replay gets a
-/// name of its own, since the run may time it, too.
+/// Like [`make_ready`], for cases whose memory is measured beside the times of others. A replay gets a name of its own, since the run may
+/// time the same trace.
 pub fn beside(
     mut cases: Vec<Case>,
     cpus: u32,
@@ -220,7 +219,7 @@ pub fn beside(
     Ok((cases, compiled_traces))
 }
 
-/// The case of the same calls in later rounds of a process.
+/// The case of the same calls, in later rounds of a process.
 fn later(first: &Case) -> Case {
     Case {
         workload: format!("{}{REUSE}", first.workload),
@@ -231,13 +230,13 @@ fn later(first: &Case) -> Case {
     }
 }
 
-/// A caution before that of a case.
+/// A caution, followed by the case's own.
 fn cautioned(case: &Case, text: &str) -> Option<String> {
     let caution = case.caution.as_ref();
     Some(caution.map_or(text.into(), |caution| format!("{text} {caution}")))
 }
 
-/// The case of the same calls, all made by one thread.
+/// The case in which one thread makes all calls of `several`.
 fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     let mut case = several.played_by_one();
     let compiled = compile(&mut case, cpus)?;
@@ -313,13 +312,13 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     }
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
-    // In strict order one thread runs at a time.
+    // In strict order, only one thread runs at a time.
     case.oversubscribed = case.threads > cpus && mode != "memory";
     case.caution = caution(&mode, head);
     if reads != "0" {
-        let told =
+        let sentence =
             format!("After each call {reads} of the live blocks are read: where they lie counts.");
-        case.caution = cautioned(case, &told);
+        case.caution = cautioned(case, &sentence);
     }
     Ok(compiled)
 }
@@ -344,7 +343,7 @@ fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
     Ok(())
 }
 
-/// `3.5 minutes`
+/// A duration in words: `3.5 minutes`.
 fn words(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 120.0 => (s, "s"),
@@ -356,7 +355,7 @@ fn words(seconds: f64) -> String {
     format!("{} {unit}", units::digits(value))
 }
 
-/// As [`make_ready`], for a case of a resumed run: the trace must be unchanged.
+/// Like [`make_ready`], for a case of a resumed run: the trace must be unchanged.
 pub fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
     if !case.is_replay() {
         return Ok(None);
@@ -371,9 +370,9 @@ pub fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
     compiled(case).map(Some)
 }
 
-/// The compiled trace of a case, which gets its path.
+/// Compiles the trace of a case, and adds the result's path to the case.
 fn compiled(case: &mut Case) -> Result<CompiledTrace> {
-    let told = |bytes, folder: &Path| {
+    let reporter = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
             say!(
                 "{}: compiling it, some {} in {}",
@@ -387,7 +386,7 @@ fn compiled(case: &mut Case) -> Result<CompiledTrace> {
     let what = format!("compiling {} for its replay", trace.display());
     let long = Long::on(trace, what);
     let sha256 = word(case, "sha256");
-    let compiled = build::compiled_trace(trace, sha256, order(case), long.done(), told)?;
+    let compiled = build::compiled_trace(trace, sha256, order(case), long.done(), reporter)?;
     let path = compiled.path.display().to_string();
     case.parameters.insert("compiled".into(), path);
     Ok(compiled)
@@ -401,7 +400,7 @@ fn pack(case: &Case) -> Result<u64> {
     in_file(packed_bytes(reader), trace)
 }
 
-/// The value of a parameter.
+/// The value of a case's parameter; empty if it has none of this name.
 fn word<'c>(case: &'c Case, name: &str) -> &'c str {
     case.parameters.get(name).map_or("", String::as_str)
 }
@@ -428,10 +427,10 @@ fn order(case: &Case) -> Order {
     }
 }
 
-/// What a reader of the table must know.
+/// What readers of the table must know about a replay.
 fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
-    let told = [
+    let sentences = [
         (mode == "paced")
             .then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),
         count(
@@ -452,8 +451,8 @@ fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
             "Calls of threads that had ended, made by another thread",
         ),
     ];
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    (!told.is_empty()).then(|| told.join(". ") + ".")
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    (!sentences.is_empty()).then(|| sentences.join(". ") + ".")
 }
 
 #[cfg(test)]

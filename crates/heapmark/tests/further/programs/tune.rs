@@ -141,6 +141,81 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     );
 }
 
+/// The first pairs tell how long a round takes; then the budget is too little for any.
+#[test]
+fn a_workload_and_a_server_are_measured_before_their_race_is_planned() {
+    let place = Place::of_turns();
+    plant(&place);
+    for (name, load) in [
+        ("workload", &["-w", "churn-private", "-t", "1"][..]),
+        (
+            "server",
+            &[
+                "--server", "sleep 60", "--client", "./load", "--ready", "started",
+            ],
+        ),
+    ] {
+        let flags = ["tune", "-a", "knobs", "--budget", "1s", "-o", name];
+        let end = place.run(&[&flags, load].concat());
+        assert_eq!(end.code, Some(2), "{name}: {}", end.stderr);
+        assert!(
+            end.stderr.contains("--budget: 3 settings take"),
+            "{name}: {}",
+            end.stderr
+        );
+        let run = place.at(&format!("{name}/runs/1"));
+        let samples = place.run(&["export", run.to_str().unwrap(), "--to", "csv-samples"]);
+        let of_default = samples
+            .stdout
+            .lines()
+            .filter(|line| line.contains(",knobs,"));
+        assert!(of_default.count() >= 2, "{name}: {}", samples.stdout);
+    }
+    for (flags, why) in [
+        (&["-w", "churn", "--prepare", "true"][..], "--prepare"),
+        (&["-w", "churn", "--for", "idle"], "-w: idle"),
+        (&["-w", "churn*"], "one number of threads"),
+        (&["-t", "2", "--", "true"], "--threads"),
+    ] {
+        let end = place.run(&[&["tune", "-o", "none"], flags].concat());
+        assert_eq!(end.code, Some(2), "{flags:?}: {}", end.stderr);
+        assert!(end.stderr.contains(why), "{flags:?}: {}", end.stderr);
+        assert!(!place.at("none").exists());
+    }
+}
+
+/// The search runs on the recording of a program, and the program confirms.
+#[test]
+#[ignore = "make test-all"]
+fn a_trace_is_searched_on_and_its_program_confirms() {
+    let place = Place::of_turns();
+    plant(&place);
+    let end = place.run(&["record", "-o", "load.trace", "./load"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let line = [
+        "tune",
+        "-a",
+        "knobs",
+        "-w",
+        "trace:load.trace",
+        "-o",
+        "tuned",
+        "--format",
+        "json",
+        "--",
+        "./load",
+    ];
+    let end = place.run(&line);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(told["searched_on"], "trace:load.trace");
+    let best = &told["confirmed"][0];
+    assert_eq!(best["setting"]["environment"]["KNOBS_FASTER"], "1");
+    assert_eq!(best["confirmation"]["word"], "confirmed", "{told:#}");
+    let page = fs::read_to_string(place.at("tuned/tune.html")).unwrap();
+    assert!(page.contains("Time and memory"));
+}
+
 #[test]
 #[ignore = "make test-all"]
 fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
@@ -182,4 +257,12 @@ fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
     // Everything is stored: asking again starts nothing.
     let again = place.run(&line);
     assert_eq!(again.stdout, end.stdout);
+    let page = fs::read_to_string(place.at("tuned/tune.html")).unwrap();
+    for part in [
+        "Time and memory",
+        "knobs+slower",
+        "not better in the search",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
 }

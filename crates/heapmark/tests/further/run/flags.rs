@@ -437,8 +437,15 @@ fn taken() -> Vec<Line> {
         line(
             "tune",
             "--allocators ./libhonest.so --for memory --at-most time=2 --budget 1min --held-out false --also GLIBC_TUNABLES=nonsense \
-             --value x:lower=([0-9]+) --expect-exit 1 --prepare true --stdin input --output tuned --format json",
+             --value x:lower=([0-9]+) --expect-exit 1 --prepare true --stdin input --output tuned --format json --workload churn \
+             --threads 1",
             &["--", "false"],
+        ),
+        line(
+            "tune",
+            "--allocators ./libhonest.so --for memory --at-most time=2 --budget 1min --held-out false --also GLIBC_TUNABLES=nonsense \
+             --value x:lower=([0-9]+) --prepare true --stdin input --output served --format json --server cat --client true --ready 7",
+            &[],
         ),
     ];
     let builds = histories!("--allocators v1=./libhonest.so,v2=./libhonest.so", &[]);
