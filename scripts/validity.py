@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Does the default run's answer hold for programs of which no choice has seen a time? `make validity` measures them and writes
-docs/VALIDITY.md: at most two hours on 2 CPUs.
+docs/VALIDITY.md: up to three hours and a half on 2 CPUs.
 
     validity.py [--minutes N] FOLDER   measures what FOLDER lacks, then judges; with --minutes begins nothing after N minutes, and ends
                                        with exit code 3 if there is more to do: type the same again
     validity.py --values FILE...       judges values.json of such folders, one for each machine, and measures nothing
 
 In this order: the answers (answers.json: nothing changes it from then on), each installed program of role test under all
-allocators (screening), then in rounds of all programs the answer's allocators, common choices and the two best of screening, until
-the intervals are narrow enough or the time is over. Between the rounds the answer's first without huge pages.
+allocators (screening), then in a round of all programs the answer's allocators, common choices and the two best of screening, and the
+answer's first without huge pages. Then more rounds, each of the program with which a second narrows the mean's interval most, by the
+scatter of glibc's copy alone, until the intervals are narrow enough or the time is over.
 """
 
 import argparse
@@ -41,8 +42,10 @@ ANSWERS = {
 }
 # Blocks of a run: in turns, and alone, where one says less.
 SCREENING, ROUND = (2, 3), (3, 6)
-# All programs are in so many rounds, if there is time; no round begins, or goes on, after so long.
-ROUNDS, MOST_SECONDS = 2, 110 * 60
+# No round begins after so long.
+MOST_SECONDS = 200 * 60
+# A program's own scatter counts as much as that of all of its kind with so many blocks.
+OF_ITS_KIND = 3
 
 
 class Later(Exception):
@@ -53,14 +56,15 @@ class Runs:
     """The runs of a folder, each made once."""
 
     def __init__(self, program, folder, minutes):
-        self.program, self.folder = program, folder
+        self.program, self.folder, self.known = program, folder, {}
         self.end = time.monotonic() + 60 * minutes if minutes else math.inf
         folder.mkdir(parents=True, exist_ok=True)
 
     def seconds(self):
-        """What has been measured so far took."""
+        """What each run took, by its name."""
         log = self.folder / "seconds"
-        return sum(float(line.split()[0]) for line in log.read_text().splitlines()) if log.exists() else 0.0
+        lines = [line.split(maxsplit=1) for line in log.read_text().splitlines()] if log.exists() else []
+        return {name: float(seconds) for seconds, name in lines}
 
     def run(self, name, words, **how):
         """The run of that name. One that was broken off is made anew."""
@@ -136,6 +140,13 @@ def measure(runs, stage, program, blocks, flags):
 
 
 def read(runs, place):
+    """What `paired` returns; stored runs do not change."""
+    if place not in runs.known:
+        runs.known[place] = paired(runs, place)
+    return runs.known[place]
+
+
+def paired(runs, place):
     """Pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}, page faults and peak RSS among them; share in malloc; whether in turns."""
     case = json.loads(runs.export(place, "json"))["analysis"]["cases"][0]
     parts = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -226,7 +237,7 @@ def main():
     try:
         values = measured(runs, chosen)
     except Later:
-        print(f"validity: {runs.seconds() / 60:.0f} minutes are measured, and there is more: type the same again")
+        print(f"validity: {sum(runs.seconds().values()) / 60:.0f} minutes are measured, and there is more: type the same again")
         sys.exit(3)
     (runs.folder / "values.json").write_text(json.dumps(values))
     finish([values], output)
@@ -239,29 +250,44 @@ def measured(runs, programs):
     for program in programs:
         alone = program["threads"] > 1 or "client" in program
         measure(runs, "screening", program, SCREENING[alone], ["-a", ",".join(answers["default run"]["order"])])
-    stages = []
-    for at in range(1, 100):
-        due = programs
-        if at > 1:
-            for program in programs:
-                blocks = rivals(runs, answers, program)[1]
-                measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
-            judged, noise = validity_page.judged(collect(runs, answers, programs, stages))
-            gain = judged.mean(lambda own, _: own[leader])
-            is_precise = gain[1] <= PRECISE and noise[1] <= validity_page.NOISE
-            is_late = runs.seconds() > MOST_SECONDS and not (runs.folder / f"round-{at}").exists()
-            if (at > ROUNDS and is_precise) or is_late:
-                break
-            # By the widths of equals only: the widest first, and later a third of all.
-            widths = {one["name"]: judged.of(place, COPY)[1] for place, one in enumerate(judged.all)}
-            due = sorted((it for it in programs if it["name"] in widths), key=lambda it: -widths[it["name"]])
-            due = due if at <= ROUNDS else due[: max(1, len(due) // 3)]
-        stages.append(f"round-{at}")
-        for program in due:
-            if at == 1 or runs.seconds() < MOST_SECONDS:
-                names, blocks = rivals(runs, answers, program)
-                measure(runs, stages[-1], program, blocks, ["-a", ",".join(names)])
-    return collect(runs, answers, programs, [*stages, "unhuge"])
+    for program in programs:
+        once_more(runs, answers, program)
+    for program in programs:
+        blocks = rivals(runs, answers, program)[1]
+        measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
+    while True:
+        values = collect(runs, answers, programs, [*rounds(runs), "unhuge"])
+        judged, noise = validity_page.judged(values)
+        gain = judged.mean(lambda own, _: own[leader])
+        is_precise = gain[1] <= PRECISE and noise[1] <= validity_page.NARROW
+        if is_precise or sum(runs.seconds().values()) > MOST_SECONDS:
+            return values
+        name = most_worth(runs, judged)
+        once_more(runs, answers, next(program for program in programs if program["name"] == name), again=True)
+
+
+def rounds(runs):
+    """The stages of the confirmation that there are, the first one first."""
+    return sorted((place.name for place in runs.folder.glob("round-*")), key=lambda name: int(name.split("-")[1]))
+
+
+def once_more(runs, answers, program, again=False):
+    """The first round of a program; the next one."""
+    numbers = [int(stage.split("-")[1]) for stage in rounds(runs) if (runs.folder / stage / program["name"]).exists()]
+    names, blocks = rivals(runs, answers, program)
+    measure(runs, f"round-{max(numbers, default=0) + 1 if again else 1}", program, blocks, ["-a", ",".join(names)])
+
+
+def most_worth(runs, judged):
+    """The program of which another round takes most from the variance of the mean for its seconds."""
+    took, found = runs.seconds(), {}
+    own = [[one["name"], one["turns"], statistics.variance(logs[COPY]), len(logs[COPY])] for one, logs in zip(judged.all, judged.blocks)]
+    for name, turns, variance, count in own:
+        kind = statistics.mean(other for _, also, other, _ in own if also == turns)
+        scatter = ((count - 1) * variance + OF_ITS_KIND * kind) / (count - 1 + OF_ITS_KIND)
+        more = ROUND[0 if turns else 1]
+        found[name] = scatter * (1 / count - 1 / (count + more)) / took.get(f"round-1/{name}", 60.0)
+    return max(found, key=found.get)
 
 
 def finish(machines, output):
