@@ -127,7 +127,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     let looked_at = looked_at(&args, &folder)?;
     let (search, confirm) = loads(&args)?;
     let (words, subjects) = allocators(&args.allocators, catalog)?;
-    let work = TunedWork {
+    let mut work = TunedWork {
         looked_at,
         search,
         confirm,
@@ -136,7 +136,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         words,
     };
     // What `run` and `try` refuse is refused before anything is looked at.
-    let name = named_by(&work)?;
+    let name = named_by(&mut work)?;
     let dir = args
         .output
         .clone()
@@ -258,29 +258,43 @@ fn loads(args: &TuneArgs) -> Result<(Load, Load)> {
 }
 
 /// What is tuned, in a word. Refuses what cannot be measured, or is more than one.
-fn named_by(work: &TunedWork) -> Result<String> {
-    let mut name = String::new();
-    for load in [&work.search, &work.confirm] {
-        match load.asked(&["-a", &work.baseline])? {
-            MeasuringCommand::Tried(_) => {}
-            MeasuringCommand::Workload(run) => {
-                let plan = Selection::of_flags(&run)?.plan;
-                let cases: Vec<String> = plan.cases.iter().map(Case::label).collect();
-                if cases.len() != 1 || !plan.mode.spec().plain {
-                    refuse!(
-                        "-w: a workload that is timed, and one number of threads (-t): {}",
-                        list(cases)
-                    );
-                }
-                name.clone_from(&plan.cases[0].workload);
-            }
+fn named_by(work: &mut TunedWork) -> Result<String> {
+    let mut name = "server".to_owned();
+    for load in [&mut work.search, &mut work.confirm] {
+        if let Some(workload) = only_case(load, &work.baseline)? {
+            name = workload;
         }
     }
     Ok(match &work.looked_at {
         Some(program) => name_of(&program.command).to_string_lossy().into_owned(),
-        None if name.is_empty() => "server".into(),
         None => name,
     })
+}
+
+/// The workload of a load, if it is one. Of a trace only the first round is measured: a program begins in a fresh heap, too.
+fn only_case(load: &mut Load, baseline: &str) -> Result<Option<String>> {
+    let MeasuringCommand::Workload(run) = load.asked(&["-a", baseline])? else {
+        return Ok(None);
+    };
+    let plan = Selection::of_flags(&run)?.plan;
+    let workload = plan.cases[0].workload.clone();
+    let cases: Vec<String> = plan.cases.iter().map(Case::label).collect();
+    if cases.len() == 1 && plan.mode.spec().plain {
+        return Ok(Some(workload));
+    }
+    let first_round = ["--set".to_owned(), format!("{workload}.rounds=first")];
+    match load {
+        Load::Workload(flags)
+            if workload.starts_with("trace:") && !flags.ends_with(&first_round) =>
+        {
+            flags.extend(first_round);
+            only_case(load, baseline)
+        }
+        _ => refuse!(
+            "-w: a workload that is timed, and one number of threads (-t): {}",
+            list(cases)
+        ),
+    }
 }
 
 fn wanted(args: &TuneArgs) -> Result<Wanted> {

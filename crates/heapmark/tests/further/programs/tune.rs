@@ -146,8 +146,12 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
 fn a_workload_and_a_server_are_measured_before_their_race_is_planned() {
     let place = Place::of_turns();
     plant(&place);
+    let end = place.run(&["record", "-o", "load.trace", "./load"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
     for (name, load) in [
         ("workload", &["-w", "churn-private", "-t", "1"][..]),
+        // Its first round alone.
+        ("trace", &["-w", "trace:load.trace"]),
         (
             "server",
             &[
