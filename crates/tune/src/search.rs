@@ -233,7 +233,7 @@ const COMBINED: usize = 3;
 /// Copies of the default beside each round.
 const DECOYS: usize = 2;
 /// A pair takes turns until both sides together have used so much CPU time.
-const SHORTEST_PAIR_S: f64 = 1.5;
+const SHORTEST_PAIR_S: f64 = 0.75;
 /// What a pair takes besides, and a row before its first pair, in processes.
 const BESIDE_S: f64 = 0.3;
 const CHECKS: f64 = 3.0;

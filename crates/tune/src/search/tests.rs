@@ -319,7 +319,7 @@ fn a_short_budget_is_kept_or_refused() {
     let mut script = script(&space(), 1);
     let error = script.run(&wanted).unwrap_err().to_string();
     assert!(
-        error.starts_with("--budget: 5 settings take 3 min"),
+        error.starts_with("--budget: 5 settings take 2 min"),
         "{error}"
     );
     assert!(script.rounds.is_empty());
