@@ -4,7 +4,7 @@ use crate::copied;
 use crate::judged::{AtMost, Goal};
 use crate::page;
 use crate::report::{self, TuneReport};
-use crate::rounds::{Load, LookedAt, MODE, MeasuringCommand, Rounds, TunedWork};
+use crate::rounds::{Load, LookedAt, MODE, Rounds, TunedWork};
 use crate::search::{Tuned, Wanted, tune};
 use crate::setting::{Setting, knobs, settings};
 use anyhow::{Context, Result};
@@ -15,11 +15,11 @@ use heapmark_core::catalog::Catalog;
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{budget, listed};
 use heapmark_core::cmd::run::resolve::{must_be_ready, named, resolve};
-use heapmark_core::cmd::{Exit, catalog, note, print, print_json, screen, usage};
+use heapmark_core::cmd::{Exit, catalog, note, parsed, print, print_json, screen, usage};
 use heapmark_core::execute::{Interrupted, Subject};
 use heapmark_core::file::{self, WithPath};
 use heapmark_core::observe::machine;
-use heapmark_core::plan::Case;
+use heapmark_core::plan::{Case, Plan};
 use heapmark_core::report::render;
 use heapmark_core::report::text::list;
 use heapmark_core::session::Selection;
@@ -125,9 +125,17 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     refuse_unused(&args)?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let looked_at = looked_at(&args, &folder)?;
-    let (search, confirm) = loads(&args)?;
+    let (workload, workload_name) = workload(&args)?.unzip();
+    let (search, confirm) = loads(&args, workload)?;
+    // Before anything is looked at.
+    search.must_be_taken()?;
+    confirm.must_be_taken()?;
+    let name = match &looked_at {
+        Some(program) => name_of(&program.command).to_string_lossy().into_owned(),
+        None => workload_name.unwrap_or_else(|| "server".into()),
+    };
     let (words, subjects) = allocators(&args.allocators, catalog)?;
-    let mut work = TunedWork {
+    let work = TunedWork {
         looked_at,
         search,
         confirm,
@@ -135,8 +143,6 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         baseline: words[&subjects[0].allocator.name].clone(),
         words,
     };
-    // What `run` and `try` refuse is refused before anything is looked at.
-    let name = named_by(&mut work)?;
     let dir = args
         .output
         .clone()
@@ -209,22 +215,7 @@ fn stdin(args: &TuneArgs) -> &Path {
 }
 
 /// What is measured in the search, and what confirms.
-fn loads(args: &TuneArgs) -> Result<(Load, Load)> {
-    let given = |flags: &[(&str, Option<&String>)]| -> Vec<String> {
-        let given = flags
-            .iter()
-            .filter_map(|(flag, value)| Some((*flag, (*value)?)));
-        given
-            .flat_map(|(flag, value)| [flag.to_owned(), value.clone()])
-            .collect()
-    };
-    let workload = args.workload.as_ref().map(|_| {
-        let flags = [
-            ("--workloads", args.workload.as_ref()),
-            ("--threads", args.threads.as_ref()),
-        ];
-        Load::Workload([given(&flags), vec!["--no-floor".into()]].concat())
-    });
+fn loads(args: &TuneArgs, workload: Option<Load>) -> Result<(Load, Load)> {
     if let Some(workload) = workload.clone().filter(|_| args.command.is_empty()) {
         return Ok((workload.clone(), workload));
     }
@@ -257,44 +248,41 @@ fn loads(args: &TuneArgs) -> Result<(Load, Load)> {
     Ok((workload.unwrap_or(command), confirm))
 }
 
-/// What is tuned, in a word. Refuses what cannot be measured, or is more than one.
-fn named_by(work: &mut TunedWork) -> Result<String> {
-    let mut name = "server".to_owned();
-    for load in [&mut work.search, &mut work.confirm] {
-        if let Some(workload) = only_case(load, &work.baseline)? {
-            name = workload;
-        }
+/// The workload of `-w`, and its name. Of a trace only the first round is measured: a program begins in a fresh heap, too.
+fn workload(args: &TuneArgs) -> Result<Option<(Load, String)>> {
+    if args.workload.is_none() {
+        return Ok(None);
     }
-    Ok(match &work.looked_at {
-        Some(program) => name_of(&program.command).to_string_lossy().into_owned(),
-        None => name,
-    })
+    let mut flags = given(&[
+        ("--workloads", args.workload.as_ref()),
+        ("--threads", args.threads.as_ref()),
+    ]);
+    flags.push("--no-floor".into());
+    let planned = |flags: &[String]| {
+        let first = ["-a".to_owned(), args.allocators[0].clone()];
+        Ok::<Plan, anyhow::Error>(Selection::of_flags(&parsed(&[&first, flags].concat())?)?.plan)
+    };
+    let mut plan = planned(&flags)?;
+    let name = plan.cases[0].workload.clone();
+    if plan.cases.len() > 1 && name.starts_with("trace:") {
+        flags.extend(["--set".to_owned(), format!("{name}.rounds=first")]);
+        plan = planned(&flags)?;
+    }
+    if plan.cases.len() != 1 || !plan.mode.spec().plain {
+        refuse!(
+            "-w: a workload that is timed, and one number of threads (-t): {}",
+            list(plan.cases.iter().map(Case::label))
+        );
+    }
+    Ok(Some((Load::Workload(flags), name)))
 }
 
-/// The workload of a load, if it is one. Of a trace only the first round is measured: a program begins in a fresh heap, too.
-fn only_case(load: &mut Load, baseline: &str) -> Result<Option<String>> {
-    let MeasuringCommand::Workload(run) = load.asked(&["-a", baseline])? else {
-        return Ok(None);
-    };
-    let plan = Selection::of_flags(&run)?.plan;
-    let workload = plan.cases[0].workload.clone();
-    let cases: Vec<String> = plan.cases.iter().map(Case::label).collect();
-    if cases.len() == 1 && plan.mode.spec().plain {
-        return Ok(Some(workload));
-    }
-    let first_round = ["--set".to_owned(), format!("{workload}.rounds=first")];
-    match load {
-        Load::Workload(flags)
-            if workload.starts_with("trace:") && !flags.ends_with(&first_round) =>
-        {
-            flags.extend(first_round);
-            only_case(load, baseline)
-        }
-        _ => refuse!(
-            "-w: a workload that is timed, and one number of threads (-t): {}",
-            list(cases)
-        ),
-    }
+/// Flags with their values, of those that are given.
+fn given(flags: &[(&str, Option<&String>)]) -> Vec<String> {
+    let given = flags
+        .iter()
+        .filter_map(|(flag, value)| Some([(*flag).to_owned(), (*value)?.clone()]));
+    given.flatten().collect()
 }
 
 fn wanted(args: &TuneArgs) -> Result<Wanted> {
@@ -404,7 +392,7 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     }
     let stdin = folder.join(stdin(args)).display().to_string();
     let exit = args.expect_exit.map(|code| code.to_string());
-    for (flag, value) in [
+    asked.extend(given(&[
         ("--workload", args.workload.as_ref()),
         ("--threads", args.threads.as_ref()),
         ("--server", args.server.as_ref()),
@@ -415,13 +403,7 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
         ("--expect-exit", exit.as_ref()),
         ("--prepare", args.prepare.as_ref()),
         ("--stdin", Some(&stdin)),
-    ] {
-        asked.extend(
-            value
-                .into_iter()
-                .flat_map(|value| [flag.to_owned(), value.clone()]),
-        );
-    }
+    ]));
     asked.push("--".into());
     asked.extend(args.command.iter().cloned());
     asked

@@ -73,24 +73,32 @@ pub enum Load {
 }
 
 impl Load {
-    /// How heapmark is called for it, with these flags. An error if a flag is refused.
-    pub fn asked(&self, flags: &[&str]) -> Result<MeasuringCommand> {
-        let flags = flags.iter().map(ToString::to_string);
-        let line =
-            |words: &[String]| -> Vec<String> { flags.chain(words.iter().cloned()).collect() };
-        Ok(match self {
-            Load::Tried(words) => MeasuringCommand::Tried(Box::new(parsed(&line(words))?)),
-            Load::Workload(words) => MeasuringCommand::Workload(Box::new(parsed(&line(words))?)),
-        })
+    /// Fails if `try` or `run` would refuse the flags.
+    pub fn must_be_taken(&self) -> Result<()> {
+        match self {
+            Load::Tried(words) => parsed::<TryArgs>(words).map(drop),
+            Load::Workload(words) => parsed::<RunArgs>(words).map(drop),
+        }
     }
-}
 
-/// A command of heapmark that measures.
-pub enum MeasuringCommand {
-    /// `heapmark try`.
-    Tried(Box<TryArgs>),
-    /// `heapmark run`.
-    Workload(Box<RunArgs>),
+    /// Measures it with these flags, and with what no flag can say.
+    fn measure(&self, flags: &[&str], with: impl FnOnce(Comparison) -> Comparison) -> Result<Exit> {
+        let (Load::Tried(words) | Load::Workload(words)) = self;
+        let flags = flags.iter().map(ToString::to_string);
+        let line: Vec<String> = flags.chain(words.iter().cloned()).collect();
+        match self {
+            Load::Tried(_) => {
+                let mut run: TryArgs = parsed(&line)?;
+                run.comparison = with(run.comparison);
+                try_command::run(run)
+            }
+            Load::Workload(_) => {
+                let mut run: RunArgs = parsed(&line)?;
+                run.args.comparison = with(run.args.comparison);
+                run_command::run(run)
+            }
+        }
+    }
 }
 
 /// What is tuned.
@@ -328,7 +336,7 @@ impl<'a> Rounds<'a> {
             Stage::Search => &work.search,
             Stage::Confirm => &work.confirm,
         };
-        let measured = load.asked(&[
+        let flags = [
             "-a",
             &words.join(","),
             "--baseline",
@@ -338,23 +346,13 @@ impl<'a> Rounds<'a> {
             // Another seed in each round.
             "--seed",
             &(self.runs + 1).to_string(),
-        ])?;
-        let comparison = |base: Comparison| Comparison {
+        ];
+        load.measure(&flags, |base| Comparison {
             output: Some(self.run_in(self.runs)),
             part_of: PartOf::History,
             settings: self.rows(rows),
             ..base
-        };
-        match measured {
-            MeasuringCommand::Tried(mut run) => {
-                run.comparison = comparison(run.comparison);
-                try_command::run(*run)
-            }
-            MeasuringCommand::Workload(mut run) => {
-                run.args.comparison = comparison(run.args.comparison);
-                run_command::run(*run)
-            }
-        }
+        })
     }
 
     /// The rows of a round: those of the settings, and a copy of the default.

@@ -277,7 +277,7 @@ pub fn tune(
     told: &mut dyn FnMut(String),
 ) -> Result<Tuned> {
     let mut tuned = Tuned::default();
-    let process_s = look(defaults, settings, race, &mut tuned)?;
+    let counted_s = look(defaults, settings, race, &mut tuned)?;
     tuned.not_arrived().into_iter().for_each(&mut *told);
     let field: Vec<usize> = (0..tuned.entries.len())
         .filter(|place| tuned.entries[*place].fate == Fate::Left)
@@ -285,6 +285,10 @@ pub fn tune(
     if field.is_empty() {
         return Ok(tuned);
     }
+    let process_s = match counted_s {
+        Some(seconds) => seconds,
+        None => race.round(Stage::Search, &[], FIRST_PAIRS)?.process_s,
+    };
     let bundles = tuned.distinct_bundles(&field);
     let beside = match wanted.is_stand_in {
         true => BESIDE_FINALISTS,
@@ -329,13 +333,14 @@ pub fn tune(
     Ok(tuned)
 }
 
-/// One process of each setting: what does not arrive or does nothing leaves. Returns the CPU time of the default, in seconds.
+/// One process of each setting: what does not arrive or does nothing leaves. Returns the CPU time of the default, in
+/// seconds, if that was counted.
 fn look(
     defaults: &[Setting],
     settings: Vec<Setting>,
     race: &mut dyn Race,
     tuned: &mut Tuned,
-) -> Result<f64> {
+) -> Result<Option<f64>> {
     let mut of_default: BTreeMap<&str, Vec<Sight>> = BTreeMap::new();
     for default in defaults {
         let sights = (0..SIGHTS).map(|_| race.sight(default));
@@ -373,11 +378,8 @@ fn look(
     }
     let of_program = &of_default[&*defaults[0].allocator];
     let counted = of_program.iter().filter_map(|sight| sight.counts);
-    match counted.map(|counts| counts.cpu_ns).max() {
-        Some(cpu_ns) => Ok(cpu_ns as f64 / 1e9),
-        None if tuned.entries.iter().all(|entry| entry.fate != Fate::Left) => Ok(0.0),
-        None => Ok(race.round(Stage::Search, &[], FIRST_PAIRS)?.process_s),
-    }
+    let longest = counted.map(|counts| counts.cpu_ns).max();
+    Ok(longest.map(|cpu_ns| cpu_ns as f64 / 1e9))
 }
 
 impl Tuned {
