@@ -153,8 +153,13 @@ def times(heapmark, folder, names):
             print(f"{name}: an allocator failed", file=sys.stderr)
             continue
         middle = lambda logs, key: {it: round(math.exp(statistics.median(pair[key] for pair in logs[it])), 4) for it in SIX[1:]}
-        of = lambda key, clocked: [middle(logs, clocked[turns] if clocked else key) for logs, _, turns in both]
-        figures[name] = {"time": of("", ("wall", "cpu")), "peak": of("bytes", None), "faults": of("faults", None)}
+        of = lambda key: [middle(logs, key(turns)) for logs, _, turns in both]
+        figures[name] = {
+            "measured": json.loads((ran / "run.json").read_text())["started"][:10],
+            "time": of(lambda turns: "cpu" if turns else "wall"),
+            "peak": of(lambda _: "bytes"),
+            "faults": of(lambda _: "faults"),
+        }
         FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
         print(f"{name}: {figures[name]['time']}", flush=True)
 

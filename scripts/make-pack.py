@@ -47,7 +47,7 @@ Made by `scripts/make-pack.py` from generated inputs (programs/README.md); {trac
 AGREEMENT = """
 ## Is it the program's order?
 
-Time over glibc's in the program and in its replay, medians of 6 pairs (`scripts/agreement.py --times DIR`, 2 CPUs, 2026-11-29); the rank correlation of both, glibc among the six; least and largest peak RSS and page faults over glibc's, program; replay. Below a rank correlation of 0.8 a trace is marked: it does not stand for the times of its program.
+Time over glibc's in the program and in its replay, medians of 6 pairs (`scripts/agreement.py --times DIR`, {measured}); the rank correlation of both, glibc among the six; least and largest peak RSS and page faults over glibc's, program; replay. Below a rank correlation of 0.8 a trace is marked: it does not stand for the times of its program.
 
 """
 # Where the slowest takes less than this times the fastest, ranks are chance.
@@ -237,7 +237,8 @@ def agreement(file):
         figures = json.load(text)
     names = sorted(next(iter(figures.values()))["time"][0])
     span = lambda row: f"{min(row.values()):.2f} to {max(row.values()):.2f}"
-    text = AGREEMENT + f"| trace | {' | '.join(names)} | order | mark | peak RSS | page faults |\n|---{'|--:' * len(names)}|--:|---|---|---|\n"
+    measured = " and ".join(sorted({own["measured"] for own in figures.values()}))
+    text = AGREEMENT.format(measured=measured) + f"| trace | {' | '.join(names)} | order | mark | peak RSS | page faults |\n|---{'|--:' * len(names)}|--:|---|---|---|\n"
     for name, own in sorted(figures.items()):
         same, mark = order(*own["time"])
         cells = [", ".join(f"{row[it]:.2f}" for row in own["time"]) for it in names]

@@ -15,6 +15,7 @@ scatter of glibc's copy alone, until the intervals are narrow enough or the time
 import argparse
 import collections
 import csv
+import functools
 import io
 import json
 import math
@@ -56,7 +57,7 @@ class Runs:
     """The runs of a folder, each made once."""
 
     def __init__(self, program, folder, minutes):
-        self.program, self.folder, self.known = program, folder, {}
+        self.program, self.folder = program, folder
         self.end = time.monotonic() + 60 * minutes if minutes else math.inf
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -139,15 +140,9 @@ def measure(runs, stage, program, blocks, flags):
     return runs.run(f"{stage}/{program['name']}", words, cwd=inputs, env=real_programs.environment(program, str(inputs)))
 
 
+@functools.cache
 def read(runs, place):
-    """What `paired` returns; stored runs do not change."""
-    if place not in runs.known:
-        runs.known[place] = paired(runs, place)
-    return runs.known[place]
-
-
-def paired(runs, place):
-    """Pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}, page faults and peak RSS among them; share in malloc; whether in turns."""
+    """Of a stored run, which does not change: pairs with the baseline of the same part, as ln, {allocator: [{clock: ln}]}, page faults and peak RSS among them; share in malloc; whether in turns."""
     case = json.loads(runs.export(place, "json"))["analysis"]["cases"][0]
     parts = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in csv.DictReader(io.StringIO(runs.export(place, "csv-samples"))):
@@ -251,7 +246,7 @@ def measured(runs, programs):
         alone = program["threads"] > 1 or "client" in program
         measure(runs, "screening", program, SCREENING[alone], ["-a", ",".join(answers["default run"]["order"])])
     for program in programs:
-        once_more(runs, answers, program)
+        confirm(runs, answers, program, 1)
     for program in programs:
         blocks = rivals(runs, answers, program)[1]
         measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
@@ -263,7 +258,8 @@ def measured(runs, programs):
         if is_precise or sum(runs.seconds().values()) > MOST_SECONDS:
             return values
         name = most_worth(runs, judged)
-        once_more(runs, answers, next(program for program in programs if program["name"] == name), again=True)
+        made = sum((runs.folder / stage / name).exists() for stage in rounds(runs))
+        confirm(runs, answers, next(program for program in programs if program["name"] == name), made + 1)
 
 
 def rounds(runs):
@@ -271,11 +267,10 @@ def rounds(runs):
     return sorted((place.name for place in runs.folder.glob("round-*")), key=lambda name: int(name.split("-")[1]))
 
 
-def once_more(runs, answers, program, again=False):
-    """The first round of a program; the next one."""
-    numbers = [int(stage.split("-")[1]) for stage in rounds(runs) if (runs.folder / stage / program["name"]).exists()]
+def confirm(runs, answers, program, number):
+    """A round of one program."""
     names, blocks = rivals(runs, answers, program)
-    measure(runs, f"round-{max(numbers, default=0) + 1 if again else 1}", program, blocks, ["-a", ",".join(names)])
+    measure(runs, f"round-{number}", program, blocks, ["-a", ",".join(names)])
 
 
 def most_worth(runs, judged):
