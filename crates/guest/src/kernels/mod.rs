@@ -4,6 +4,7 @@
 mod aligned;
 mod aligned_churn;
 mod batch_order;
+mod calloc;
 mod chain;
 mod churn;
 mod cross_vector;
@@ -162,6 +163,7 @@ pub const ALL: &[Kernel] = &[
     stranded::KERNEL,
     ratchet::KERNEL,
     ratchet::TIMED,
+    calloc::KERNEL,
     chain::KERNEL,
     idle_return::KERNEL,
     fan_in::KERNEL,

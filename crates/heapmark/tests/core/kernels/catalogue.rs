@@ -4,7 +4,7 @@ use crate::kernels::counter::case;
 use crate::support::{CATALOG, Place, of_purpose, samples, word};
 
 /// Every kernel and every set of parameters, with as little work as shows that it ends well.
-pub const LITTLE_WORK: [&str; 36] = [
+pub const LITTLE_WORK: [&str; 38] = [
     "scatter*.loops=2",
     "scatter*.blocks=2000",
     "scatter*.ops=200",
@@ -38,6 +38,8 @@ pub const LITTLE_WORK: [&str; 36] = [
     "aligned*.slots=20",
     "aligned*.replacements=100",
     "glibc-thread*.replacements=1000",
+    "calloc*.replacements=10",
+    "calloc*.slots=2",
     "hot-ring*.pairs=1000",
     "open-loop*.requests=300",
     "zalloc-pmdk.pool-bytes=67108864",
@@ -102,7 +104,7 @@ fn workloads_end_ok(threads: &str, first: usize, step: usize) {
         "--blocks",
         "1",
         "--target-ms",
-        "5",
+        "1",
         "--no-repeat",
         "-o",
         "run",
@@ -182,6 +184,7 @@ fn every_suite_has_a_plan() {
     let place = Place::new();
     let listed = place.run(&["list", "suites", "--format", "json"]);
     let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    assert!(suites.len() >= 9, "{suites:?}");
     assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
     let has_a_plan = |suite| {
         let name = word(suite, "name");
@@ -189,6 +192,8 @@ fn every_suite_has_a_plan() {
         assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
         let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
         assert!(end.stdout.lines().any(first), "{}", end.stdout);
+        let mut lines = end.stdout.lines();
+        assert!(lines.any(|line| line.starts_with("workloads ")), "{name}");
     };
     std::thread::scope(|scope| {
         for some in suites.chunks(suites.len().div_ceil(4)) {

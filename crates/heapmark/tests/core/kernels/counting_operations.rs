@@ -142,6 +142,15 @@ fn slots_are_filled_replaced_and_emptied() {
             for workload in ["aligned", "aligned-2m"] {
                 expect(&counter, workload, threads, &set, [0, blocks, 0, 0, blocks]);
             }
+            // Off the clock all are replaced once more.
+            let blocks = blocks + slots;
+            expect(
+                &counter,
+                "calloc-32k",
+                threads,
+                &set,
+                [0, blocks, blocks, 0, 0],
+            );
         }
         for (touch, replacements) in [("touch=true", 1), ("touch=false", 9000)] {
             let replacements_set = format!("replacements={replacements}");

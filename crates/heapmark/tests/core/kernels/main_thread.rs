@@ -68,6 +68,7 @@ fn small(kernel: &str) -> &'static [&'static str] {
         "batch-order" => &["pairs=100", "batch=25"],
         "aligned" => &["slots=10", "replacements=40"],
         "glibc-thread" => &["replacements=100"],
+        "calloc" => &["size=8192", "slots=10", "replacements=40"],
         "aligned-churn" => &["iterations=30"],
         "steady" => &["operations=1000", "live=300000"],
         _ => panic!("say what little work is for {kernel}"),
@@ -229,7 +230,7 @@ fn a_run_on_the_main_thread_ends_ok_and_says_so_in_its_parameters() {
         .filter(times)
         .collect();
     let chosen = names.join(",");
-    let mut flags: Vec<&str> = "run -a glibc,null -t 1 --blocks 1 --target-ms 5 --no-repeat -o run"
+    let mut flags: Vec<&str> = "run -a glibc,null -t 1 --blocks 1 --target-ms 1 --no-repeat -o run"
         .split(' ')
         .collect();
     flags.extend(["-w", &chosen]);

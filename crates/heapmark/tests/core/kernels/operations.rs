@@ -146,8 +146,8 @@ fn a_cache_of_1000_blocks_ends_between_two_batches() {
 #[test]
 fn a_block_that_changes_while_it_is_live_is_a_wrong_result_of_a_timed_process() {
     let place = Place::new();
-    let fakes = ["overlapper", "scribbler"].map(|name| (name, place.fake(name)));
-    let cases: [(&str, u32, &str, &[&str]); 8] = [
+    let fakes = ["overlapper", "scribbler", "unzeroed"].map(|name| (name, place.fake(name)));
+    let cases: [(&str, u32, &str, &[&str]); 9] = [
         ("pair-edge-kept", 1, "scribbler", &["pairs=40"]),
         ("medium", 1, "overlapper", &["replacements=1000"]),
         ("large", 1, "scribbler", &["replacements=5"]),
@@ -161,6 +161,7 @@ fn a_block_that_changes_while_it_is_live_is_a_wrong_result_of_a_timed_process() 
             &["touch=true", "replacements=1000"],
         ),
         ("hot-ring", 1, "scribbler", &["touch=true", "pairs=1000"]),
+        ("calloc-32k", 1, "unzeroed", &["replacements=5"]),
     ];
     for (workload, threads, fake, set) in cases {
         let (_, library) = fakes.iter().find(|(name, _)| *name == fake).unwrap();
@@ -178,7 +179,12 @@ fn a_block_that_changes_while_it_is_live_is_a_wrong_result_of_a_timed_process() 
         let outcome = end.stdout.lines().last().unwrap();
         assert!(
             outcome.starts_with("outcome: wrong-result: a block of ")
-                && outcome.ends_with("does not hold what was written"),
+                && [
+                    "does not hold what was written",
+                    "is not zero where nothing was written"
+                ]
+                .iter()
+                .any(|end| outcome.ends_with(end)),
             "{cell}: {outcome}"
         );
     }
@@ -228,6 +234,32 @@ fn steps_that_move_a_block_are_told_from_those_that_do_not() {
                     expected,
                     "{workload} {allocator}"
                 );
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_that_calloc_writes_are_told_from_those_that_the_kernel_has_zeroed() {
+    let place = Place::new();
+    // `own` writes each block, `keeper` has a new mapping for each.
+    let allocators = format!(
+        "glibc,own={},keeper={}",
+        place.compile("own", &[]).display(),
+        place.compile("keeper", &[]).display()
+    );
+    let flags = ["--set", "calloc*.replacements=50", "--thp", "never"];
+    let flags = [&flags[..], &["--no-repeat", "-t", "1"]].concat();
+    let end = place.run_block("run", "calloc,calloc-32k", &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    for workload in ["calloc", "calloc-32k"] {
+        for (allocator, share) in [("own", 1.0), ("keeper", 0.0)] {
+            let measured = measured(&records, workload, allocator);
+            assert!(!measured.is_empty(), "{workload} {allocator}");
+            for key in ["calloc_resident_share", "calloc_again_resident_share"] {
+                let is_so = |one: &&Value| one["figures"][key] == share;
+                assert!(measured.iter().all(is_so), "{workload} {allocator} {key}");
             }
         }
     }
