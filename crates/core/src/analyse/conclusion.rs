@@ -14,7 +14,7 @@ use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
 use super::table::TableRow;
 use crate::store::RunFile;
-use heapmark_stats::{Rule, Tested, mean, paired};
+use heapmark_stats::{Finding, Judgement, judge_family, mean};
 use serde::Serialize;
 
 /// The conclusion of a run.
@@ -108,7 +108,13 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
     let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, run.plan.alpha()));
-    let copy = copy.filter(|copy| in_each || copy.p < run.plan.alpha());
+    let differs = |copy: &Judgement| {
+        matches!(
+            copy.finding,
+            Finding::Lower | Finding::Higher | Finding::Small
+        )
+    };
+    let copy = copy.filter(|copy| in_each || differs(copy));
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
@@ -159,18 +165,14 @@ impl<'a> JudgedCase<'a> {
 }
 
 /// Compares the A/A copy with the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[JudgedCase], alpha: f64) -> Option<Tested> {
+fn copy(aa_copy: &str, tables: &[JudgedCase], alpha: f64) -> Option<Judgement> {
     let copy = Candidate::new(aa_copy, tables, Vec::new());
     let blocks = copy.logs.first()?.keys();
-    paired(
-        &blocks
-            .filter_map(|block| {
-                let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
-                mean(&logs.collect::<Option<Vec<f64>>>()?)
-            })
-            .collect::<Vec<f64>>(),
-        &Rule::new(1, alpha),
-    )
+    let means = blocks.filter_map(|block| {
+        let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
+        mean(&logs.collect::<Option<Vec<f64>>>()?)
+    });
+    judge_family(&[means.collect::<Vec<f64>>()], alpha).remove(0)
 }
 
 fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclusion {

@@ -4,6 +4,7 @@
 use super::group::{CaseGroups, Group, PairKey};
 use super::ratio::Ratio;
 use super::role::Role;
+use super::slices::{Duet, Length, of_endless_turns};
 use super::table_cell::{THRESHOLD, TableCell, by_range};
 use crate::execute::Measurement;
 use crate::metric::{self, Judged, Metric, Sample, Value};
@@ -14,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct MeasuredCell {
     cell: TableCell,
     by_slot: Vec<(PairKey, f64)>,
+    /// The turns behind each of these, if processes took turns and this depends on them.
+    turns: Vec<Option<Length>>,
 }
 
 impl MeasuredCell {
@@ -36,7 +39,21 @@ impl MeasuredCell {
         };
         let values: Vec<f64> = by_slot.iter().map(|(_, value)| *value).collect();
         let cell = TableCell::new(metric, &values)?;
-        Some(MeasuredCell { cell, by_slot })
+        let depends = matches!(metric.of, Value::Process(_));
+        let took_turns = |(_, sample): &(_, Sample)| sample.measurement.turns.is_some();
+        let turns = match depends && samples.iter().any(took_turns) {
+            true => samples
+                .iter()
+                .filter(|(_, sample)| metric.value(sample).is_some())
+                .map(|(_, sample)| sample.measurement.turns.as_ref().map(Length::of))
+                .collect(),
+            false => Vec::new(),
+        };
+        Some(MeasuredCell {
+            cell,
+            by_slot,
+            turns,
+        })
     }
 
     /// All cells of a row of timed processes.
@@ -62,17 +79,20 @@ impl MeasuredCell {
             cell.ratio = Some(Ratio::baseline(blocks.len()));
             return cell;
         }
-        let log = |(slot, ours): &(PairKey, f64)| {
-            let place = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
-            let theirs = other.by_slot[place.ok()?].1;
+        let duet = |(place, (slot, ours)): (usize, &(PairKey, f64))| {
+            let of_base = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
+            let theirs = other.by_slot[of_base.ok()?].1;
             // Two zeros are equal.
-            Some(if *ours == theirs {
-                0.0
-            } else {
-                (ours / theirs).ln()
-            })
+            let log = match *ours == theirs {
+                true => 0.0,
+                false => (ours / theirs).ln(),
+            };
+            let turn = self.turns.get(place).copied().flatten();
+            Some(Duet { log, turn })
         };
-        let logs: Vec<f64> = self.by_slot.iter().filter_map(log).collect();
+        let duets: Vec<Duet> = self.by_slot.iter().enumerate().filter_map(duet).collect();
+        // As what the verdict is on.
+        let logs = of_endless_turns(&duets);
         // A pair with one zero has no ratio, and leaving it out would change the result.
         let is_finite = logs.iter().all(|log| log.is_finite());
         cell.ratio = Ratio::from_logs(&logs).filter(|_| is_finite);

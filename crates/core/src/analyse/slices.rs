@@ -4,6 +4,7 @@
 
 use crate::execute::TurnsTaken;
 use heapmark_stats::{mean, median, welch};
+use std::collections::BTreeMap;
 
 /// The accepted chance of calling a ratio dependent on turns that is not.
 const LEVEL: f64 = 0.01;
@@ -40,12 +41,12 @@ impl Length {
 }
 
 /// What turns of a finite length add to a log ratio.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dependence {
     /// The log ratio of short turns minus that of long ones.
     pub short_over_long: f64,
     /// The lengths of turns that were asked for, and what each adds to the log ratio.
-    added: [(u64, f64); 2],
+    added: Vec<(u64, f64)>,
     /// How many times the error of the estimate `a` exceeds that of a mean over as many duets.
     widens: f64,
 }
@@ -64,30 +65,44 @@ pub fn cut_short(turns: &[Length]) -> Option<String> {
     })
 }
 
-/// How the log ratios depend on the length of turns; `None` if they may do so by chance.
+/// How the log ratios depend on the length of turns; `None` if they may do so by chance. A line over `1 / length`, by least squares.
 pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
-    let lengths = || duets.iter().filter_map(|duet| Some(duet.turn?.asked_ns));
-    let (short, long) = (lengths().min()?, lengths().max()?);
-    let of = |asked_ns: u64| -> (Vec<f64>, Vec<f64>) {
-        let turns = duets.iter().filter_map(|duet| Some((duet.log, duet.turn?)));
-        let turns = turns.filter(|(_, turn)| turn.asked_ns == asked_ns);
-        turns
-            .map(|(log, turn)| (log, 1.0 / turn.taken_ns as f64))
-            .unzip()
-    };
-    let ((at_short, often), (at_long, seldom)) = (of(short), of(long));
-    let (often, seldom) = (mean(&often)?, mean(&seldom)?);
-    if often < LEAST_APART * seldom || welch(&at_short, &at_long)? >= LEVEL {
+    let mut lengths: BTreeMap<u64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for duet in duets {
+        let turn = duet.turn?;
+        let (logs, often) = lengths.entry(turn.asked_ns).or_default();
+        logs.push(duet.log);
+        often.push(1.0 / turn.taken_ns as f64);
+    }
+    let (_, (at_short, often)) = lengths.first_key_value()?;
+    let (_, (at_long, seldom)) = lengths.last_key_value()?;
+    if mean(often)? < LEAST_APART * mean(seldom)? || welch(at_short, at_long)? >= LEVEL {
         return None;
     }
-    let short_over_long = mean(&at_short)? - mean(&at_long)?;
-    let of_one = short_over_long / (often - seldom);
-    let weight = |other: f64, count: usize| (other / (often - seldom)).powi(2) / count as f64;
-    let variance = weight(seldom, at_short.len()) + weight(often, at_long.len());
+    let short_over_long = mean(at_short)? - mean(at_long)?;
+    let n = duets.len() as f64;
+    let points = lengths
+        .iter()
+        .filter_map(|(asked_ns, (logs, often))| Some((*asked_ns, logs, mean(often)?)));
+    let points: Vec<(u64, &Vec<f64>, f64)> = points.collect();
+    let of_all = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        let each = |(_, logs, often): &(u64, &Vec<f64>, f64)| {
+            logs.iter().map(|log| of(*often, *log)).sum::<f64>()
+        };
+        points.iter().map(each).sum()
+    };
+    let (middle, level) = (of_all(&|often, _| often) / n, of_all(&|_, log| log) / n);
+    let spread = of_all(&|often, _| (often - middle).powi(2));
+    let of_one = of_all(&|often, log| (often - middle) * (log - level)) / spread;
+    // The line takes one degree of freedom more than a mean.
+    let freedom = (n - 1.0) / (n - 2.0);
     Some(Dependence {
         short_over_long,
-        added: [(short, of_one * often), (long, of_one * seldom)],
-        widens: (variance * duets.len() as f64).sqrt(),
+        added: points
+            .iter()
+            .map(|(asked_ns, _, often)| (*asked_ns, of_one * often))
+            .collect(),
+        widens: ((1.0 + n * middle.powi(2) / spread) * freedom).sqrt(),
     })
 }
 
@@ -162,6 +177,22 @@ mod tests {
         let known = of(&of_endless_turns(&plain));
         let widths = [endless, known].map(|shift| shift.interval.unwrap().half_width());
         assert!(widths[0] > 1.8 * widths[1], "{widths:?}");
+    }
+
+    #[test]
+    fn lengths_between_the_shortest_and_the_longest_lie_on_the_line() {
+        let of = |ms: u64, noise: f64| Duet {
+            log: -0.1 + 0.4 / ms as f64 + noise,
+            turn: Some(Length {
+                asked_ns: ms * 1_000_000,
+                taken_ns: ms * 1_000_000,
+            }),
+        };
+        let noises = [0.001, -0.001, 0.002, -0.002];
+        let duets = [10, 20, 40].map(|ms| noises.map(|noise| of(ms, noise)));
+        let logs = of_endless_turns(duets.as_flattened());
+        assert!((mean(&logs).unwrap() + 0.1).abs() < 1e-9, "{logs:?}");
+        assert!(logs.iter().all(|log| (log + 0.1).abs() < 0.01), "{logs:?}");
     }
 
     #[test]

@@ -111,7 +111,11 @@ pub fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     }
     table.add("verdict", |row| match row.verdict {
         None => "the runs themselves".into(),
-        verdict => Cell::verdict(verdict, subject.by, Some(row.ratio)),
+        verdict => Cell::verdict(
+            verdict,
+            subject.by,
+            Some(row.beside_anchor.unwrap_or(row.ratio)),
+        ),
     });
     let mut sheet = table.sheet;
     let left_out = comparison.left_out.iter();

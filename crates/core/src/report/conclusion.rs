@@ -125,13 +125,16 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
             "a paced replay takes the recorded time under every allocator. Compare the memory."
         }
         Conclusion::Withheld(Withheld::AaCopy { ratio, by }) => {
-            let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
+            let interval = ratio
+                .interval
+                .map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"));
             &format!(
-                "a copy of {0} took {1:.3}x the {2} of {0} itself (95 % interval {low:.3}-{high:.3}), so this \
+                "a copy of {0} took {1:.3}x the {2} of {0} itself{3}, so this \
                  run calls equal things different. Run again on a quieter machine, or longer.",
                 analysis.baseline,
                 ratio.ratio,
-                by.noun()
+                by.noun(),
+                interval.unwrap_or_default()
             )
         }
         Conclusion::Fastest(ranking) => {

@@ -16,8 +16,11 @@ pub const WORTH_NAMING: f64 = 0.1;
 /// An allocator that has a place in the choice between time and memory.
 struct Choice<'a> {
     name: &'a str,
-    /// The time over the baseline's, over all cases; infinite for an allocator that is not in all cases.
+    /// The time over the baseline's, over all cases, by which it is chosen: infinite for an allocator that is not in all cases, and 1
+    /// for one that is not certainly faster.
     time: f64,
+    /// The time that the table has.
+    shown: f64,
     /// The memory that is compared: over what is live, or over the baseline's.
     memory: f64,
 }
@@ -61,23 +64,35 @@ fn choices<'a>(
         // Another allocator takes the baseline's place only if it is certainly faster, by more than 1 %.
         let time = match one {
             Some(one) if one.allocator == ranking.leader => one.ratio,
-            Some(one) if one.interval.is_some_and(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
+            Some(one) if one.interval.is_none_or(|(_, high)| high >= 0.99) => one.ratio.max(1.0),
             Some(one) => one.ratio,
             None => f64::INFINITY,
         };
-        Some(Choice { name, time, memory })
+        let shown = one.map_or(time, |one| one.ratio);
+        Some(Choice {
+            name,
+            time,
+            shown,
+            memory,
+        })
     };
     names.filter_map(choice).collect()
 }
 
-/// The allocator that costs least, time times memory, among those that no other beats in both.
-fn best_trade<'a, 'b>(choices: &'b [Choice<'a>], leader: &str) -> Option<&'b Choice<'a>> {
+/// The allocator that costs least, time times memory, among those that qualify and that no other beats in both.
+fn best_trade<'a, 'b>(
+    choices: &'b [Choice<'a>],
+    leader: &str,
+    qualifies: impl Fn(&Choice) -> bool,
+) -> Option<&'b Choice<'a>> {
     let is_beaten = |one: &Choice| {
         let beats = |other: &Choice| other.time < one.time && other.memory < one.memory * AS_SMALL;
         choices.iter().any(beats)
     };
     let cost = |one: &Choice| one.time * one.memory;
-    let others = choices.iter().filter(|one| one.name != leader);
+    let others = choices
+        .iter()
+        .filter(|one| one.name != leader && qualifies(one));
     let known = others.filter(|one| one.time.is_finite() && !is_beaten(one));
     known.min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
@@ -90,13 +105,15 @@ fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
         let small = choices
             .iter()
             .min_by(|a, b| a.memory.total_cmp(&b.memory))?;
-        let one = best_trade(choices, leader)?;
         let saves = |cost: f64, other: f64| cost <= other * (1.0 - WORTH_NAMING);
-        let is_between = saves(one.memory, fastest.memory)
-            && saves(one.time, small.time)
-            && one.memory > small.memory * AS_SMALL;
-        (is_between && one.name != analysis.baseline).then(|| {
-            let (time, memory) = (units::short(one.time), times(one.memory));
+        let is_between = |one: &Choice| {
+            saves(one.memory, fastest.memory)
+                && saves(one.time, small.time)
+                && one.memory > small.memory * AS_SMALL
+        };
+        let one = best_trade(choices, leader, is_between)?;
+        (one.name != analysis.baseline).then(|| {
+            let (time, memory) = (units::short(one.shown), times(one.memory));
             format!(" Good compromise: {} ({time}, {memory}).", one.name)
         })
     };
@@ -107,15 +124,14 @@ fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
 fn for_pools(leader: &str, choices: &[Choice]) -> String {
     let sentence = || {
         let fastest = choices.iter().find(|one| one.name == leader)?;
-        let one = best_trade(choices, leader)?;
-        (one.memory * held::BAD <= fastest.memory).then(|| {
-            let (time, memory) = (units::short(one.time), times(one.memory));
-            format!(
-                " For pools of threads: {} ({time}, pool {memory}; {leader} {}).",
-                one.name,
-                times(fastest.memory)
-            )
-        })
+        let holds_less = |one: &Choice| one.memory * held::BAD <= fastest.memory;
+        let one = best_trade(choices, leader, holds_less)?;
+        let (time, memory) = (units::short(one.shown), times(one.memory));
+        Some(format!(
+            " For pools of threads: {} ({time}, pool {memory}; {leader} {}).",
+            one.name,
+            times(fastest.memory)
+        ))
     };
     sentence().unwrap_or_default()
 }
@@ -203,5 +219,33 @@ pub fn shape_number(shape: MemoryShape, number: f64) -> String {
     match shape {
         MemoryShape::Returned => units::percent(number),
         _ => times(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_trade_is_the_best_of_those_that_qualify() {
+        let choices = [
+            ("leader", 0.36, 2.0),
+            ("cheapest", 0.365, 1.84),
+            ("modest", 0.45, 1.5),
+            ("smallest", 1.0, 1.1),
+        ];
+        let choices = choices.map(|(name, time, memory)| Choice {
+            name,
+            time,
+            shown: time,
+            memory,
+        });
+        let saves_memory = |one: &Choice| one.memory <= 2.0 * (1.0 - WORTH_NAMING);
+        let best = |qualifies: &dyn Fn(&Choice) -> bool| {
+            best_trade(&choices, "leader", qualifies).map(|one| one.name)
+        };
+        assert_eq!(best(&|_| true), Some("cheapest"));
+        assert_eq!(best(&saves_memory), Some("modest"));
+        assert_eq!(best(&|_| false), None);
     }
 }

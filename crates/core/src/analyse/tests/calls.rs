@@ -79,6 +79,14 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
         panic!("{:?}", other.conclusion)
     };
     assert!((ratio.ratio - 1.05).abs() < 0.01);
+    // Four blocks are too few to say even that.
+    let few = with_tier(
+        lab(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)], 4),
+        "copy",
+        "aa-copy",
+    );
+    let few = run(&few).conclusion;
+    assert!(matches!(few, Conclusion::Unclear(_)), "{few:?}");
 }
 
 /// Four cases; in some of them the A/A copy takes twice the time, which leaves the ratios in the

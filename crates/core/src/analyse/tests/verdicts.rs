@@ -4,6 +4,8 @@ use super::*;
 use crate::analyse::Verdict;
 use crate::analyse::candidate::{Candidate, rank};
 use crate::analyse::pairwise;
+use crate::execute::TurnsTaken;
+use crate::plan::Turns;
 use heapmark_stats::ALPHA;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -279,4 +281,35 @@ fn latencies_are_judged_by_ranges_and_not_if_those_of_the_copy_differ() {
     };
     assert_eq!(verdicts(1.0), [Some("slower"), Some("unclear")]);
     assert_eq!(verdicts(1.5), [Some("withheld: A/A"), Some("slower")]);
+}
+
+/// Half of the duets have turns of 10 ms, in which one side pays more for its caches.
+#[test]
+fn the_ratio_that_is_shown_is_that_of_turns_without_end_as_the_verdict_is() {
+    let is_short = |block: u32| block.is_multiple_of(2);
+    let mut lab = FakeRun::new(&["glibc", "half"], &["larson"], 12).fill(|_, name, block| {
+        let ns = match name {
+            "half" if is_short(block) => 14.0,
+            "half" => 11.0,
+            _ => 20.0,
+        };
+        ns * noise(name, block)
+    });
+    for record in &mut lab.records {
+        let ms = if is_short(record.block) { 10 } else { 40 };
+        if let Some(measurement) = &mut record.measurement {
+            measurement.turns = Some(TurnsTaken {
+                by: Turns::Stop,
+                cpu: 0,
+                at_once: 1,
+                runs: 1,
+                slice_ns: ms * 1_000_000,
+                turn_ns: None,
+            });
+        }
+    }
+    // Of a line over 1 / length through ln 0.7 at 10 ms and ln 0.55 at 40 ms.
+    let endless = (0.55_f64.ln() - (0.7_f64 / 0.55).ln() / 3.0).exp();
+    let ratio = numbers(&run(&lab), "half").time().ratio.unwrap().ratio;
+    assert!((ratio / endless - 1.0).abs() < 0.03, "{ratio} {endless}");
 }

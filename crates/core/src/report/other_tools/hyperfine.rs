@@ -1,6 +1,6 @@
 //! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured
 //! phase, not of the process, unless the row is a whole process: start-up and checks are not part
-//! of a result here.
+//! of a result here. What took turns has CPU time: the other side's turns are in its wall time.
 
 use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread, processes};
@@ -23,19 +23,22 @@ pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Fore
 
 /// The entry of a row, with its times in seconds.
 fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
-    let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
-        processes
-            .iter()
-            .map(|(measurement, _)| {
-                measurement
-                    .measured()
-                    .map(|one| ns(one) as f64)
-                    .sum::<f64>()
-                    / 1e9
-            })
-            .collect()
+    let seconds_of = |measurement: &Measurement, ns: fn(&Iteration) -> u64| {
+        let all: f64 = measurement.measured().map(|one| ns(one) as f64).sum();
+        // Several processes may have taken the turns.
+        let runs = measurement.turns.as_ref().map_or(1, |turns| turns.runs);
+        all / f64::from(runs.max(1)) / 1e9
     };
-    let times = seconds(|iteration| iteration.wall_ns);
+    let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
+        let measurements = processes.iter().map(|(measurement, _)| measurement);
+        measurements.map(|one| seconds_of(one, ns)).collect()
+    };
+    let time = |measurement: &Measurement| match measurement.turns {
+        Some(_) => seconds_of(measurement, |one| one.user_ns + one.sys_ns),
+        None => seconds_of(measurement, |one| one.wall_ns),
+    };
+    let times = processes.iter().map(|(measurement, _)| time(measurement));
+    let times: Vec<f64> = times.collect();
     let Spread { median, min, max } = Spread::of(&times)?;
     let mut command = json!({
         "command": entry.name,

@@ -6,7 +6,7 @@ use crate::analyse::fake_run::FakeRun;
 use crate::analyse::{analyse, standings};
 use crate::metric::WALL;
 use crate::plan::{Counter, Factor, HugePages, Mode, Target};
-use crate::report::Format;
+use crate::report::{ComparisonSubject, Format, comparison as compared, render};
 
 /// Makes runs of another kind of those that time.
 const KINDS: [fn(FakeRun) -> FakeRun; 4] = [
@@ -141,6 +141,38 @@ fn paced_replays_are_not_compared_by_time() {
         standings(&lab.run, &lab.records).is_empty(),
         "nothing would become more precise"
     );
+}
+
+/// The new machine takes twice the time for all, and an allocator that scatters is not known to have changed.
+#[test]
+fn a_mark_of_a_comparison_follows_from_the_ratio_that_is_judged() {
+    let of = |by: f64| {
+        FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(move |_, name, block| {
+            let scatter = match (name, block % 3) {
+                ("glibc", _) | (_, 0) => 1.0,
+                (_, 1) => 0.8,
+                _ => 1.25,
+            };
+            20.0 * by * scatter
+        })
+    };
+    let (old, new) = (of(1.0), of(2.0));
+    fn side(lab: &FakeRun) -> Side<'_> {
+        Side {
+            head: &lab.run,
+            records: &lab.records,
+        }
+    }
+    let comparison = between(&side(&old), &side(&new), WALL, 0.01);
+    let subject = ComparisonSubject {
+        new: &new.run,
+        old: Some(&old.run),
+        by: WALL,
+        threshold: 0.01,
+    };
+    let text = render::terminal(&compared(subject, &comparison), WIDE);
+    assert!(text.contains("2.00") && text.contains("unclear"), "{text}");
+    assert!(!text.contains("slower?"), "{text}");
 }
 
 #[test]

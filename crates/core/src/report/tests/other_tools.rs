@@ -1,6 +1,8 @@
 //! Other tools' files by values: what they contain, and what they must not.
 
 use super::*;
+use crate::execute::TurnsTaken;
+use crate::plan::Turns;
 use serde_json::{Value, json};
 
 const FOREIGN: [Format; 5] = [
@@ -137,6 +139,29 @@ fn hyperfine_gets_measured_phases_in_seconds() {
         parsed(Format::Hyperfine, &single)["results"][0]["stddev"],
         Value::Null
     );
+}
+
+/// Three processes took the turns of each duet; the other side's turns are in their wall time.
+#[test]
+fn of_what_took_turns_hyperfine_gets_the_cpu_time_of_one_process() {
+    let mut lab = lab();
+    let records = lab.records.iter_mut();
+    for measurement in records.filter_map(|record| record.measurement.as_mut()) {
+        measurement.turns = Some(TurnsTaken {
+            by: Turns::Stop,
+            cpu: 0,
+            at_once: 1,
+            runs: 3,
+            slice_ns: 20_000_000,
+            turn_ns: None,
+        });
+    }
+    let document = parsed(Format::Hyperfine, &lab);
+    let hoard = &document["results"][1];
+    let number = |key: &str| hoard[key].as_f64().unwrap();
+    assert!((number("user") - 0.015).abs() < 1e-12, "{hoard}");
+    let cpu = number("user") + number("system");
+    assert!((number("mean") - cpu).abs() < 1e-12, "{hoard}");
 }
 
 #[test]
