@@ -3,9 +3,9 @@
 use crate::definition::{Check, Form};
 use crate::process_page::CheckPage;
 use anyhow::Result;
-use heapmark_core::execute::child::{Launch, Look, Rules, end_tree, may_go_on, padded};
+use heapmark_core::execute::child::{Launch, Look, Rules, end_tree, inherits, may_go_on, padded};
 use heapmark_core::execute::exit::{End, signal_name};
-use heapmark_core::execute::memory_file::{inherited_file, mapped_file, text};
+use heapmark_core::execute::memory_file::{mapped_file, memory_file, text};
 use heapmark_core::execute::patience::Patience;
 use heapmark_core::execute::report::proof;
 use heapmark_core::execute::report_lines::ReportLines;
@@ -133,11 +133,12 @@ impl CheckProcesses<'_> {
         }
         let program = &self.programs[job.check.program as usize];
         let timeout = self.timeout.unwrap_or(job.check.usual_time());
-        let report = inherited_file("heapmark-check")?;
+        let report = memory_file("heapmark-check")?;
         let environment = subject.environment();
         let variables = padded(&environment, 0);
         let launcher = self.guest.path();
         let mut launch = Launch::new(launcher, &[], &Rules::default(), variables)?;
+        inherits(&mut launch.command, &report);
         launch
             .command
             .arg(program)
@@ -150,6 +151,7 @@ impl CheckProcesses<'_> {
             false => None,
         };
         if let Some(page) = &page {
+            inherits(&mut launch.command, page);
             let (size_bytes, form) = job.cell;
             let wrong = if job.is_wrong { "wrong" } else { "right" };
             launch
@@ -253,7 +255,7 @@ mod tests {
             let end = End {
                 launched,
                 hang: None,
-                stderr: inherited_file("heapmark-stderr").unwrap(),
+                stderr: memory_file("heapmark-stderr").unwrap(),
                 under_limit: None,
                 oom_kill,
                 unaccounted,

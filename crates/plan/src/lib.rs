@@ -65,7 +65,7 @@ pub struct Plan {
     /// Whether the budget is the suite's own: then it covers blocks alone, and never ends a run before the least number of blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub budget_of_suite: bool,
-    /// Whether parts with interference are run again.
+    /// Whether parts with interference are run again. Duets are not: both sides met what disturbed them.
     #[serde(default)]
     pub repeats: bool,
     /// The lengths of turns in milliseconds, used one after the other from duet to duet; none if nothing takes turns.
@@ -140,7 +140,7 @@ impl Plan {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// The plan with such turns for all cases that may take turns. A duet is not repeated: both sides met what disturbed it.
+    /// The plan with such turns for all cases that may take turns.
     pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
         let is_plain = self.mode.spec().plain && !has_factor;
@@ -152,8 +152,6 @@ impl Plan {
             self.cases[place].turns = takes.then_some(turns.by);
         }
         self.turn_lengths_ms.clone_from(&turns.lengths_ms);
-        let mut timed = self.cases.iter().filter(|case| !case.beside);
-        self.repeats &= !timed.all(|case| case.turns.is_some());
         self
     }
 

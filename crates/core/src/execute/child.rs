@@ -4,7 +4,7 @@
 
 use super::cpus_seen::Answerer;
 use super::exit::End;
-use super::memory_file::{inherited_file, stream_file, text};
+use super::memory_file::{memory_file, stream_file, text};
 use super::memory_limit::{Limited, MemoryLimit};
 use super::oom_kills::OomKills;
 use super::tree::{held_descendants, threads};
@@ -15,13 +15,15 @@ use anyhow::{Context, Result, ensure};
 use heapmark_guest::launch::{account, forbid_huge_pages};
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -90,7 +92,7 @@ impl Launch {
     ) -> Result<Launch> {
         let limited = rules.limit.map(MemoryLimit::set).transpose()?;
         let answerer = rules.cpus_seen.map(Answerer::new).transpose()?;
-        let account = inherited_file("heapmark-account")?;
+        let account = memory_file("heapmark-account")?;
         let stderr = stream_file("heapmark-stderr")?;
         let mut command = Command::new(launcher);
         command
@@ -105,6 +107,13 @@ impl Launch {
             .arg("--")
             .env_clear()
             .stderr(stderr.try_clone().context("cannot hand on a memory file")?);
+        inherits(&mut command, &account);
+        if let Some(members) = limited.as_ref().and_then(Limited::members) {
+            inherits(&mut command, members);
+        }
+        if let Some(answerer) = &answerer {
+            inherits(&mut command, answerer.socket());
+        }
         Ok(Launch {
             command,
             account,
@@ -116,7 +125,7 @@ impl Launch {
     }
 
     /// Starts the program and waits for its end. Calls `watch` while the program runs. Fails with
-    /// [`Interrupted`] if `stop` was set.
+    /// [`Interrupted`] if `stop` was set. A program that takes turns has twice the time: half of it is the other side's.
     pub fn run(
         mut self,
         timeout: Duration,
@@ -130,6 +139,10 @@ impl Launch {
         let runs = self.side.as_ref().map(|side| side.runs(launcher));
         let exited =
             pidfd_open(launcher, PidfdFlags::empty()).context("cannot watch a measured process")?;
+        let longest = match self.side {
+            Some(_) => timeout.saturating_mul(2),
+            None => timeout,
+        };
         let mut hang = None;
         let mut next_look = watch.as_ref().map(|_| began);
         let is_over = || self.side.as_ref().is_some_and(|side| side.is_over());
@@ -140,7 +153,7 @@ impl Launch {
                 .map(|side| PollFd::from_borrowed_fd(side.over(), PollFlags::IN)),
         );
         let interrupted = loop {
-            let left = timeout.saturating_sub(began.elapsed());
+            let left = longest.saturating_sub(began.elapsed());
             // Short waits, so that a signal that arrives between the check and the poll is noticed
             // soon.
             let until_look = next_look.map_or(SHORT_WAIT, |next| {
@@ -186,6 +199,56 @@ impl Launch {
             under_limit: self.limited.map(Limited::end),
             stderr: self.stderr,
         })
+    }
+}
+
+/// Has a command's process inherit this file, whose descriptor must stay open until the process is started. Other
+/// processes, which other threads may start at any time, do not inherit it: none can write into the files of another.
+pub fn inherits(command: &mut Command, file: impl AsFd) {
+    let descriptor = file.as_fd().as_raw_fd();
+    // SAFETY: one system call, on a descriptor that the caller keeps open.
+    unsafe {
+        command.pre_exec(move || {
+            let file = BorrowedFd::borrow_raw(descriptor);
+            Ok(fcntl_setfd(file, FdFlags::empty())?)
+        })
+    };
+}
+
+/// Waits for the end of a child that is not below a launcher. If it takes longer than this, if `stop` was set, or if the
+/// duet of its side is over, the child is ended with all that it has started; then, the result is `None`, [`Interrupted`],
+/// or [`Over`].
+pub(super) fn wait_for(
+    child: &mut Child,
+    timeout: Duration,
+    stop: &AtomicBool,
+    side: Option<&Side>,
+) -> Result<Option<ExitStatus>> {
+    let began = Instant::now();
+    let exited = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+        .context("cannot watch a process")?;
+    let mut ready = vec![PollFd::new(&exited, PollFlags::IN)];
+    ready.extend(side.map(|side| PollFd::from_borrowed_fd(side.over(), PollFlags::IN)));
+    loop {
+        if let Some(status) = child.try_wait().context("a process is lost")? {
+            return Ok(Some(status));
+        }
+        let left = timeout.saturating_sub(began.elapsed());
+        let is_over = side.is_some_and(Side::is_over);
+        if is_over || left.is_zero() || stop.load(Ordering::Relaxed) {
+            // Listed before the child ends: what it has started has another parent then.
+            let tree = held_descendants(child.id() as i32);
+            let _ = child.kill();
+            kill(&tree);
+            child.wait().context("a process is lost")?;
+            ensure!(!is_over, Over);
+            may_go_on(stop)?;
+            return Ok(None);
+        }
+        let wait = left.min(SHORT_WAIT);
+        let wait = wait.try_into().context("a timeout out of range")?;
+        // Whatever ends the wait is looked at above.
+        let _ = poll(&mut ready, Some(&wait));
     }
 }
 
@@ -275,8 +338,8 @@ pub fn end_orphans() {
     heapmark_guest::launch::sweep(0);
 }
 
-/// From now on this thread has a descriptor table of its own: its children do not inherit files
-/// that other threads open. Returns whether that worked.
+/// From now on this thread has a descriptor table of its own, with room for as many open files as a process may have.
+/// Returns whether that worked: the rules of a container may forbid it.
 pub fn own_descriptors() -> bool {
     // SAFETY: a plain system call.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
@@ -301,4 +364,89 @@ pub fn monotonic_ns_after(duration: Duration) -> u128 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
     (now + duration).as_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::turns::Duet;
+    use super::*;
+    use crate::plan::{Turn, Turns};
+    use rustix::event::Timespec;
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    use std::sync::Arc;
+
+    fn duet() -> Arc<Duet> {
+        let length = Duration::from_millis(10);
+        let turn = Turn {
+            by: Turns::Slices,
+            length,
+            enough: length,
+        };
+        Duet::new(turn, vec![0], 0).unwrap()
+    }
+
+    /// A shell that runs this script in place of the launcher.
+    fn launch(folder: &Path, script: &str, side: Option<&Side>) -> Launch {
+        std::fs::write(folder.join("launch"), script).unwrap();
+        let rules = Rules {
+            side,
+            ..Rules::default()
+        };
+        let mut launch = Launch::new(Path::new("/bin/sh"), &[], &rules, []).unwrap();
+        launch.command.current_dir(folder);
+        launch
+    }
+
+    #[test]
+    fn no_process_inherits_the_account_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut own = launch(folder.path(), "test -e /proc/self/fd/$1", None);
+        let is_there = format!("test -e /proc/self/fd/{}", own.account.as_raw_fd());
+        let mut other = Command::new("/bin/sh");
+        other.args(["-c", &is_there]);
+        assert!(!other.status().unwrap().success());
+        assert!(own.command.status().unwrap().success());
+    }
+
+    #[test]
+    fn a_process_that_takes_turns_has_twice_the_time() {
+        const TIMEOUT: Duration = Duration::from_millis(100);
+        let folder = tempfile::tempdir().unwrap();
+        let side = duet().side(0);
+        for (side, longest) in [(None, TIMEOUT), (Some(&side), 2 * TIMEOUT)] {
+            let began = Instant::now();
+            let launch = launch(folder.path(), "sleep 600", side);
+            let end = launch.run(TIMEOUT, &AtomicBool::new(false), None).unwrap();
+            assert_eq!(end.hang.map(|(limit, _)| limit), Some(TIMEOUT));
+            assert!(began.elapsed() >= longest);
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_waited_for_no_longer_ends_with_what_it_has_started() {
+        let ended = |timeout: Duration, stop: bool, side: Option<&Side>| {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", "sleep 600 & echo $!; wait"]);
+            let mut shell = shell.stdout(Stdio::piped()).spawn().unwrap();
+            let mut number = String::new();
+            let mut printed = BufReader::new(shell.stdout.take().unwrap());
+            printed.read_line(&mut number).unwrap();
+            let sleep = Pid::from_raw(number.trim().parse().unwrap()).unwrap();
+            let sleep = pidfd_open(sleep, PidfdFlags::empty()).unwrap();
+            let ended = wait_for(&mut shell, timeout, &AtomicBool::new(stop), side);
+            assert!(shell.try_wait().unwrap().is_some());
+            let wait = Timespec::try_from(Duration::from_secs(60)).unwrap();
+            let mut ready = [PollFd::new(&sleep, PollFlags::IN)];
+            assert_eq!(poll(&mut ready, Some(&wait)), Ok(1));
+            ended
+        };
+        let long = Duration::from_secs(600);
+        assert!(ended(Duration::ZERO, false, None).unwrap().is_none());
+        assert!(ended(long, true, None).unwrap_err().is::<Interrupted>());
+        let duet = duet();
+        duet.end();
+        let side = duet.side(0);
+        assert!(ended(long, false, Some(&side)).unwrap_err().is::<Over>());
+    }
 }

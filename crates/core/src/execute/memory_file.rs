@@ -14,18 +14,13 @@ const MOST_TEXT_BYTES: u64 = 16 << 20;
 /// An unnamed file that disappears with its last user. It is sealed against shrinking, because any
 /// program that runs with an allocator may open it.
 pub fn memory_file(name: &str) -> Result<File> {
-    sealed(create(name, MemfdFlags::CLOEXEC)?, SealFlags::SHRINK)
+    sealed(create(name)?, SealFlags::SHRINK)
 }
 
-/// Like [`memory_file`], but inherited on purpose: the child receives its descriptor number.
-pub fn inherited_file(name: &str) -> Result<File> {
-    sealed(create(name, MemfdFlags::empty())?, SealFlags::SHRINK)
-}
-
-/// Like [`inherited_file`], but of a fixed size, to be mapped: a process that touches pages which
+/// Like [`memory_file`], but of a fixed size, to be mapped: a process that touches pages which
 /// another process has cut off would be killed.
 pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
-    let file = create(name, MemfdFlags::empty())?;
+    let file = create(name)?;
     file.set_len(bytes as u64)
         .context("cannot size a memory file")?;
     sealed(file, SealFlags::SHRINK | SealFlags::GROW)
@@ -34,12 +29,13 @@ pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
 /// For what a process writes to its stdout or stderr, which it may truncate, as `> /dev/stderr`
 /// does.
 pub fn stream_file(name: &str) -> Result<File> {
-    create(name, MemfdFlags::CLOEXEC)
+    create(name)
 }
 
-fn create(name: &str, flags: MemfdFlags) -> Result<File> {
+/// No process inherits it by itself: see `child::inherits`.
+fn create(name: &str) -> Result<File> {
     Ok(File::from(
-        memfd_create(name, flags | MemfdFlags::ALLOW_SEALING)
+        memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .context("cannot create a memory file")?,
     ))
 }

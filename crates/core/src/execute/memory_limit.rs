@@ -7,7 +7,6 @@ use crate::file::WithPath;
 use crate::plan::LimitKind;
 use anyhow::{Context, Result};
 use heapmark_wire::Watched;
-use rustix::io::{FdFlags, fcntl_setfd};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
@@ -83,6 +82,11 @@ impl MemoryLimit {
 }
 
 impl Limited {
+    /// The file of which the launcher receives the descriptor's number, if a group sets the limit.
+    pub(super) fn members(&self) -> Option<&File> {
+        self.group.as_ref().map(|group| &group.members)
+    }
+
     /// To be called once all processes have ended.
     pub fn end(self) -> UnderLimit {
         let group = self.group.as_ref();
@@ -145,13 +149,8 @@ impl Group {
                 set("memory.swap.max", "0")?;
             }
             let path = folder.join("cgroup.procs");
-            let members = File::options()
-                .write(true)
-                .open(&path)
-                .with_path("cannot open", &path)?;
-            // Inherited on purpose: the launcher receives the number of this descriptor.
-            fcntl_setfd(&members, FdFlags::empty()).context("cannot hand on a control group")?;
-            Ok(members)
+            let members = File::options().write(true).open(&path);
+            members.with_path("cannot open", &path)
         };
         match open() {
             Ok(members) => Ok(Group { folder, members }),

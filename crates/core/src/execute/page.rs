@@ -1,5 +1,6 @@
 //! The page of memory that host and guest share.
 
+use super::child::inherits;
 use super::memory_file::mapped_file;
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::{Page, Phase};
@@ -32,8 +33,9 @@ impl SharedPage {
         Ok(page)
     }
 
-    /// Adds the page's path, as the guest expects it, to the command that starts the guest.
+    /// Adds the page's path, as the guest expects it, to the command that starts the guest, which inherits the page.
     pub fn to(&self, command: &mut Command) {
+        inherits(command, &self.file);
         command
             .arg(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
             .stdin(Stdio::null())

@@ -13,7 +13,7 @@ use crate::execute::{Attempt, Corner, Measurement, Outcome, Subject, TurnsTaken,
 use crate::observe::interference::Interference;
 use crate::observe::machine::{cores, usable_cpus};
 use crate::observe::root::Root;
-use crate::plan::{Factor, Mode, Plan, Target, Turns};
+use crate::plan::{AskedTurns, Factor, Mode, Plan, Target, Turns};
 use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::Result;
 use heapmark_stats::Next;
@@ -163,8 +163,9 @@ impl Runner for Script {
         for (index, duet) in work.iter().enumerate() {
             let side = |due| {
                 let mut observed = self.run(due, duet.largest_bytes)?;
-                let measurement = observed.attempt.measurement.as_mut();
-                measurement.unwrap().turns = Some(turns(duet.turn.by, lanes as u32));
+                if let Some(measurement) = &mut observed.attempt.measurement {
+                    measurement.turns = Some(turns(duet.turn.by, lanes as u32));
+                }
                 anyhow::Ok(Some((String::new(), observed)))
             };
             let [one, other] = duet.sides.each_ref().map(side);
@@ -653,6 +654,30 @@ fn duets_of_a_kernel_run_two_at_a_time_and_the_trial_by_itself() {
         duets(&done.log),
         ["duets 1, 1 at a time", &of_block, &of_block]
     );
+}
+
+#[test]
+fn what_cannot_take_turns_is_run_again_if_it_was_disturbed() {
+    let stage = Stage::new(2).plan(|plan| {
+        plan.repeats = true;
+        plan.cases[0].threads = 1;
+        *plan = plan.clone().in_turns(&AskedTurns::default());
+        assert_eq!(plan.cases[0].turns, Some(Turns::Stop));
+    });
+    let done = stage.run(|due, _| {
+        Some(match due.purpose {
+            Purpose::Trial => crashed(),
+            _ if due.cell.id == "larson@1/b00/hoard" => Turn {
+                foreign_cpu_share: 0.9,
+                ..took(20.0)
+            },
+            _ => took(20.0),
+        })
+    });
+    assert!(done.is_whole());
+    let is_again = |cell: &&String| cell.starts_with("larson@1/b00~1/");
+    let again = done.log.iter().filter(is_again).count();
+    assert_eq!(again, 2, "{:?}", done.log);
 }
 
 #[test]

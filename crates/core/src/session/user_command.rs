@@ -1,7 +1,7 @@
 //! Processes of the user's command: compared with what it does under the baseline, and observed as
 //! a process tree.
 
-use super::{Processes, Session};
+use super::{FIRST_TIMEOUT, Processes, Session};
 use crate::build;
 use crate::execute::turns::Side;
 use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
@@ -42,6 +42,9 @@ impl Processes {
         let is_baseline = cell.allocator == model_row.allocator.name || is_copy;
         let takes_turns = self.selection.plan.cases[cell.case].turns.is_some();
         let shares_files = takes_turns && !names_sides;
+        // How long the command takes says nothing about how long its preparation takes.
+        let prepare_timeout = self.selection.timeout_s;
+        let prepare_timeout = prepare_timeout.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
         let of = |subject, job| CommandRunner {
             command,
             tools: &tools,
@@ -51,6 +54,7 @@ impl Processes {
             job,
             launcher,
             timeout,
+            prepare_timeout,
             stop,
         };
         // The command must do what it does without a limit.

@@ -256,10 +256,11 @@ fn blocks(plan: &Plan) -> String {
     if let Some(seconds) = plan.budget_s {
         text += &format!(", none that would end after {seconds} s");
     }
-    text + if plan.repeats {
-        ", what other programs disturb is run again"
-    } else {
-        ", nothing is run again"
+    let mut timed = plan.cases.iter().filter(|case| !case.beside);
+    text + match plan.repeats {
+        false => ", nothing is run again",
+        true if timed.all(|case| case.turns.is_some()) => ", nothing that takes turns is run again",
+        true => ", what other programs disturb is run again",
     }
 }
 

@@ -5,7 +5,6 @@ use crate::plan::CpusSeen;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -34,8 +33,6 @@ impl Answerer {
     /// Starts the answering thread; `told` is what processes are to see.
     pub fn new(told: CpusSeen) -> Result<Answerer> {
         let (ours, launchers) = UnixStream::pair().context("cannot make a socket")?;
-        // Inherited on purpose: the launcher receives the number of this socket.
-        fcntl_setfd(&launchers, FdFlags::empty()).context("cannot hand on a socket")?;
         let files = match told {
             CpusSeen::Machine => None,
             CpusSeen::Count(count) => Some((count, CpuFiles::new(count)?)),
@@ -57,6 +54,11 @@ impl Answerer {
             launchers,
             thread: Some(thread.context("cannot start a thread")?),
         })
+    }
+
+    /// The socket of which the launcher receives the number.
+    pub fn socket(&self) -> &UnixStream {
+        &self.launchers
     }
 
     /// The launcher's arguments for this answerer.

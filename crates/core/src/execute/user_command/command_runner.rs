@@ -46,6 +46,8 @@ pub struct CommandRunner<'a> {
     pub launcher: &'a Path,
     /// How long a process may take.
     pub timeout: Duration,
+    /// How long `--prepare` may take.
+    pub prepare_timeout: Duration,
     /// Set when everything must end.
     pub stop: &'a AtomicBool,
 }

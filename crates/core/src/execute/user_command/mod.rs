@@ -256,7 +256,10 @@ impl CommandRunner<'_> {
             0
         };
         for _ in 0..warmup {
-            self.plain(None, reference.printed.as_ref())?;
+            let mut ran = self.plain(None, reference.printed.as_ref())?;
+            if let Some(outcome) = self.fault(&mut ran, Some(reference))? {
+                return Ok(self.attempt(outcome, ran, Measurement::default()));
+            }
         }
         let mut ran = self.plain(Some(look), reference.printed.as_ref())?;
         let mut fault = self.fault(&mut ran, Some(reference))?;

@@ -13,7 +13,7 @@ use super::server::{Drive, Served};
 use crate::build::input::renew;
 use crate::catalog::settings;
 use crate::execute::Outcome;
-use crate::execute::child::{Launch, Look, end_orphans, may_go_on, padded};
+use crate::execute::child::{Launch, Look, end_orphans, may_go_on, padded, wait_for};
 use crate::execute::early_end::StepResult;
 use crate::execute::exit::{End, STDERR_BYTES};
 use crate::execute::handed::Handed;
@@ -25,7 +25,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A process that ran to its end, with all that it started.
@@ -143,7 +142,7 @@ impl CommandRunner<'_> {
     }
 
     /// Prepares what a process needs: the input of a real program, then `--prepare`. Returns the
-    /// outcome if `--prepare` failed.
+    /// outcome if `--prepare` failed, or took too long.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
         let folder = &self.command.folder;
         if let Some(real) = &self.command.real
@@ -161,7 +160,7 @@ impl CommandRunner<'_> {
         // A file and not a pipe: a process that `--prepare` leaves running would keep a pipe open.
         let file = stream_file("heapmark-prepare")?;
         let stderr = file.try_clone().context("cannot duplicate a memory file")?;
-        let status = Command::new("sh")
+        let mut shell = Command::new("sh")
             .arg("-c")
             .arg(line)
             .current_dir(folder)
@@ -169,13 +168,21 @@ impl CommandRunner<'_> {
             .stdout(Stdio::null())
             .stderr(stderr)
             .env_remove("LD_PRELOAD")
-            .status()
+            .spawn()
             .context("cannot start sh for --prepare")?;
+        let side = self.job.side.as_ref();
+        let ended = wait_for(&mut shell, self.prepare_timeout, self.stop, side)?;
         // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
-        if status.success() || self.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let what = with_words(&format!("--prepare: {status}"), &text(&file, 0));
+        may_go_on(self.stop)?;
+        let failed = match ended {
+            Some(status) if status.success() => return Ok(None),
+            Some(status) => format!("--prepare: {status}"),
+            None => {
+                let limit_s = self.prepare_timeout.as_secs_f64();
+                format!("--prepare took longer than {limit_s} s (--timeout)")
+            }
+        };
+        let what = with_words(&failed, &text(&file, 0));
         Ok(Some(Outcome::Error { what }))
     }
 

@@ -4,6 +4,8 @@ use crate::support::live::{guests, start, wait_for};
 use crate::support::{End, Place, of_purpose, samples, word};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 const WORK: [&str; 10] = [
     "run",
@@ -22,16 +24,7 @@ const WORK: [&str; 10] = [
 fn run(place: &Place, name: &str, libraries: [&str; 2], flags: &[&str]) -> End {
     let word = |it: &&str| format!("{it}={}", place.fake(it).display());
     let both = libraries.each_ref().map(word).join(",");
-    let choice = [
-        "-a",
-        &both,
-        "--baseline",
-        libraries[0],
-        "--blocks",
-        "2",
-        "-o",
-        name,
-    ];
+    let choice = ["-a", &both, "--baseline", libraries[0], "-o", name];
     place.run(&[&WORK[..], &choice, flags].concat())
 }
 
@@ -53,7 +46,8 @@ fn turns(sample: &Value) -> &Value {
 fn both_sides_of_a_duet_take_turns_on_one_cpu_whoever_gives_them() {
     let place = Place::of_turns();
     for by in ["slices", "stop"] {
-        let end = run(&place, by, ["honest", "sluggish"], &["--turns", by]);
+        let flags = ["--turns", by, "--blocks", "2"];
+        let end = run(&place, by, ["honest", "sluggish"], &flags);
         if by == "slices" && !gives_slices(&end) {
             continue;
         }
@@ -102,10 +96,66 @@ fn both_sides_of_a_duet_take_turns_on_one_cpu_whoever_gives_them() {
     }
 }
 
+/// Makes `unshare` fail in the command and in all that it starts, as the rules of a container do.
+fn forbid_unshare(command: &mut Command) {
+    let step = |code: u32, no: u8, operand: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: no,
+        k: operand,
+    };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let is = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let answer = libc::BPF_RET | libc::BPF_K;
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let filter = [
+        step(load, 0, 0),
+        step(is, 1, libc::SYS_unshare as u32),
+        step(answer, 0, refused),
+        step(answer, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let forbid = move || {
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_ptr().cast_mut(),
+        };
+        let mode = libc::SECCOMP_MODE_FILTER;
+        // SAFETY: plain system calls; the kernel copies the filter.
+        let failed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                + libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)
+        };
+        match failed {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe { command.pre_exec(forbid) };
+}
+
+#[test]
+fn processes_take_turns_where_no_thread_may_have_descriptors_of_its_own() {
+    let place = Place::of_turns();
+    let both = both(&place);
+    let choice = ["-a", &both, "-o", "run", "--turns", "stop", "--blocks", "1"];
+    let mut command = place.heapmark(&[&WORK[..], &choice].concat());
+    forbid_unshare(&mut command);
+    let end = End::of(command.output().unwrap());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let of_blocks = of_purpose(&records, "sample");
+    assert_eq!(of_blocks.len(), 2, "{records:?}");
+    for sample in of_blocks {
+        assert!(!turns(sample).is_null(), "{sample}");
+    }
+}
+
 #[test]
 fn a_library_that_leaves_its_cpu_cannot_hide_in_a_duet() {
     let place = Place::of_turns();
-    let end = run(&place, "run", ["honest", "unpinner"], &["--turns", "stop"]);
+    let flags = ["--turns", "stop", "--blocks", "2"];
+    let end = run(&place, "run", ["honest", "unpinner"], &flags);
     let records = samples(&place.at("run"));
     // In its check, if there is but one CPU.
     let own = records
@@ -126,8 +176,11 @@ fn a_library_that_leaves_its_cpu_cannot_hide_in_a_duet() {
 fn a_command_that_cannot_take_turns_is_measured_alone_and_the_table_says_why() {
     let place = Place::of_turns();
     for (line, why) in [
-        (format!("{BUSY}; echo x > out"), "would both write out"),
-        (format!("({BUSY}) & ({BUSY}) & wait"), "work at once"),
+        ("echo x >> out".to_string(), "would both write out"),
+        (
+            format!("({HALF_AS_BUSY}) & ({HALF_AS_BUSY}) & wait"),
+            "work at once",
+        ),
         ("true".into(), "too short for turns"),
     ] {
         let both = both(&place);
@@ -184,7 +237,9 @@ fn both(place: &Place) -> String {
     format!("glibc,honest={}", place.fake("honest").display())
 }
 
-const BUSY: &str = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done";
+/// A command that takes turns needs 40 ms of CPU time. This is three times as much, since other machines are faster.
+const BUSY: &str = "i=0; while [ $i -lt 80000 ]; do i=$((i+1)); done";
+const HALF_AS_BUSY: &str = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done";
 
 #[test]
 fn a_command_takes_turns_unless_it_is_to_run_alone() {
@@ -252,7 +307,7 @@ fn a_try_takes_six_allocators_and_three_minutes_unless_it_is_told_otherwise() {
     for (flags, lasts) in [
         (
             &["--precision", "1%"][..],
-            "6 to 40, until each interval is within 1.00 %, nothing",
+            "6 to 40, until each interval is within 1.00 %, nothing that takes turns",
         ),
         (
             &["--blocks", "7", "--budget", "2h"],
@@ -321,8 +376,9 @@ fn lengths_of_turns_follow_each_other_from_duet_to_duet() {
 #[test]
 fn runs_by_different_clocks_are_not_compared() {
     let place = Place::of_turns();
-    for (name, flags) in [("alone", &["--alone"][..]), ("turns", &["--turns", "stop"])] {
-        let end = run(&place, name, ["honest", "sluggish"], flags);
+    for (name, how) in [("alone", &["--alone"][..]), ("turns", &["--turns", "stop"])] {
+        let flags = [how, &["--blocks", "1"]].concat();
+        let end = run(&place, name, ["honest", "sluggish"], &flags);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
     }
     let end = place.run(&["compare", "alone", "turns"]);

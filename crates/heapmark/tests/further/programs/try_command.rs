@@ -117,6 +117,12 @@ fn what_differs_under_an_allocator_is_a_wrong_result() {
             .iter()
             .all(|sample| sample["allocator"] == "glibc")
     );
+    // Only the first process under it prints something else.
+    let first = "case $LD_PRELOAD in *honest*) [ -e seen ] || { echo > seen; echo other; };; esac; echo same";
+    let flags = ["--check-output", "--warmup", "1"];
+    let (_, records) = tried(&place, &flags, &shell(first));
+    let what = "line 1 of the output: \"other\\n\", but \"same\\n\" under glibc";
+    assert_eq!(outcome(&records), format!("wrong-result {what}"));
     let (_, records) = tried(&place, &[], &shell("echo $LD_PRELOAD"));
     assert_eq!(outcome(&records), "ok", "the same output was not asked for");
     let leave = "case $LD_PRELOAD in *honest*) exit 4;; esac; exit 3";
@@ -765,6 +771,21 @@ fn what_prepare_leaves_running_keeps_no_run_waiting_and_ends_with_its_process() 
         let is_there = Path::new(&format!("/proc/{process}")).exists();
         assert!(!is_there, "{process} of {started}");
     }
+}
+
+#[test]
+fn a_prepare_that_does_not_end_is_ended_with_what_it_has_started() {
+    let place = Place::new();
+    let prepare = "sleep 60 & echo $! > started; wait";
+    let flags = ["--timeout", "0.5", "--prepare", prepare];
+    let (end, records) = tried(&place, &flags, &["/bin/true"]);
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    let said = "--prepare took longer than 0.5 s (--timeout)";
+    assert!(end.stderr.contains(said), "{}", end.stderr);
+    assert!(of_purpose(&records, "sample").is_empty());
+    let started = fs::read_to_string(place.at("started")).unwrap();
+    let is_there = Path::new(&format!("/proc/{}", started.trim())).exists();
+    assert!(!is_there, "{started}");
 }
 
 #[test]
