@@ -18,6 +18,9 @@ pub struct UserCommand {
     /// The file that the command gets as standard input, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<PathBuf>,
+    /// The hash of that file; `None` if it is no regular file, which may have no end, and in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin_sha256: Option<String>,
     /// What heapmark's own stdin held, if the command gets that as standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped: Option<PipedInput>,
@@ -112,6 +115,9 @@ pub struct RealCommand {
 pub struct Client {
     /// The client, started once the server answers: an absolute path, then its arguments.
     pub command: Vec<String>,
+    /// Hashes of the client's files, as in [`UserCommand::sha256`]; none if they cannot be read, and in older runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sha256: Vec<String>,
     /// Where the server answers.
     #[serde(flatten)]
     pub ready: Ready,

@@ -1,6 +1,7 @@
 //! The ratio of two allocators' values in the same blocks. Values of different blocks are never
 //! paired.
 
+use super::factor::of_blocks;
 use super::group::Group;
 use crate::metric::Process;
 use heapmark_stats::{Interval, Shift, shift};
@@ -57,13 +58,12 @@ impl Ratio {
         }
     }
 
-    /// The ratio of two rows, pairing the processes that ran one after the other.
+    /// The ratio of two rows, pairing the processes that ran one after the other; one value for each block.
     pub(super) fn of(
         candidate: &Group,
         other: &Group,
         value: impl Fn(&Process) -> Option<f64>,
     ) -> Option<Ratio> {
-        let logs = candidate.log_ratios(other, value).into_values();
-        Ratio::from_logs(&Vec::from_iter(logs))
+        Ratio::from_logs(&of_blocks(candidate.log_ratios(other, value)))
     }
 }

@@ -122,7 +122,10 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let noises = noise(&stored.records, &name, &copy_name);
     let name = format!("{name} on {name_of_case}");
     print(told(&name, &noises, args.habit))?;
-    Ok(Exit::Interrupted.when(!whole))
+    Ok(match whole {
+        true => Exit::NotAllOk.when(!run::all_ok(&stored)),
+        false => Exit::Interrupted,
+    })
 }
 
 fn told(name: &str, noises: &[Noise], only: Option<Habit>) -> String {

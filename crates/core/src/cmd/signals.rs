@@ -26,6 +26,9 @@ static ANSWER: Mutex<Answer> = Mutex::new(Answer::End(
     "interrupted before anything was measured or written; what was built stays",
 ));
 
+/// Whether work was asked to end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
 /// Two signals within this time count as one: `timeout` signals a process, and then its group,
 /// which includes the process.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -33,6 +36,11 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// Sets the answer from now on.
 pub fn answer(answer: Answer) {
     *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+}
+
+/// Whether a signal has asked running work to end: what that work would do next is not begun.
+pub fn has_stopped() -> bool {
+    STOPPED.load(Ordering::SeqCst)
 }
 
 /// Starts to watch for signals.
@@ -53,7 +61,10 @@ pub fn watch() -> Result<()> {
         for _ in signals.forever() {
             let again = first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE;
             match &*ANSWER.lock().unwrap_or_else(PoisonError::into_inner) {
-                Answer::Stop(stop) if !again => stop.store(true, Ordering::Relaxed),
+                Answer::Stop(stop) if !again => {
+                    STOPPED.store(true, Ordering::SeqCst);
+                    stop.store(true, Ordering::SeqCst);
+                }
                 Answer::Stop(_) => end("interrupted again: ended at once; what was stored stays"),
                 Answer::End(words) => end(words),
                 // The next signal may be meant for heapmark.

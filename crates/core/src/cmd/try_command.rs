@@ -111,7 +111,8 @@ pub fn run(args: TryArgs) -> Result<Exit> {
     go(&args.comparison, || selection(&args))
 }
 
-fn selection(args: &TryArgs) -> Result<Selection> {
+/// What the flags ask for.
+pub fn selection(args: &TryArgs) -> Result<Selection> {
     let flags = &args.comparison;
     let catalog = catalog()?;
     let folder = std::env::current_dir().context("cannot tell where this is")?;
@@ -132,6 +133,12 @@ fn selection(args: &TryArgs) -> Result<Selection> {
     for file in &recognised.chain {
         command.sha256.push(build::hash_of_file(file)?);
     }
+    if let Some(client) = &mut command.client {
+        let chain = command::recognise_command(&client.command, &folder).chain;
+        let hashes = chain.iter().map(|file| build::hash_of_file(file));
+        // A client need not be readable to be started.
+        client.sha256 = hashes.collect::<Result<Vec<_>>>().unwrap_or_default();
+    }
     let libraries = command::linked(recognised.program());
     let mut cautions = common_cautions(&command.taken_out, args.has_variants());
     if !as_built {
@@ -141,6 +148,11 @@ fn selection(args: &TryArgs) -> Result<Selection> {
 
     if args.stdin.is_none() && !flags.dry_run {
         command.piped = piped_input::read()?;
+    }
+    // Anything but a regular file may have no end, or be empty once it was read.
+    let is_hashed = |file: &&PathBuf| file.is_file() && !flags.dry_run;
+    if let Some(file) = command.stdin.as_ref().filter(is_hashed) {
+        command.stdin_sha256 = Some(build::hash_of_file(file)?);
     }
     let name = match &args.name {
         Some(name) if !is_name(name) => {
@@ -339,6 +351,7 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
             command,
             ready,
             drain_ns: args.drain.map(|drain| drain.as_nanos() as u64),
+            ..Client::default()
         }),
         ..UserCommand::default()
     })

@@ -1,7 +1,8 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
 use super::counterpart::{counterpart, differences, library};
-use super::{Compared, Comparison, FIXED_TIME, NO_EARLIER, NO_NUMBERS, PACED, Side, Test};
+use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, Side, Test, no_times};
+use crate::analyse::factor::of_blocks;
 use crate::analyse::group::{CaseGroups, Group};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
@@ -42,11 +43,10 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             .filter(|group| !Role::of(group.allocator, "").is_companion())
         {
             let name = group.allocator.name.as_str();
-            let found = match &earlier {
-                _ if case.is_paced() => Err(PACED),
-                _ if table.is_paced() => Err(FIXED_TIME),
-                Err(why) => Err(why.as_str()),
-                Ok((earlier, before)) => Moved::new(group, [earlier, table], anchor, value)
+            let found = match (no_times(table, by), &earlier) {
+                (Some(why), _) => Err(why),
+                (None, Err(why)) => Err(why.as_str()),
+                (None, Ok((earlier, before))) => Moved::new(group, [earlier, table], anchor, value)
                     .map(|moved| (moved, before.withheld(by))),
             };
             let row = found.map(|(moved, withheld_before)| {
@@ -109,8 +109,10 @@ impl Moved {
     }
 }
 
+/// ln of a row's values, one for each block.
 fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {
-    group.values(|_, process| value(process).map(f64::ln))
+    let processes = group.processes.iter();
+    of_blocks(processes.filter_map(|(slot, (_, process))| Some((*slot, value(process)?.ln()))))
 }
 
 /// The baseline of both runs, if it is the same library in both. The C library has no file here, so

@@ -5,6 +5,7 @@ use crate::catalog::joined;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Facts of a machine that change from minute to minute.
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
@@ -34,13 +35,16 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         return Err("one run measured it in turns and by CPU time, the other alone".into());
     }
     if work(&others[place]) != work(case) {
-        return Err("its command has other arguments, or another input: other work".into());
+        return Err(
+            "its command has other arguments, another input or another --prepare: other work"
+                .into(),
+        );
     }
     Ok(place)
 }
 
-/// What a command does: its arguments and its client's, wherever the programs are installed; for a
-/// real program, everything that determines its input.
+/// What a command does: its arguments and its client's, wherever the programs are installed, its input and what is done
+/// before it; for a real program, everything that determines its input.
 pub fn work(case: &Case) -> Vec<&str> {
     let Some(command) = case.command() else {
         return Vec::new();
@@ -51,8 +55,14 @@ pub fn work(case: &Case) -> Vec<&str> {
     let client = command.client.iter().map(|client| &client.command);
     let all = [&command.command].into_iter().chain(client);
     let arguments = all.flat_map(|words| words.iter().skip(1));
-    let input = command.piped.iter().map(|input| &input.sha256);
-    arguments.chain(input).map(String::as_str).collect()
+    let piped = command.piped.iter().map(|input| &input.sha256);
+    let words = arguments.chain(piped).map(String::as_str);
+    // Of an input without a hash, the path says most.
+    let path = command.stdin.as_deref().and_then(Path::to_str);
+    let named = command.stdin_sha256.as_deref().or(path);
+    let prepare = command.prepare.iter();
+    let prepare = prepare.flat_map(|line| ["--prepare", line.as_str()]);
+    words.chain(named).chain(prepare).collect()
 }
 
 /// The versions and facts of the machine that differ.
@@ -109,7 +119,7 @@ pub fn variables(info: &AllocatorInfo) -> String {
 mod tests {
     use super::*;
     use crate::analyse::fake_run::case;
-    use crate::plan::{Client, RealCommand, Target, UserCommand};
+    use crate::plan::{Client, PipedInput, RealCommand, Target, UserCommand};
 
     #[test]
     fn a_command_with_other_arguments_or_another_input_is_other_work() {
@@ -148,5 +158,43 @@ mod tests {
         let real = |argument: &str, key: &str| of("/usr/bin/redis", argument, "", key);
         assert!(is_same(real("7000", "abc"), real("7001", "abc")));
         assert!(!is_same(real("7000", "abc"), real("7000", "def")));
+    }
+
+    #[test]
+    fn an_input_is_known_by_its_content_and_what_is_done_before_a_command_belongs_to_its_work() {
+        let is_same = |commands: [UserCommand; 2]| {
+            let [one, other] = commands.map(|command| Case {
+                target: Target::Command(Box::new(command)),
+                ..case("jq")
+            });
+            counterpart(&one, &[other]).is_ok()
+        };
+        let reads = |file: &str, sha256: &str| UserCommand {
+            command: vec!["/usr/bin/jq".into()],
+            stdin: Some(file.into()),
+            stdin_sha256: (!sha256.is_empty()).then(|| sha256.into()),
+            ..UserCommand::default()
+        };
+        assert!(is_same([reads("/a.json", "ab"), reads("/b.json", "ab")]));
+        assert!(!is_same([reads("/a.json", "ab"), reads("/a.json", "cd")]));
+        assert!(is_same([reads("/dev/null", ""), reads("/dev/null", "")]));
+        assert!(!is_same([reads("/a.json", ""), reads("/b.json", "")]));
+        let piped = UserCommand {
+            stdin: None,
+            stdin_sha256: None,
+            piped: Some(PipedInput {
+                sha256: "ab".into(),
+                ..PipedInput::default()
+            }),
+            ..reads("", "")
+        };
+        assert!(is_same([reads("/a.json", "ab"), piped]));
+        let prepared = |line: &str| UserCommand {
+            prepare: Some(line.into()),
+            ..reads("/a.json", "ab")
+        };
+        assert!(is_same([prepared("make clean"), prepared("make clean")]));
+        assert!(!is_same([prepared("make clean"), prepared("make small")]));
+        assert!(!is_same([prepared("make clean"), reads("/a.json", "ab")]));
     }
 }

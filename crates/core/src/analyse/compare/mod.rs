@@ -12,12 +12,13 @@ mod tests;
 pub use between::between;
 pub use counterpart::{counterpart, library, variables, work};
 
+use super::group::CaseGroups;
 use super::ratio::Ratio;
 use super::role::Role;
 use super::verdict::{self, Verdict};
 use super::{counting, grid};
 use crate::execute::user_command::VALUE_COST;
-use crate::metric::{self, Metric, Value};
+use crate::metric::{self, Metric, Unit, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{Rule, Tested, judge_tested, paired, shift};
@@ -101,7 +102,16 @@ pub struct Difference {
 pub const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
 /// Why the times of a command that runs for a fixed time carry no information.
-const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
+pub const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
+
+/// Why a case cannot be compared by this metric, if that is a time which no allocator changes; its memory can be.
+fn no_times(table: &CaseGroups, by: &Metric) -> Option<&'static str> {
+    match by.unit {
+        Unit::Ns if table.case.is_paced() => Some(PACED),
+        Unit::Ns if table.is_paced() => Some(FIXED_TIME),
+        _ => None,
+    }
+}
 
 /// Why a row cannot be compared with the baseline of its run.
 const NO_BASELINE: &str = "it has no numbers beside the baseline's";
@@ -128,12 +138,9 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         let case = table.case;
         for group in table.of(Role::Candidate) {
             let name = &group.allocator.name;
-            let logs = if case.is_paced() {
-                Err(PACED)
-            } else if table.is_paced() {
-                Err(FIXED_TIME)
-            } else {
-                Ok(table.logs(group, value))
+            let logs = match no_times(table, by) {
+                Some(why) => Err(why),
+                None => Ok(table.logs(group, value)),
             };
             let row = logs.and_then(|logs| {
                 let shift = shift(&logs).ok_or(NO_BASELINE)?;

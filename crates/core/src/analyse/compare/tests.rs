@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
+use crate::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
 use crate::metric::{self, WALL};
+use crate::plan::Target;
+use crate::store::Purpose;
 
 fn lab(times: impl Fn(&str) -> f64) -> FakeRun {
     FakeRun::new(&["glibc", "hoard"], &["larson"], 12)
@@ -99,6 +102,76 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
         .map(|difference| difference.what.as_str())
         .collect();
     assert_eq!(differing, ["cpu", "glibc"]);
+}
+
+#[test]
+fn processes_of_one_block_are_one_value() {
+    let in_three_parts = |ns: f64| {
+        let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3)
+            .fill(|_, name, block| ns * noise(name, block));
+        for record in lab.records.clone() {
+            if record.allocator == "glibc" && record.purpose == Purpose::Sample {
+                let again = |part| Record {
+                    part,
+                    ..record.clone()
+                };
+                lab.records.extend([1, 2].map(again));
+            }
+        }
+        lab
+    };
+    let (old, mut new) = (in_three_parts(20.0), in_three_parts(30.0));
+    new.allocator("glibc").version = "2.99".into();
+    let both = between(&side(&old), &side(&new), WALL, 0.01);
+    assert_eq!(
+        (both.anchor.as_deref(), both.rows[0].ratio.pairs),
+        (None, 3)
+    );
+    assert_eq!(word(&both, "glibc"), Some("too few blocks"));
+}
+
+#[test]
+fn where_no_allocator_changes_the_time_memory_is_compared_and_no_time() {
+    fn paced(mut lab: FakeRun) -> FakeRun {
+        let case = &mut lab.run.plan.cases[0];
+        case.target = Target::Kernel("replay".into());
+        case.parameters.insert("mode".into(), "paced".into());
+        lab
+    }
+    fn until_a_time(lab: FakeRun) -> FakeRun {
+        let figures = [(SLOWER_CALLS, 0.1), (SLOWER_WALL, 1.0)];
+        lab.told("larson@2/check/glibc", &figures)
+    }
+    let kinds: [fn(FakeRun) -> FakeRun; 2] = [paced, until_a_time];
+    let memory = metric::all()
+        .find(|metric| metric.is_named("memory"))
+        .unwrap();
+    for kind in kinds {
+        let holding = |more_bytes: u64| {
+            let mut lab = lab(|_| 20.0);
+            for record in &mut lab.records {
+                if let Some(measurement) = &mut record.measurement {
+                    let is_hoard = record.allocator == "hoard";
+                    measurement.peak_rss_bytes += if is_hoard { more_bytes } else { 0 };
+                }
+            }
+            kind(lab)
+        };
+        let (old, new) = (holding(0), holding(12 << 20));
+        let by = |metric| {
+            [
+                within(&side(&new), metric, 0.01),
+                between(&side(&old), &side(&new), metric, 0.01),
+            ]
+        };
+        for comparison in by(memory) {
+            assert_eq!(word(&comparison, "hoard"), Some("slower"));
+        }
+        for comparison in by(WALL) {
+            assert!(comparison.rows.is_empty(), "{:?}", comparison.rows);
+            assert!(comparison.left_out[0].why.contains("no allocator changes"));
+        }
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ mod traces;
 use super::output::{AnswerFormat, Output};
 use super::page::beside;
 use super::show::what_next;
-use super::signals::{self, Answer};
+use super::signals::{self, Answer, has_stopped};
 use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
@@ -41,7 +41,7 @@ use comparison::{Comparison, PartOf, listed, target};
 use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub use traces::choices;
 
 /// Measure allocators: every process proves its allocator, every result is stored
@@ -397,7 +397,7 @@ fn print_results(dir: &Path, args: &Comparison) -> Result<bool> {
 
 /// Whether nothing failed. What this machine lacks is not a failure, unless nothing else is left of
 /// a workload that the user named.
-fn all_ok(run: &Run) -> bool {
+pub fn all_ok(run: &Run) -> bool {
     let mut judged = run
         .records
         .iter()
@@ -414,9 +414,11 @@ fn all_ok(run: &Run) -> bool {
     ended_well && run.head.plan.named.iter().all(is_there)
 }
 
+/// A flag that signals set; set already if one came before: a command may do several things one after the other.
 pub fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::answer(Answer::Stop(Arc::clone(&stop)));
+    stop.fetch_or(has_stopped(), Ordering::SeqCst);
     stop
 }
 

@@ -32,11 +32,13 @@ pub fn chosen<'p>(
     let mut chosen: Vec<&RealProgram> = Vec::new();
     let mut others = Vec::new();
     for word in words {
-        let found = match word.strip_prefix("program:") {
-            None if catalog.workloads(word).is_ok() => Vec::new(),
-            bare => matching(programs, bare.unwrap_or(word)),
-        };
-        match (found.as_slice(), word.strip_prefix("program:")) {
+        let named_so = word.strip_prefix("program:");
+        let mut found = matching(programs, named_so.unwrap_or(word));
+        // A workload's own name means the workload.
+        if named_so.is_none() && !found.is_empty() && catalog.workloads(word).is_ok() {
+            found.clear();
+        }
+        match (found.as_slice(), named_so) {
             ([], None) => others.push(word),
             ([], Some(bare)) => _ = named(programs, bare)?,
             ([one], _) if word.ends_with(&one.name) && !missing(one).is_empty() => {
@@ -251,7 +253,7 @@ fn command(
             Some(port) => Some(Client {
                 command: words(&program.client)?,
                 ready: Ready::Port(port),
-                drain_ns: None,
+                ..Client::default()
             }),
             None => None,
         },

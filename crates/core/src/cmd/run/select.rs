@@ -9,6 +9,7 @@ use super::{
     RunArgs, RunFlags, controls, programs, real_programs, run_length, setting_row, traces,
 };
 use crate::build;
+use crate::build::command::recognise_command;
 use crate::catalog::allocator::Purge;
 use crate::catalog::malloc_api::FUNCTIONS;
 use crate::catalog::suite::{Suite, thread_counts};
@@ -18,7 +19,7 @@ use crate::execute::{Guest, Subject};
 use crate::file::Draft;
 use crate::observe::machine;
 use crate::plan::{
-    Case, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, cases, comparisons,
+    Case, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, UserCommand, cases, comparisons,
 };
 use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, RunFile, SCHEMA};
@@ -28,7 +29,8 @@ use rand::rand_core::UnwrapErr;
 use rand::rngs::SysRng;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 impl Selection {
     /// What flags ask for.
@@ -172,23 +174,22 @@ impl Selection {
         }
         let infos = head.allocators.iter().chain(&head.rows);
         let of_rows = infos.flat_map(|info| info.files.iter().map(Path::new).zip(&info.sha256));
-        let commands = head.plan.cases.iter().filter_map(Case::command);
-        let variants = commands.flat_map(|command| &command.variants);
-        let of_variants = variants
-            .flat_map(|variant| variant.sha256.last().map(|last| (&*variant.program, last)));
-        // A variant that runs as it is built is a row's file, too.
-        let files: BTreeSet<(&Path, &String)> = of_rows.chain(of_variants).collect();
+        let commands = || head.plan.cases.iter().filter_map(Case::command);
+        let inputs = commands()
+            .filter_map(|command| command.stdin.as_deref().zip(command.stdin_sha256.as_ref()));
+        // Several rows and cases may have the same file.
+        let files: BTreeSet<(&Path, &String)> = of_rows.chain(inputs).collect();
         for (file, sha256) in files {
             if build::hash_of_file(file)? != *sha256 {
-                bail!(
-                    "{} is not the file that this run began with: start a new run",
-                    file.display()
-                );
+                return Err(another_file(file.display()));
             }
+        }
+        if let Some(file) = changed_program(commands())? {
+            return Err(another_file(file.display()));
         }
         let mut plan = head.plan;
         if let Some(file) = plan.cases.iter().find_map(Case::changed_file) {
-            bail!("{file} is not the file that this run began with: start a new run");
+            return Err(another_file(file));
         }
         let mut compiled_traces = Vec::new();
         for case in &mut plan.cases {
@@ -237,6 +238,41 @@ impl Selection {
             preflights: Default::default(),
         })
     }
+}
+
+/// The refusal to go on with other content of a file.
+fn another_file(file: impl Display) -> anyhow::Error {
+    anyhow!("{file} is not the file that this run began with: start a new run")
+}
+
+/// The first file that these commands, their variants or their clients execute and that is not what it was when its hash
+/// was stored.
+fn changed_program<'a>(commands: impl Iterator<Item = &'a UserCommand>) -> Result<Option<PathBuf>> {
+    let mut known = BTreeSet::new();
+    for command in commands {
+        let variants = command.variants.iter();
+        let variants = variants.map(|variant| (&variant.command, &variant.sha256));
+        let client = command.client.iter();
+        let client = client.map(|client| (&client.command, &client.sha256));
+        let own = [(&command.command, &command.sha256)];
+        for (words, hashes) in own.into_iter().chain(variants).chain(client) {
+            if hashes.is_empty() || !known.insert((words, hashes)) {
+                continue;
+            }
+            let found = recognise_command(words, &command.folder);
+            let mut hashes = hashes.iter();
+            for file in &found.chain {
+                if hashes.next() != Some(&build::hash_of_file(file)?) {
+                    return Ok(Some(file.clone()));
+                }
+            }
+            // An interpreter that is gone, or found elsewhere.
+            if hashes.next().is_some() {
+                return Ok(Some(found.program().to_owned()));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// What `heapmark check` has found of an allocator; says so if that cannot be read.
@@ -671,4 +707,57 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
         purged_as: library.purged_as.clone(),
         checked: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Client, CommandVariant};
+    use std::fs;
+
+    #[test]
+    fn any_other_program_of_a_command_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        let names = ["server", "client", "variant"];
+        for name in names {
+            fs::write(file(name), format!("#!/bin/sh\n: {name}\n")).unwrap();
+        }
+        let words = |name: &str| vec![file(name).display().to_string()];
+        let hashes = |name: &str| {
+            let chain = recognise_command(&words(name), dir.path()).chain;
+            assert_eq!(chain.len(), 2, "with its interpreter");
+            let hashes = chain.iter().map(|file| build::hash_of_file(file));
+            hashes.collect::<Result<Vec<_>>>().unwrap()
+        };
+        let command = UserCommand {
+            command: words("server"),
+            sha256: hashes("server"),
+            client: Some(Client {
+                command: words("client"),
+                sha256: hashes("client"),
+                ..Client::default()
+            }),
+            variants: vec![CommandVariant {
+                command: words("variant"),
+                sha256: hashes("variant"),
+                ..CommandVariant::default()
+            }],
+            ..UserCommand::default()
+        };
+        let changed = || changed_program([&command].into_iter()).unwrap();
+        assert_eq!(changed(), None);
+        for name in names {
+            let before = fs::read(file(name)).unwrap();
+            fs::write(file(name), "#!/bin/sh\n: rebuilt\n").unwrap();
+            assert_eq!(changed(), Some(file(name)));
+            fs::write(file(name), before).unwrap();
+        }
+        // Of a run without hashes nothing is known.
+        let older = UserCommand {
+            command: words("gone"),
+            ..UserCommand::default()
+        };
+        assert_eq!(changed_program([&older].into_iter()).unwrap(), None);
+    }
 }

@@ -136,6 +136,33 @@ fn a_run_that_was_interrupted_goes_on_with_the_same_input_only() {
 }
 
 #[test]
+fn a_run_goes_on_only_with_the_program_and_the_input_that_it_began_with() {
+    let place = Place::new();
+    script(&place, "mine", "#!/bin/sh\nexec cat\n");
+    fs::write(place.at("input"), "one\n").unwrap();
+    let (end, _) = alone(&place, &["--stdin", "input", "--", "./mine"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let stored = &head(&place.at("run"))["plan"]["cases"][0]["target"]["command"];
+    assert_eq!(word(stored, "stdin_sha256").len(), 64);
+    let resume = || place.run(&["try", "--resume", "run"]);
+    for (name, other) in [("mine", "#!/bin/sh\nexec tac\n"), ("input", "two\n")] {
+        let before = fs::read(place.at(name)).unwrap();
+        fs::write(place.at(name), other).unwrap();
+        let end = resume();
+        assert_eq!(end.code, Some(1), "{}", end.stderr);
+        let said = format!("{name} is not the file that this run began with: start a new run");
+        assert!(end.stderr.contains(&said), "{}", end.stderr);
+        fs::write(place.at(name), before).unwrap();
+    }
+    assert_eq!(resume().code, Some(0));
+    // What is no file has no content that could be the same.
+    let (end, _) = alone(&place, &["--stdin", "/dev/null", "--", "./mine"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let stored = &head(&place.at("run"))["plan"]["cases"][0]["target"]["command"];
+    assert!(stored["stdin_sha256"].is_null(), "{stored}");
+}
+
+#[test]
 fn a_pipe_that_says_nothing_is_waited_for_in_words() {
     let place = Place::new();
     let (read, mut write) = std::io::pipe().unwrap();
@@ -481,6 +508,8 @@ fn a_server_that_answers_on_a_unix_socket_is_measured() {
         Path::new(word(stored, "socket")).ends_with("own.sock"),
         "{stored}"
     );
+    // Its program, by which a run that goes on knows it.
+    assert!(!stored["sha256"].as_array().unwrap().is_empty());
     let (end, _) = alone(&place, &[&both[..], &["--ready", "own.sock"]].concat());
     assert_eq!(end.code, Some(2), "{}", end.stderr);
     assert!(

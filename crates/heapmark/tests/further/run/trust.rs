@@ -337,6 +337,22 @@ fn noise_compares_an_allocator_with_its_copy_and_says_how_many_blocks_it_takes()
 }
 
 #[test]
+fn noise_of_processes_that_crash_is_no_success() {
+    let place = Place::new();
+    let folder = place.at("config/heapmark/allocators");
+    fs::create_dir_all(&folder).unwrap();
+    let entry = format!(
+        "name = \"mine\"\nfamily = \"mine\"\nabout = \"mine\"\ntier = \"user\"\n\
+         source = {{ kind = \"path\", files = [\"{}\"] }}\n",
+        place.fake("crasher").display()
+    );
+    fs::write(folder.join("mine.toml"), entry).unwrap();
+    let of_mine = ["noise", "-a", "mine", "-w", "churn-private"];
+    let end = place.run(&[&of_mine[..], &["--blocks", "6", "-o", "noise"]].concat());
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+}
+
+#[test]
 #[ignore = "make test-all"]
 fn a_selftest_with_too_few_blocks_finds_nothing_and_fails() {
     let place = Place::new();
