@@ -3,10 +3,11 @@
 use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
 use crate::series::{self, Told};
+use crate::unchanged::{refuse_changed, refuse_elsewhere, refuse_other_command, refuse_other_work};
 use anyhow::Result;
 use clap::ValueEnum;
 use heapmark_core::analyse::compare::Side;
-use heapmark_core::build::{hash_of_file, rejoined, user};
+use heapmark_core::build::{rejoined, user};
 use heapmark_core::catalog::{Allocator, Catalog, Source, joined};
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{PartOf, budget, listed, percent};
@@ -17,7 +18,8 @@ use heapmark_core::cmd::{Exit, catalog, note, parsed, print, screen, usage};
 use heapmark_core::file::{self, WithPath};
 use heapmark_core::plan::Counter;
 use heapmark_core::report::render;
-use heapmark_core::store::{self, Run};
+use heapmark_core::session::Selection;
+use heapmark_core::store::{self, Run, RunFile};
 use std::path::{Path, PathBuf};
 
 /// Compare all releases of an allocator: what changed, and between which two
@@ -103,6 +105,7 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
         Path::new(HISTORIES).join(name)
     });
     let mut history = opened(&dir, family, work(&args), &args.command)?;
+    note_idle(&args, &asked, &history);
     let length = Length {
         blocks: args.blocks,
         budget: args.budget.clone(),
@@ -112,6 +115,23 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
         tell(&history, &dir, &args)?;
     }
     Ok(exit)
+}
+
+/// Says which flags change nothing, since nothing new is measured.
+fn note_idle(args: &HistoryArgs, asked: &[SeriesVersion], history: &History) {
+    let known = history.known();
+    let is_known = |version: &SeriesVersion| known.contains(&&*version.name);
+    let given = [
+        ("--blocks", args.blocks.is_some()),
+        ("--budget", args.budget.is_some()),
+    ];
+    let flags = given.iter().filter(|(_, is_given)| *is_given);
+    let flags = joined(flags.map(|(flag, _)| *flag), " and ");
+    if !flags.is_empty() && asked.iter().all(is_known) {
+        note(format!(
+            "{flags}: without effect, since nothing new is measured"
+        ));
+    }
 }
 
 /// How long each run of a history is.
@@ -129,12 +149,9 @@ pub fn opened(
     work: Vec<String>,
     command: &[String],
 ) -> Result<History> {
-    let has_begun = |history: &History| {
-        let mut runs = 0..history.runs.len();
-        runs.any(|place| store::head_of(&run_in(dir, place)).is_file())
-    };
     // A history whose first run was refused has measured nothing.
-    let Some(history) = History::read(dir).map_err(usage)?.filter(has_begun) else {
+    let read = History::read(dir).map_err(usage)?;
+    let Some(history) = read.filter(|history| !history.runs.is_empty()) else {
         return Ok(History::new(family, work, command.to_vec()));
     };
     if history.family != family {
@@ -163,16 +180,9 @@ pub fn grow(
     length: &Length,
 ) -> Result<Exit> {
     let mut exit = Exit::Done;
-    while let Some(last) = history.runs.len().checked_sub(1) {
-        if history.runs[last].whole {
-            break;
-        }
+    let last = history.runs.len().checked_sub(1);
+    if let Some(last) = last.filter(|last| !history.runs[*last].whole) {
         let run = run_in(dir, last);
-        // A run without a directory has not begun.
-        if !store::head_of(&run).is_file() {
-            history.runs.pop();
-            continue;
-        }
         note(format!("{} was interrupted: it goes on", run.display()));
         exit = worse(exit, resumed(&run)?);
         if matches!(exit, Exit::Interrupted) {
@@ -181,18 +191,32 @@ pub fn grow(
         history.runs[last].whole = true;
         history.keep(dir)?;
     }
-    refuse_changed(history, asked, dir)?;
     let known = history.known();
-    let is_new = |version: &&SeriesVersion| !known.contains(&&*version.name);
-    let new: Vec<SeriesVersion> = asked.iter().filter(is_new).cloned().collect();
+    let (again, new): (Vec<&SeriesVersion>, Vec<&SeriesVersion>) = asked
+        .iter()
+        .partition(|version| known.contains(&&*version.name));
+    refuse_changed(history, again.iter().copied(), dir)?;
     if new.is_empty() {
         return Ok(exit);
+    }
+    let bridges: Vec<String> = bridges(history).cloned().collect();
+    // By the words that were given last.
+    let is_asked = |name: &String| again.iter().any(|version| version.name == *name);
+    let beside = history
+        .versions
+        .iter()
+        .filter(|version| bridges.contains(&version.name) && !is_asked(&version.name));
+    refuse_changed(history, beside, dir)?;
+    let before = last.map(|last| store::head(&run_in(dir, last)));
+    let before = before.transpose()?;
+    if let Some(before) = &before {
+        refuse_elsewhere(before, dir)?;
+        refuse_other_command(before, &history.command, dir)?;
     }
     if history.runs.is_empty() {
         let newest = asked.last().map(|version| version.name.clone());
         history.reference = newest.unwrap_or_default();
     }
-    let bridges: Vec<String> = bridges(history).cloned().collect();
     history.add(asked);
     let names = new.iter().map(|version| &version.name);
     let measured: Vec<String> = names.chain(&bridges).cloned().collect();
@@ -216,7 +240,7 @@ pub fn grow(
     // Stored before the run, so that an interrupted run is found again.
     history.keep(dir)?;
     let place = history.runs.len() - 1;
-    exit = worse(exit, measure(history, place, dir, length)?);
+    exit = worse(exit, measure(history, place, dir, length, before.as_ref())?);
     if matches!(exit, Exit::Interrupted) {
         return Ok(interrupted(dir));
     }
@@ -244,7 +268,7 @@ pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> 
 }
 
 /// The arguments of `heapmark run` that are the same in all runs of a history.
-fn work(args: &HistoryArgs) -> Vec<String> {
+pub fn work(args: &HistoryArgs) -> Vec<String> {
     let mut work = Vec::new();
     let mut flag = |name: &str, values: &[String]| {
         if !values.is_empty() {
@@ -274,29 +298,14 @@ fn bridges(history: &History) -> impl Iterator<Item = &String> {
     reference.into_iter().chain(oldest)
 }
 
-/// Refuses versions whose library has changed: a name stands for one library.
-fn refuse_changed(history: &History, asked: &[SeriesVersion], dir: &Path) -> Result<()> {
-    for place in 0..history.runs.len() {
-        for info in store::head(&run_in(dir, place))?.allocators {
-            if !asked.iter().any(|version| version.name == info.name) {
-                continue;
-            }
-            for (file, sha256) in info.files.iter().zip(&info.sha256) {
-                let path = Path::new(file);
-                if path.is_file() && hash_of_file(path)? != *sha256 {
-                    refuse!(
-                        "{}: {file} is not the library that was measured by this name: give it another name, or begin another history with -o",
-                        info.name
-                    );
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Runs what a new part of a history measures.
-fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Result<Exit> {
+/// Runs what a new part of a history measures, which must be the work of the run `before` it.
+fn measure(
+    history: &History,
+    place: usize,
+    dir: &Path,
+    length: &Length,
+    before: Option<&RunFile>,
+) -> Result<Exit> {
     let part = &history.runs[place].versions;
     let versions = history
         .versions
@@ -325,14 +334,26 @@ fn measure(history: &History, place: usize, dir: &Path, length: &Length) -> Resu
         let mut run: RunArgs = parsed(&line)?;
         run.args.comparison.output = output;
         run.args.comparison.part_of = PartOf::History;
-        return run_command::run(run);
+        return run_command::go(&run.args.comparison, || {
+            let selection = Selection::of_flags(&run)?;
+            if let Some(before) = before {
+                refuse_other_work(before, &selection.plan.cases, dir)?;
+            }
+            Ok(selection)
+        });
     }
     line.push("--".into());
     line.extend(history.command.iter().cloned());
     let mut run: TryArgs = parsed(&line)?;
     run.comparison.output = output;
     run.comparison.part_of = PartOf::History;
-    try_command::run(run)
+    run_command::go(&run.comparison, || {
+        let selection = try_command::selection(&run)?;
+        if let Some(before) = before {
+            refuse_other_work(before, &selection.plan.cases, dir)?;
+        }
+        Ok(selection)
+    })
 }
 
 /// Whether the history's versions are whole C libraries.
@@ -356,7 +377,8 @@ fn resumed(run: &Path) -> Result<Exit> {
     run_command::run(run)
 }
 
-fn worse(one: Exit, other: Exit) -> Exit {
+/// The end of two runs, one after the other.
+pub fn worse(one: Exit, other: Exit) -> Exit {
     match (one, other) {
         (Exit::Done, other) => other,
         (one, Exit::Done) => one,

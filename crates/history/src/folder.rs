@@ -69,7 +69,7 @@ impl History {
     }
 
     /// Reads the history in a directory, if there is one. Its words are programs to start: those of
-    /// another user are refused.
+    /// another user are refused. A last run that was refused, and so never began, is none.
     pub fn read(dir: &Path) -> Result<Option<History>> {
         let file = dir.join(FILE);
         if !file::is_there(&file) {
@@ -77,7 +77,7 @@ impl History {
         }
         store::refuse_of_others(dir, FILE, "go on with a copy of your own (cp -r)")?;
         let text = read_stored(&file).with_path("cannot read", &file)?;
-        let history: History = serde_json::from_slice(&text)
+        let mut history: History = serde_json::from_slice(&text)
             .with_context(|| format!("{} is no history", file.display()))?;
         if history.schema != SCHEMA {
             bail!(
@@ -85,6 +85,11 @@ impl History {
                 file.display(),
                 history.schema
             );
+        }
+        while let Some(last) = history.runs.len().checked_sub(1)
+            && !store::head_of(&run_in(dir, last)).is_file()
+        {
+            history.runs.pop();
         }
         Ok(Some(history))
     }
@@ -107,7 +112,8 @@ impl History {
         names
     }
 
-    /// Adds versions, each behind the one that it follows in `order`, or at the beginning.
+    /// Adds versions, each behind the one that it follows in `order`, or at the beginning. The words of known ones are those
+    /// that were given last: a library may have moved.
     pub fn add(&mut self, order: &[SeriesVersion]) {
         let mut place = 0;
         for version in order {
@@ -116,7 +122,10 @@ impl History {
                 .iter()
                 .position(|known| known.name == version.name)
             {
-                Some(known) => place = known + 1,
+                Some(known) => {
+                    self.versions[known] = version.clone();
+                    place = known + 1;
+                }
                 None => {
                     self.versions.insert(place, version.clone());
                     place += 1;
@@ -134,6 +143,7 @@ pub fn run_in(dir: &Path, number: usize) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapmark_core::file::Draft;
 
     fn versions(names: &[&str]) -> Vec<SeriesVersion> {
         let of = |name: &&str| SeriesVersion {
@@ -154,5 +164,36 @@ mod tests {
         grows(&["1", "3", "4", "5"], &["1", "3", "4", "5"]);
         grows(&["5", "6"], &["1", "3", "4", "5", "6"]);
         grows(&["0"], &["0", "1", "3", "4", "5", "6"]);
+    }
+
+    #[test]
+    fn the_word_of_a_library_is_the_one_that_was_given_last() {
+        let mut history = History::new(String::new(), Vec::new(), Vec::new());
+        history.add(&versions(&["v1"]));
+        let moved = SeriesVersion {
+            name: "v1".into(),
+            word: "v1=/elsewhere.so".into(),
+        };
+        history.add(std::slice::from_ref(&moved));
+        assert_eq!(history.versions, [moved]);
+    }
+
+    #[test]
+    fn a_run_that_never_began_is_none() {
+        let folder = Draft::folder(&std::env::temp_dir()).unwrap();
+        let dir = folder.path();
+        let mut history = History::new("f".into(), Vec::new(), Vec::new());
+        let part = |whole| Part {
+            versions: vec!["v1".into()],
+            whole,
+        };
+        history.runs = vec![part(true), part(false)];
+        history.keep(dir).unwrap();
+        let first = run_in(dir, 0);
+        make_folder(&first).unwrap();
+        std::fs::write(store::head_of(&first), "").unwrap();
+        let read = History::read(dir).unwrap().unwrap();
+        assert_eq!(read.runs.len(), 1);
+        assert!(read.runs[0].whole);
     }
 }

@@ -15,6 +15,7 @@ mod folder;
 mod museum;
 mod report;
 mod series;
+mod unchanged;
 
 pub use command::{HistoryArgs, run};
 pub use museum::{MuseumArgs, run as museum};

@@ -1,7 +1,7 @@
 //! `heapmark museum`: regressions of allocators that shipped, each as a small history: the good
 //! release, the bad one, and the one that fixed the regression.
 
-use crate::command::{Length, asked, grow, opened, read};
+use crate::command::{Length, asked, grow, opened, read, worse};
 use crate::folder::History;
 use crate::report;
 use anyhow::{Context, Result};
@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 #[cfg(test)]
 const FOUND_HERE: &str = "found with heapmark";
 const EXHIBITS: &str = include_str!("../../../museum/museum.toml");
+/// Where the histories of exhibits are stored unless `-o` says otherwise.
+const MUSEUM: &str = "heapmark-museum";
 
 /// Show regressions of allocators that shipped: with which workload a suite could have seen them
 #[derive(clap::Args)]
@@ -26,7 +28,7 @@ pub struct MuseumArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Directory of the museum
-    #[arg(short, long, value_name = "DIR", default_value = "heapmark-museum")]
+    #[arg(short, long, value_name = "DIR", default_value = MUSEUM)]
     output: PathBuf,
     /// What is printed at the end
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -116,12 +118,13 @@ impl Exhibit {
             .collect()
     }
 
-    /// The command that measures the exhibit alone.
+    /// The command that measures the exhibit alone, in the directory that the museum has for it.
     pub fn command(&self) -> String {
         let blocks = self.blocks.map(|blocks| format!(" --blocks {blocks}"));
         format!(
-            "heapmark history -a {} {}{}",
+            "heapmark history -a {} -o {MUSEUM}/{} {}{}",
             self.versions().join(","),
+            self.name,
             self.work.join(" "),
             blocks.unwrap_or_default()
         )
@@ -189,7 +192,6 @@ fn exhibits() -> Result<Vec<Exhibit>> {
 /// Runs the command.
 pub fn run(args: MuseumArgs) -> Result<Exit> {
     let all = exhibits()?;
-    let mut exit = Exit::Done;
     let chosen: Vec<&Exhibit> = match &args.names[..] {
         [all_of_them] if all_of_them == "all" => all.iter().collect(),
         names => {
@@ -208,19 +210,10 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
             chosen
         }
     };
-    for exhibit in chosen.into_iter().filter(|one| one.why_not.is_none()) {
-        note(format!("{}: {}", exhibit.name, exhibit.command()));
-        let dir = args.output.join(&exhibit.name);
-        let mut history = opened(&dir, String::new(), exhibit.work.clone(), &[])?;
-        let length = Length {
-            blocks: exhibit.blocks,
-            budget: None,
-        };
-        let versions = asked(&exhibit.versions(), catalog()?)?;
-        exit = grow(&mut history, &versions, &dir, &length)?;
-        if matches!(exit, Exit::Interrupted) {
-            return Ok(exit);
-        }
+    let chosen = chosen.into_iter().filter(|one| one.why_not.is_none());
+    let exit = one_by_one(chosen, |exhibit| measure(exhibit, &args.output))?;
+    if matches!(exit, Exit::Interrupted) {
+        return Ok(exit);
     }
     let shown: Vec<(Exhibit, Exhibited)> = all
         .into_iter()
@@ -245,10 +238,40 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
     Ok(exit)
 }
 
+/// Measures exhibits one after the other, until a signal ends one. How it ends is how the worst of them did.
+fn one_by_one<'e>(
+    exhibits: impl Iterator<Item = &'e Exhibit>,
+    mut measure: impl FnMut(&Exhibit) -> Result<Exit>,
+) -> Result<Exit> {
+    let mut exit = Exit::Done;
+    for exhibit in exhibits {
+        exit = worse(exit, measure(exhibit)?);
+        if matches!(exit, Exit::Interrupted) {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+/// Measures what is not measured yet of an exhibit.
+fn measure(exhibit: &Exhibit, museum: &Path) -> Result<Exit> {
+    note(format!("{}: {}", exhibit.name, exhibit.command()));
+    let dir = museum.join(&exhibit.name);
+    let mut history = opened(&dir, String::new(), exhibit.work.clone(), &[])?;
+    let length = Length {
+        blocks: exhibit.blocks,
+        budget: None,
+    };
+    let versions = asked(&exhibit.versions(), catalog()?)?;
+    grow(&mut history, &versions, &dir, &length)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{HistoryArgs, work};
     use heapmark_core::catalog::Catalog;
+    use heapmark_core::cmd::parsed;
     use heapmark_core::metric;
     use std::collections::BTreeSet;
 
@@ -282,6 +305,26 @@ mod tests {
             for workload in workloads.unwrap().split(',') {
                 catalog.workloads(workload).unwrap();
             }
+            // Whoever types the command goes on with what the museum has measured.
+            let command = exhibit.command();
+            assert!(command.contains(&format!(" -o {MUSEUM}/{name} ")));
+            let flags: Vec<String> = command.split(' ').skip(2).map(str::to_owned).collect();
+            let args: HistoryArgs = parsed(&flags).unwrap();
+            assert_eq!(work(&args), exhibit.work, "{name}");
         }
+    }
+
+    #[test]
+    fn a_museum_ends_as_the_worst_of_its_exhibits() {
+        let all = exhibits().unwrap();
+        let ended = |ends: &[Exit]| {
+            let mut each = ends.iter();
+            let end_of = |_: &Exhibit| Ok(*each.next().unwrap());
+            one_by_one(all.iter().take(ends.len()), end_of).unwrap() as u8
+        };
+        let failed = Exit::NotAllOk as u8;
+        assert_eq!(ended(&[Exit::NotAllOk, Exit::Done]), failed);
+        assert_eq!(ended(&[Exit::Done, Exit::NotAllOk]), failed);
+        assert_eq!(ended(&[Exit::Done, Exit::Done]), Exit::Done as u8);
     }
 }

@@ -96,7 +96,7 @@ impl LevelChange {
     }
 }
 
-/// A version that was measured twice, and came out different.
+/// A version that was measured again, and came out different from the first time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drift {
     /// The case's name, such as `fan-in@9`.
@@ -106,7 +106,7 @@ pub struct Drift {
     pub metric: &'static Metric,
     /// The version's name.
     pub version: String,
-    /// The value in the later run over that in the earlier one.
+    /// The value in the later run over that in the first one.
     pub ratio: Ratio,
 }
 
@@ -151,7 +151,7 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
         }
     }
     results.failed.dedup();
-    let again = all.iter().map(|rows| rows.measured_again().count()).sum();
+    let again = all.iter().map(Rows::measured_again).sum();
     for metric in distinct_metrics(&all) {
         let mut of_metric: Vec<&Rows> = all
             .iter()
@@ -526,24 +526,27 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
 }
 
 impl Rows {
-    /// The versions that were measured in several runs.
-    fn measured_again(&self) -> impl Iterator<Item = (&String, &Vec<VersionValues>)> {
-        self.by_version.iter().filter(|(_, found)| found.len() > 1)
+    /// How often versions were measured again.
+    fn measured_again(&self) -> usize {
+        self.by_version.values().map(|found| found.len() - 1).sum()
     }
 
-    /// The versions that came out different when they were measured again.
+    /// The versions that came out different from the first time when they were measured again, for each time.
     fn drifts(&self, rule: &Rule) -> Vec<Drift> {
-        self.measured_again()
-            .filter_map(|(name, found)| {
-                let moved = compared(found.first()?, found.last()?, rule)?;
-                is_change(moved.verdict).then(|| Drift {
-                    case: self.case.clone(),
-                    metric: self.metric,
-                    version: name.clone(),
-                    ratio: moved.ratio,
-                })
+        let again = self.by_version.iter().flat_map(|(name, found)| {
+            let later = found.iter().skip(1);
+            later.map(move |later| (name, &found[0], later))
+        });
+        let drift = |(name, first, later): (&String, &VersionValues, &VersionValues)| {
+            let moved = compared(first, later, rule)?;
+            is_change(moved.verdict).then(|| Drift {
+                case: self.case.clone(),
+                metric: self.metric,
+                version: name.clone(),
+                ratio: moved.ratio,
             })
-            .collect()
+        };
+        again.filter_map(drift).collect()
     }
 }
 
@@ -738,6 +741,21 @@ mod tests {
         };
         assert_eq!(verdict("v4"), Verdict::AaCopyDiffers);
         assert_eq!(verdict("v5"), Verdict::Slower);
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_for_one_run_is_noticed_though_the_next_says_the_same_again() {
+        let run = |added: &str, bridge: f64| {
+            let time = |name: &str| if name == "v1" { bridge } else { 1.0 };
+            run_of(&["v1", added, "v8"], 12, time)
+        };
+        let runs = [run("v2", 1.0), run("v4", 1.1), run("v5", 1.0)];
+        let results = told_of(&runs, &["v1", "v2", "v4", "v5", "v8"]);
+        let [drift] = &results.drifts[..] else {
+            panic!("{:?}", results.drifts)
+        };
+        assert_eq!(drift.version, "v1");
+        assert!((drift.ratio.ratio - 1.1).abs() < 0.01, "{drift:?}");
     }
 
     /// A series of numbers that looks random, and is the same each time.

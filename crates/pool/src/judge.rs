@@ -2,7 +2,7 @@
 //! ratio is always formed within a block on one machine; only ratios are pooled.
 
 use heapmark_core::analyse::compare::{
-    Difference, LeftAlone, PACED, Side, counterpart, library, variables,
+    Difference, FIXED_TIME, LeftAlone, PACED, Side, counterpart, library, variables,
 };
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::role::Role;
@@ -505,6 +505,9 @@ fn usable(
     if table.case.is_paced() {
         return Err(PACED.into());
     }
+    if table.is_paced() {
+        return Err(FIXED_TIME.into());
+    }
     if calls.withheld(by).is_some() {
         return Err(
             "the baseline differed from its own copy there: that machine was disturbed".into(),
@@ -549,7 +552,8 @@ fn pooled(
     by: &Metric,
     alpha: f64,
 ) -> Option<PooledRow> {
-    // Each block of a machine counts the same, for its ratio as for its interval.
+    // Each block of a machine counts the same, for its ratio as for its interval, which leaves out how much its runs differ:
+    // one or two runs do not show that.
     let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
     let judged = judge_family(&logs, alpha);
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
@@ -635,6 +639,7 @@ fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
 mod tests {
     use super::*;
     use crate::fake_run::{FakeRun, crash, measurement, noise};
+    use heapmark_core::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
     use heapmark_core::metric::{self, WALL};
     use heapmark_core::observe::preflight::{Preflight, PreflightItem};
 
@@ -906,6 +911,18 @@ mod tests {
             assert!(why.contains(expected), "{whys:?}");
         }
         assert_eq!(whys.len(), 4);
+    }
+
+    #[test]
+    fn a_command_that_runs_for_a_fixed_time_is_left_out() {
+        let fixed = |machine: &str| {
+            let figures = [(SLOWER_CALLS, 0.1), (SLOWER_WALL, 1.0)];
+            on(machine, 0.8).told("larson@2/check/glibc", &figures)
+        };
+        let pool = pooled(&[fixed("a"), fixed("b")]);
+        assert!(pool.rows.is_empty(), "{:?}", pool.rows);
+        let whys: Vec<&str> = pool.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert_eq!(whys, [FIXED_TIME, FIXED_TIME]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::held::HeldMemory;
 use crate::look::ProcessView;
-use crate::process::{Ended, Process};
+use crate::process::{Process, has_gone};
 use crate::report;
 use crate::started::{self, Started};
 use anyhow::Result;
@@ -62,7 +62,7 @@ struct Answer<'a> {
     /// Whether the expected allocator serves all processes; null if none was expected.
     as_expected: Option<bool>,
     processes: &'a [ProcessView],
-    /// Processes of a command that may not be looked at, as one line each.
+    /// Processes of a command that could not be judged, as one line each.
     closed: &'a [String],
 }
 
@@ -117,7 +117,7 @@ pub fn run(args: WhichArgs) -> Result<Exit> {
         let expected = args.expect.as_deref().unwrap_or_default();
         say!("expected {expected}: {}", report::headline(look));
     }
-    // If a process could not be looked at, its allocator is not known.
+    // If a process could not be judged, its allocator is not known.
     let is_unknown = expected.is_some() && !closed.is_empty();
     Ok(Exit::Condition.when(is_unknown || !unexpected.is_empty()))
 }
@@ -159,8 +159,7 @@ fn watch(pid: i32, every: Duration, format: AnswerFormat) -> Result<Exit> {
             Ok((process, held))
         };
         let (process, memory) = match look() {
-            // After the first turn, the process may be a zombie, or its number may be free.
-            Err(error) if turn > 1 || error.is::<Ended>() => {
+            Err(error) if has_gone(pid, &error) => {
                 say!("{} has ended", first.title());
                 return Ok(Exit::Done);
             }

@@ -1,7 +1,7 @@
 //! One running process: what `/proc` says about it. Whatever keeps heapmark from looking at it is
 //! reported in one line.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use heapmark_core::cmd::Usage;
 use heapmark_core::execute::tree::{field, program};
 use heapmark_core::observe::preflight::listed_cpus;
@@ -38,17 +38,28 @@ pub struct Process {
     vector: Vec<u8>,
 }
 
-/// An error: the process has ended while it was looked at.
+/// An error: what was looked at is no more.
 #[derive(Debug)]
-pub struct Ended(String);
+pub enum Gone {
+    /// The process of this name and number has ended.
+    Ended(String),
+    /// The process of this name and number executes another program now.
+    Replaced(String),
+}
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for Gone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ended while heapmark looked at it", self.0)
+        match self {
+            Gone::Ended(title) => write!(f, "{title} ended while heapmark looked at it"),
+            Gone::Replaced(title) => write!(
+                f,
+                "{title} executed another program while heapmark looked at it: look again"
+            ),
+        }
     }
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for Gone {}
 
 /// The kernel's `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -78,7 +89,7 @@ impl Process {
         if number("Tgid:") != pid {
             return refused(format!("is a thread of process {}", number("Tgid:")));
         }
-        if word("State:").starts_with(['Z', 'X']) {
+        if is_zombie(&status) {
             return refused(format!(
                 "has ended and is a zombie: its parent {} has not asked for its exit code yet",
                 number("PPid:")
@@ -169,15 +180,12 @@ impl Process {
         match self.read("auxv")? {
             now if now == self.vector => Ok(()),
             now if now.is_empty() => Err(self.ended()),
-            _ => bail!(
-                "{} executed another program while heapmark looked at it: look again",
-                self.title()
-            ),
+            _ => Err(anyhow!(Gone::Replaced(self.title()))),
         }
     }
 
     fn ended(&self) -> anyhow::Error {
-        anyhow!(Ended(self.title()))
+        anyhow!(Gone::Ended(self.title()))
     }
 
     /// The process's name and number, as in `python3 (4711)`.
@@ -218,6 +226,21 @@ impl Process {
         }
         names
     }
+}
+
+/// Whether a process could not be looked at because it is no more; any other error leaves its allocator unknown.
+pub fn has_gone(pid: i32, error: &anyhow::Error) -> bool {
+    error.is::<Gone>()
+        || match fs::read_to_string(format!("/proc/{pid}/status")) {
+            Ok(status) => is_zombie(&status),
+            Err(error) => is_gone(&error),
+        }
+}
+
+/// Whether a process with this `status` has ended, though its parent has not asked for its exit code yet.
+fn is_zombie(status: &str) -> bool {
+    let state = field(status, "State:").unwrap_or_default();
+    state.trim().starts_with(['Z', 'X'])
 }
 
 /// Whether an error says that the process has ended.
@@ -280,5 +303,21 @@ mod tests {
         assert_eq!(process.program, std::env::current_exe().unwrap());
         assert!(process.variable("PATH").is_some());
         process.is_still_there().unwrap();
+    }
+
+    #[test]
+    fn an_error_is_the_end_of_a_process_only_if_that_is_gone() {
+        let error = || anyhow!("no program of 64 bits");
+        let own = std::process::id() as i32;
+        assert!(!has_gone(own, &error()));
+        assert!(has_gone(own, &anyhow!(Gone::Ended("x (1)".into()))));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id() as i32;
+        // Not waited for, it stays as a zombie.
+        while !has_gone(pid, &error()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.wait().unwrap();
+        assert!(has_gone(pid, &error()));
     }
 }

@@ -2,7 +2,7 @@
 //! left running.
 
 use crate::look::ProcessView;
-use crate::process::Process;
+use crate::process::{Process, has_gone};
 use anyhow::{Context, Result, bail};
 use heapmark_core::build::command::as_a_shell_starts;
 use heapmark_core::catalog::Allocator;
@@ -30,13 +30,15 @@ struct StartedProcess {
     since: Instant,
     next: Duration,
     look: Option<ProcessView>,
+    /// Why the last look failed, unless the process was gone.
+    fault: Option<String>,
 }
 
 /// The processes that a command started.
 pub struct Started {
     /// What was seen of the processes, in the order in which they were first seen.
     pub looks: Vec<ProcessView>,
-    /// Processes that this user may not look at, one line each.
+    /// Processes that could not be judged, one line each: this user may not look at them, or no look succeeded.
     pub closed: Vec<String>,
 }
 
@@ -68,8 +70,12 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
                     closed.insert(pid, line);
                     continue;
                 }
-                // The process has ended.
-                Err(_) => continue,
+                Err(error) => {
+                    if !has_gone(pid, &error) {
+                        closed.insert(pid, format!("{error:#}"));
+                    }
+                    continue;
+                }
             };
             closed.remove(&pid);
             let known_so_far = seen.entry((pid, process.program.clone()));
@@ -77,11 +83,17 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
                 since: Instant::now(),
                 next: Duration::ZERO,
                 look: None,
+                fault: None,
             });
             let age = started.since.elapsed();
             if age >= started.next || is_over {
-                if let Ok(look) = ProcessView::at(pid, known) {
-                    started.look = Some(look);
+                match ProcessView::at(pid, known) {
+                    Ok(look) => (started.look, started.fault) = (Some(look), None),
+                    // Otherwise the look was at two programs.
+                    Err(error) if !is_gone(&process) => {
+                        started.fault = Some(format!("{error:#}"));
+                    }
+                    Err(_) => {}
                 }
                 started.next = (age * 2).max(YOUNG);
             }
@@ -98,11 +110,14 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
     // In the order in which the processes were first seen.
     let mut seen: Vec<StartedProcess> = seen.into_values().collect();
     seen.sort_by_key(|started| started.since);
-    let looks: Vec<ProcessView> = seen
-        .into_iter()
-        .filter_map(|started| started.look)
-        .collect();
-    let closed: Vec<String> = closed.into_values().collect();
+    let mut looks = Vec::new();
+    let mut closed: Vec<String> = closed.into_values().collect();
+    for started in seen {
+        match started.look {
+            Some(look) => looks.push(look),
+            None => closed.extend(started.fault),
+        }
+    }
     if looks.is_empty() && closed.is_empty() {
         let how = end.map_or("it was ended".into(), |end| end.to_string());
         bail!(
@@ -111,4 +126,10 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         );
     }
     Ok(Started { looks, closed })
+}
+
+/// Whether a process has ended, or executes another program than when it was opened.
+fn is_gone(process: &Process) -> bool {
+    let same = process.is_the_same_program();
+    same.is_err_and(|error| has_gone(process.pid, &error))
 }

@@ -124,14 +124,14 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
     (
         "campaign",
         &[
-            "heapmark campaign plan -o camp --machines 5 -- memory-shapes",
+            "heapmark campaign plan -o camp --machines 5 -- steady",
             "heapmark campaign submit camp --engine slurm",
             "heapmark campaign pool camp",
         ],
     ),
     (
         "campaign plan",
-        &["heapmark campaign plan -o camp --machines 5 -- memory-shapes -a glibc,jemalloc"],
+        &["heapmark campaign plan -o camp --machines 5 -- steady -a glibc,jemalloc"],
     ),
     (
         "campaign submit",

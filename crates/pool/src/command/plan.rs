@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use clap::parser::ValueSource;
 use clap::{Args, Command, FromArgMatches};
 use heapmark_core::cmd::run::RunArgs;
-use heapmark_core::cmd::{Exit, usage};
+use heapmark_core::cmd::{Exit, catalog, usage};
 use std::path::PathBuf;
 
 /// Write a campaign: so many runs, each on a machine, of one command line
@@ -32,9 +32,16 @@ pub struct PlanArgs {
 /// Flags that each shard gets from its campaign, or that make no run.
 const TAKEN: [&str; 6] = ["output", "seed", "resume", "dry_run", "cells", "cell"];
 
+/// Flags that measure something in place of time.
+const IN_PLACE_OF_TIME: [&str; 4] = ["latency", "counter", "retained", "limit"];
+
+/// Why runs of such flags, suites and workloads make no campaign.
+const NOT_POOLED: &str =
+    "a campaign pools what timed processes have: wall time, CPU time and memory";
+
 /// Runs the command.
 pub fn run(args: PlanArgs) -> Result<Exit> {
-    parsed(&args.run).map_err(usage)?;
+    refuse_memory(&parsed(&args.run).map_err(usage)?)?;
     let plan = CampaignPlan::new(args.run, args.machines, args.jobs, args.seed);
     let campaign = Campaign::create(&args.output, plan).map_err(usage)?;
     let (dir, plan) = (campaign.dir().display(), &campaign.plan);
@@ -46,17 +53,43 @@ pub fn run(args: PlanArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Refuses suites and workloads that measure memory alone.
+fn refuse_memory(line: &RunArgs) -> Result<()> {
+    let catalog = catalog()?;
+    let suite = catalog.suite(&line.suite).map_err(usage)?;
+    // Traces and programs are no workloads of the catalogue, and are timed.
+    let is_for_memory = |word: &&String| {
+        let found = catalog.workloads(word).unwrap_or_default();
+        found.iter().any(|workload| workload.is_for_memory())
+    };
+    let what = match &line.workloads[..] {
+        [] => suite.memory.then(|| format!("suite {}", suite.name)),
+        words => words
+            .iter()
+            .find(is_for_memory)
+            .map(|word| format!("-w {word}")),
+    };
+    match what {
+        Some(what) => {
+            refuse!("{what} measures memory alone, and {NOT_POOLED}: choose what is timed")
+        }
+        None => Ok(()),
+    }
+}
+
 /// The flags of `heapmark run`, as that command would read them.
 pub fn parsed(flags: &[String]) -> Result<RunArgs> {
     let line = RunArgs::augment_args(Command::new("heapmark run").no_binary_name(true));
     let matches = line.try_get_matches_from(flags)?;
-    for flag in TAKEN {
-        if matches.value_source(flag) == Some(ValueSource::CommandLine) {
-            let flag = flag.replace('_', "-");
-            bail!(
-                "--{flag} does not belong into a campaign: each of its runs gets a place and a seed of its own"
-            );
-        }
+    let is_given = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+    if let Some(flag) = TAKEN.into_iter().find(|flag| is_given(flag)) {
+        let flag = flag.replace('_', "-");
+        bail!(
+            "--{flag} does not belong into a campaign: each of its runs gets a place and a seed of its own"
+        );
+    }
+    if let Some(flag) = IN_PLACE_OF_TIME.into_iter().find(|flag| is_given(flag)) {
+        bail!("--{flag} measures something in place of time, and {NOT_POOLED}: leave it out");
     }
     Ok(RunArgs::from_arg_matches(&matches)?)
 }

@@ -98,12 +98,9 @@ pub fn run(args: SubmitArgs) -> Result<Exit> {
     let campaign = args.started.open()?;
     let open = not_complete(&campaign);
     if open.is_empty() {
-        say!("all shards are complete");
         return Ok(Exit::Done);
     }
     if args.engine == Engine::Slurm {
-        let logs = campaign.dir().join("log");
-        make_folder(&logs).with_path("cannot create", &logs)?;
         return submitted(&script(&campaign, &open, &args.slurm, args.started.trust)?);
     }
     let mut worst = Exit::Done;
@@ -122,28 +119,36 @@ pub fn print_script(args: PrintArgs) -> Result<Exit> {
     args.slurm
         .refused_without(args.engine == Scheduler::Slurm)?;
     let campaign = args.started.open()?;
-    print(match args.engine {
-        Scheduler::Slurm => script(
-            &campaign,
-            &not_complete(&campaign),
-            &args.slurm,
-            args.started.trust,
-        )?,
-        Scheduler::K8s => manifest(&campaign),
-    })?;
+    match args.engine {
+        Scheduler::Slurm => {
+            let open = not_complete(&campaign);
+            if !open.is_empty() {
+                print(script(&campaign, &open, &args.slurm, args.started.trust)?)?;
+            }
+        }
+        Scheduler::K8s => print(manifest(&campaign))?,
+    }
     Ok(Exit::Done)
 }
 
+/// The shards that are not complete; says so if all are.
 fn not_complete(campaign: &Campaign) -> Vec<u32> {
     let states = states(campaign).into_iter().zip(campaign.plan.shards());
     let open = states.filter(|(state, _)| !matches!(state, ShardState::Complete { .. }));
-    open.map(|(_, shard)| shard).collect()
+    let open: Vec<u32> = open.map(|(_, shard)| shard).collect();
+    if open.is_empty() {
+        say!("all shards are complete");
+    }
+    open
 }
 
-/// The script for Slurm: one array, whose tasks each have a machine to themselves, so that no neighbour is measured.
+/// The script for Slurm: one array, whose tasks each have a machine to themselves, so that no neighbour is measured. Makes
+/// the folder that they write to, which Slurm does not.
 fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags, trust: bool) -> Result<String> {
     let program = std::env::current_exe().context("cannot find heapmark's own file")?;
     let [program, dir] = [quoted(&program)?, quoted(campaign.dir())?];
+    let logs = campaign.dir().join("log");
+    make_folder(&logs).with_path("cannot create", &logs)?;
     let array = joined(shards.iter().map(u32::to_string), ",");
     let mut lines = vec![
         "#!/bin/sh".into(),

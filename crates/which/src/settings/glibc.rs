@@ -51,7 +51,11 @@ pub const TUNABLES: [Tunable; 13] = [
         most_of_malloc: 65535,
         ..tunable("tcache_count", "", ANY)
     },
-    tunable("tcache_max", "", ANY),
+    Tunable {
+        // The largest of 64 classes of small blocks.
+        most_of_malloc: 1032,
+        ..tunable("tcache_max", "", ANY)
+    },
     tunable("tcache_unsorted_limit", "", ANY),
     tunable("top_pad", "MALLOC_TOP_PAD_", ANY),
     tunable("trim_threshold", "MALLOC_TRIM_THRESHOLD_", ANY),
@@ -63,6 +67,8 @@ pub const PREFIX: &str = "glibc.malloc.";
 const STRICT: (u32, u32, u32) = (2, 39, 0);
 /// From this version on, `MALLOC_CHECK_` works only with a separate library.
 const CHECK_APART: (u32, u32, u32) = (2, 34, 0);
+/// From this version on, threads may also cache large blocks.
+const CACHES_LARGE: (u32, u32, u32) = (2, 42, 0);
 
 /// Judges each setting of malloc in `GLIBC_TUNABLES`; other components' settings are left out.
 pub fn tunables(text: &str, version: Option<(u32, u32, u32)>) -> Vec<Setting> {
@@ -115,6 +121,11 @@ impl Tunable {
             return Judged::Ignored(why.into());
         }
         let read = leading(value, 0);
+        let may_cache_large = version.is_none_or(|version| version >= CACHES_LARGE);
+        let most_of_malloc = match self.name {
+            "tcache_max" if may_cache_large => u64::MAX,
+            _ => self.most_of_malloc,
+        };
         let (least, most) = self.bounds;
         let words = || format!("glibc takes {least} to {most}, and says nothing");
         match read {
@@ -128,9 +139,10 @@ impl Tunable {
                 let number = read.map_or(0, |number| number.value);
                 if !(least..=most).contains(&number) {
                     Judged::Ignored(words())
-                } else if number > self.most_of_malloc {
-                    let most = self.most_of_malloc;
-                    Judged::Ignored(format!("malloc takes {most} at most, and says nothing"))
+                } else if number > most_of_malloc {
+                    Judged::Ignored(format!(
+                        "malloc takes {most_of_malloc} at most, and says nothing"
+                    ))
                 } else {
                     Judged::Accepted(number.to_string())
                 }
@@ -173,6 +185,19 @@ mod tests {
             Judged::Ignored(_)
         ));
         assert!(matches!(accepted("MALLOC_CHECK_", "3"), Judged::Ignored(_)));
+    }
+
+    #[test]
+    fn a_thread_caches_blocks_up_to_the_largest_class_of_its_glibc() {
+        let judged = |value: u32, version| {
+            let text = format!("glibc.malloc.tcache_max={value}");
+            tunables(&text, version).remove(0).judged
+        };
+        assert_eq!(judged(1032, OLD), Judged::Accepted("1032".into()));
+        assert!(matches!(judged(1033, OLD), Judged::Ignored(_)));
+        let later = Some((2, 42, 0));
+        assert_eq!(judged(1033, later), Judged::Accepted("1033".into()));
+        assert_eq!(judged(1033, None), Judged::Accepted("1033".into()));
     }
 
     #[test]

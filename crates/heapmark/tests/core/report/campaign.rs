@@ -37,6 +37,10 @@ fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
         (again.code, again.stderr.as_str()),
         (Some(0), "all shards are complete\n")
     );
+    // A script for no shard is none.
+    let script = campaign(&place, &["print", "camp", "--engine", "slurm"]);
+    assert_eq!((script.code, script.stdout.as_str()), (Some(0), ""));
+    assert_eq!(script.stderr, "all shards are complete\n");
     let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
     let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
     assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
@@ -203,6 +207,8 @@ fn a_scheduler_gets_the_shards_that_are_open() {
     ] {
         assert!(script.contains(line), "no `{line}` in {script}");
     }
+    // Slurm makes no folder for what a job prints.
+    assert!(place.at("camp/log").is_dir());
     let last = script.trim_end().lines().last().unwrap();
     assert!(last.ends_with("--shard \"$SLURM_ARRAY_TASK_ID\""), "{last}");
     let manifest = campaign(&place, &["print", "camp", "--engine", "k8s"]).stdout;
@@ -362,4 +368,30 @@ fn what_makes_no_campaign_is_refused_in_a_line() {
         assert_eq!(end.code, Some(2), "{words:?}: {}", end.stderr);
         assert!(end.stderr.contains(why), "{words:?}: {}", end.stderr);
     }
+}
+
+#[test]
+fn what_could_not_be_pooled_is_not_planned() {
+    let place = Place::new();
+    for (flags, why) in [
+        (
+            &["memory-shapes"][..],
+            "suite memory-shapes measures memory alone, and a campaign pools what timed processes have",
+        ),
+        (&["-w", "churn,shift"], "-w shift measures memory alone"),
+        (
+            &["--latency"],
+            "--latency measures something in place of time",
+        ),
+        (
+            &["--retained"],
+            "--retained measures something in place of time",
+        ),
+    ] {
+        let plan = ["plan", "-o", "camp", "--machines", "2", "--"];
+        let end = campaign(&place, &[&plan[..], flags].concat());
+        end.is_one_line(2);
+        assert!(end.stderr.contains(why), "{flags:?}: {}", end.stderr);
+    }
+    assert!(!place.at("camp").exists());
 }

@@ -1,10 +1,12 @@
 //! Releases of allocators by name, and their histories.
 
 use crate::support::home::Home;
+use crate::support::stored::change_head;
 use crate::support::{End, Place, SMALL, head, source, word};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -195,6 +197,8 @@ fn a_history_names_the_pair_grows_and_goes_on() {
     let end = history(&place, &[&v2, &v3], &[]);
     assert_eq!(changes(&end), pair("v2", "v3"));
     assert!(!place.at("history/runs/3").exists());
+    let told = "--blocks: without effect, since nothing new is measured";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
     for (builds, flags, told) in [
         (
             vec![&v1, &v4],
@@ -207,15 +211,65 @@ fn a_history_names_the_pair_grows_and_goes_on() {
         assert_eq!(end.code, Some(2), "{}", end.stderr);
         assert!(end.stderr.contains(told), "{told}: {}", end.stderr);
     }
+    let refuses = |builds: &[&String], told: &str| {
+        let end = history(&place, builds, &[]);
+        assert_eq!(end.code, Some(2), "{told}: {}", end.stderr);
+        assert!(end.stderr.contains(told), "{told}: {}", end.stderr);
+        assert!(!place.at("history/runs/3").exists(), "{told}");
+    };
+    let v2_from = |file: &str| format!("v2={}", place.at(file).display());
+    // A library may move. What has its name must be it.
+    fs::copy(place.at("v2.so"), place.at("moved.so")).unwrap();
+    let end = history(&place, &[&v2_from("moved.so"), &v3], &[]);
+    assert_eq!(changes(&end), pair("v2", "v3"));
+    let told = "v3.so is not the library that was measured by this name";
+    refuses(&[&v1, &v2_from("v3.so")], told);
+    let told = "gone.so to compare with the library that was measured by this name";
+    refuses(&[&v1, &v2_from("gone.so")], told);
+    // So must the bridges, though nobody names them.
+    let v5 = build(&place, "v5", 20);
+    fs::rename(place.at("v1.so"), place.at("kept.so")).unwrap();
+    refuses(&[&v4, &v5], "v1.so to compare with the library");
+    fs::rename(place.at("kept.so"), place.at("v1.so")).unwrap();
+    // It grows on the same machine, by the same work.
+    let whole = fs::read(second.join("run.json")).unwrap();
+    change_head(&second, |head| head["machine"]["c_library"] = json!("1.0"));
+    refuses(&[&v1, &v5], "of a machine with c_library 1.0, here it is ");
+    fs::write(second.join("run.json"), &whole).unwrap();
+    change_head(&second, |head| {
+        head["plan"]["cases"][0]["parameters"]["octaves"] = json!("5")
+    });
+    refuses(&[&v1, &v5], "octaves was 5 and is 4: other work");
+    fs::write(second.join("run.json"), &whole).unwrap();
     build(&place, "v2", 7);
-    let end = history(&place, &[&v1, &v2], &[]);
+    let told = "v2.so is not the library that was measured by this name";
+    refuses(&[&v1, &v2], told);
+}
+
+#[test]
+fn a_history_of_a_command_grows_by_runs_of_the_same_program() {
+    let place = Place::new();
+    let script = place.at("work");
+    let write = |text: &str| {
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let library = place.fake("honest");
+    let history = |names: &[&str]| {
+        let word = |name: &&str| format!("{name}={}", library.display());
+        let builds: Vec<String> = names.iter().map(word).collect();
+        let line = ["history", "-o", "h", "-a", &builds.join(",")];
+        place.run(&[&line[..], &["--blocks", "1", "--", "./work"]].concat())
+    };
+    write("#!/bin/sh\nexit 0\n");
+    let end = history(&["v1", "v2"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    write("#!/bin/sh\nexit 0 # otherwise\n");
+    let end = history(&["v1", "v2", "v3"]);
     assert_eq!(end.code, Some(2), "{}", end.stderr);
-    assert!(
-        end.stderr
-            .contains("v2.so is not the library that was measured by this name"),
-        "{}",
-        end.stderr
-    );
+    let told = "work is not what its last run executed";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+    assert!(!place.at("h/runs/2").exists());
 }
 
 #[test]
@@ -354,7 +408,7 @@ fn a_history_may_be_of_a_command() {
     let end = history("/bin/true");
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let told: Value = serde_json::from_str(&end.stdout).unwrap();
-    assert_eq!(told["command"], serde_json::json!(["/bin/true"]));
+    assert_eq!(told["command"], json!(["/bin/true"]));
     let series = told["series"].as_array().unwrap();
     let time = series
         .iter()

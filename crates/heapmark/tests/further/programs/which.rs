@@ -442,6 +442,36 @@ fn a_command_is_looked_at_with_all_that_it_starts_and_ended() {
     }
 }
 
+/// A program of 32 bits that calls `pause` again and again: the file's head, its one segment, the code.
+#[cfg(target_arch = "x86_64")]
+const OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\
+    \x02\0\x03\0\x01\0\0\0\x54\x80\x04\x08\x34\0\0\0\0\0\0\0\0\0\0\0\x34\0\x20\0\x01\0\0\0\0\0\0\0\
+    \x01\0\0\0\0\0\0\0\0\x80\x04\x08\0\x80\x04\x08\x5d\0\0\0\x5d\0\0\0\x05\0\0\0\0\x10\0\0\
+    \xb8\x1d\0\0\0\xcd\x80\xeb\xf7";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_serves_a_process_that_cannot_be_judged_is_not_known() {
+    let place = Place::new();
+    let file = place.at("server32");
+    fs::write(&file, OF_32_BITS).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&file, mode).unwrap();
+    let Ok(mut child) = Command::new(&file).spawn() else {
+        println!("skipped: this kernel runs no programs of 32 bits");
+        return;
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let command = ["sh", "-c", "./server32 & wait"];
+    let flags = ["which", "--expect", "glibc", "--after", "500ms", "--"];
+    let end = place.run(&[&flags[..], &command].concat());
+    assert_eq!(end.code, Some(3), "{}{}", end.stdout, end.stderr);
+    let told = "): no program of 64 bits";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+    assert!(end.stdout.contains("glibc"), "{}", end.stdout);
+}
+
 #[test]
 fn a_process_is_watched_until_it_ends() {
     let place = Place::new();
