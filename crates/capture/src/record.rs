@@ -3,7 +3,7 @@
 use crate::recording::{Cost, Recorded, Recorder, Recording};
 use crate::report::{self, RecordedProcess};
 use crate::trace::finish::{finishing, say_earlier, warnings};
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use heapmark_core::build::command::{as_a_shell_starts, name_of, recognise_command};
 use heapmark_core::catalog::folder::listing;
 use heapmark_core::cmd::output::{may_be_written, refused};
@@ -20,9 +20,9 @@ use heapmark_trace::finish::{self, Finished, Unfinished};
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -272,13 +272,13 @@ impl RecordOutput {
     }
 
     /// Gives the program's trace its final name; returns that name.
-    fn keep(&self, trace: &Draft) -> Result<PathBuf> {
+    fn keep(&self, trace: &Path) -> Result<PathBuf> {
         loop {
             let output = match self.named || self.force {
                 true => self.output.clone(),
                 false => file::numbered(self.output.clone(), |name| !earlier(name).is_empty()),
             };
-            match trace.keep(&output, self.existing()) {
+            match file::keep(trace, &output, self.existing()) {
                 // Another recording has taken the name meanwhile.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && !self.named => {}
                 kept => return kept.with_path("cannot write", &output).map(|()| output),
@@ -321,7 +321,11 @@ fn text(name: Option<&OsStr>) -> String {
 /// Turns captures into traces and prints a table of their content.
 fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> {
     let started = recorded.main();
-    let mut parts = BTreeMap::new();
+    let folder = Draft::folder(place.folder()).with_path("cannot write into", place.folder())?;
+    let mut parts = Parts {
+        folder,
+        made: BTreeMap::new(),
+    };
     let signal = recorded.status.signal().map(signal_name);
     let killed_by = started.zip(signal.as_deref());
     let long = finishing("making traces of the recording", &recorded.captures);
@@ -330,7 +334,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
     drop(long);
     let mut failed = None;
     let mut made = Vec::new();
-    for (capture, part) in parts {
+    for (capture, part) in parts.made {
         match part {
             Ok((trace, finished)) => made.push((capture, trace, finished)),
             Err(error) => say_earlier(failed.replace(error)),
@@ -354,9 +358,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
             file::make_folder(&folder).with_path("cannot write", &folder)?;
             for (capture, trace, finished) in &made {
                 let path = folder.join(name(recorded, capture, finished));
-                trace
-                    .keep(&path, place.existing())
-                    .with_path("cannot write", &path)?;
+                file::keep(trace, &path, place.existing()).with_path("cannot write", &path)?;
                 processes.push(process(&path, finished, recorded, cost, false));
                 written.push(path);
             }
@@ -394,7 +396,7 @@ fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> 
 
 /// The capture of the process that is called the program: the one that was started, unless it only starts others, as a
 /// script does; then the one with the most calls.
-fn program(started: Option<&PathBuf>, made: &[(PathBuf, Draft, Finished)]) -> Option<usize> {
+fn program(started: Option<&PathBuf>, made: &[(PathBuf, PathBuf, Finished)]) -> Option<usize> {
     let events = |place: &usize| made[*place].2.own_events();
     let most = (0..made.len()).max_by_key(events)?;
     let started = started.and_then(|path| made.iter().position(|(capture, ..)| capture == path));
@@ -412,8 +414,13 @@ fn tell_unrecorded(recorded: &Recorded) {
     }
 }
 
-/// The result of each capture: a draft whose final name depends on its content.
-type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
+/// The traces before they get their final names, which depend on what all of them contain.
+struct Parts {
+    /// Where they lie: a draft for each would keep a descriptor open for each.
+    folder: Draft,
+    /// The result of each capture.
+    made: BTreeMap<PathBuf, Result<(PathBuf, Finished)>>,
+}
 
 /// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
 /// of them.
@@ -428,17 +435,34 @@ fn into_part(
         .filter(|(killed, _)| **killed == path)
         .map(|(_, signal)| signal.to_owned());
     capture.without_argv = place.without_argv;
-    // Captures may lie on another disk.
-    let part = file::draft(&place.output, file::mode_of([&path]), |to| {
+    // Not beside the capture, which may lie on another disk.
+    let trace = parts
+        .folder
+        .path()
+        .join(path.file_name().unwrap_or_default());
+    let write = || -> Result<Finished> {
+        let to = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(file::mode_of([&path]))
+            .open(&trace)
+            .with_path("cannot write into", place.folder())?;
         let mut to = BufWriter::new(to);
         let finished = capture.finish(&mut to, &mut |child| {
             into_part(child, place, killed_by, parts)
         });
         let finished = in_file(finished, &path)?;
         to.flush()?;
-        Ok::<_, Error>(finished)
-    });
-    parts.insert(path, part);
+        to.get_ref().sync_all()?;
+        Ok(finished)
+    };
+    let finished = write();
+    if finished.is_err() {
+        // The disk may be full: the other traces need the space.
+        let _ = fs::remove_file(&trace);
+    }
+    let part = finished.map(|finished| (trace, finished));
+    parts.made.insert(path, part);
 }
 
 /// The name by which the program was started: `redis-server`, though its file may have another

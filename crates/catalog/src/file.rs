@@ -140,18 +140,23 @@ impl Draft {
     /// Gives the draft its final name, on the same disk; if that name is taken, another one can be
     /// tried.
     pub fn keep(&self, target: &Path, existing: Existing) -> io::Result<()> {
-        match existing {
-            Existing::Goes => fs::rename(&self.0, target)?,
-            // If two processes take the same name at once, one fails: a link never replaces a file.
-            Existing::Stays => match fs::hard_link(&self.0, target) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists && !is_there(target) => {
-                    fs::rename(&self.0, target)?;
-                }
-                linked => linked?,
-            },
-        }
-        sync_folder(folder_of(target))
+        keep(&self.0, target, existing)
     }
+}
+
+/// [`Draft::keep`] for a file that lies in a draft folder.
+pub fn keep(file: &Path, target: &Path, existing: Existing) -> io::Result<()> {
+    match existing {
+        Existing::Goes => fs::rename(file, target)?,
+        // If two processes take the same name at once, one fails: a link never replaces a file.
+        Existing::Stays => match fs::hard_link(file, target) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists && !is_there(target) => {
+                fs::rename(file, target)?;
+            }
+            linked => linked?,
+        },
+    }
+    sync_folder(folder_of(target))
 }
 
 impl Drop for Draft {

@@ -3,9 +3,11 @@
 
 use super::fault::{Fault, FaultKind, Result};
 use super::head::{MAIN, UNKNOWN};
+use super::live::Allocations;
 use super::{Event, Head, Live, Reader, Totals, Writer};
 use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use heapmark_wire::compiled::PAGES_FROM_BYTES;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::ops::Range;
 
@@ -46,9 +48,11 @@ pub struct Stretched {
     pub damage: Option<Fault>,
 }
 
-/// Reads up to the end of the range and writes the range with this metadata; memory is that of the
-/// live objects at the range's beginning. Of a damaged trace, everything before the damage is
-/// written, and the damage is returned.
+/// Reads up to the end of the range and writes the range with this metadata; reads on while a large
+/// object of the range is alive, since only before its end it is told which of its pages were
+/// touched. Memory is that of the live objects at the range's beginning, and of live large ones. Of a
+/// trace that is damaged within the range, everything before the damage is written, and the damage is
+/// returned.
 pub fn cut(
     mut reader: Reader,
     to: &mut dyn Write,
@@ -103,14 +107,16 @@ pub fn cut(
         writer.write(thread, &Event::ThreadExit)?;
     }
     let mut damage = None;
-    while let Some((thread, mut event)) = next {
+    while let Some((thread, mut event)) = next.take() {
         if let Event::Clock { ns: now } = &mut event {
             ns = *now;
             *now -= start_ns;
         }
         if range.end <= if is_time { ns } else { number } {
+            next = Some((thread, event));
             break;
         }
+        tokens.follow(thread, &event);
         tokens.rename(&mut event);
         writer.write(thread, &event)?;
         number += 1;
@@ -121,6 +127,21 @@ pub fn cut(
             }
             other => other?,
         };
+    }
+    while !tokens.large.is_empty()
+        && let Some((_, mut event)) = next.take()
+    {
+        if let Event::Touch { token, .. } = event
+            && tokens.large.remove(&token.packed())
+        {
+            tokens.rename(&mut event);
+            // Another thread that touches may have no event in the range.
+            writer.write(token.thread, &event)?;
+        } else if let Some(token) = event.ends() {
+            tokens.large.remove(&token.packed());
+        }
+        // Damage behind the range does not matter.
+        next = reader.next().and_then(Result::ok);
     }
     Ok(Stretched {
         totals: writer.finish()?,
@@ -148,14 +169,20 @@ struct Tokens {
     /// For each thread: its allocations before the range, and how many of them are live at its
     /// beginning.
     threads: Vec<(u64, u64)>,
+    /// The number of allocations of each thread so far.
+    allocations: Allocations,
+    /// The live objects of which a replay touches all pages if it is not told which.
+    large: HashSet<u64, RandomState>,
 }
 
 impl Tokens {
     fn write(before: Live<(u64, Event)>, writer: &mut Writer) -> Result<Tokens> {
-        let allocations = before.allocations.0.iter();
+        let allocations = Allocations(before.allocations.0.clone());
         let mut tokens = Tokens {
             inherited: HashMap::default(),
-            threads: allocations.map(|count| (*count, 0)).collect(),
+            threads: allocations.0.iter().map(|count| (*count, 0)).collect(),
+            allocations,
+            large: HashSet::default(),
         };
         let mut objects: Vec<_> = before.into_objects().collect();
         objects.sort_unstable_by_key(|(_, (number, _))| *number);
@@ -167,6 +194,9 @@ impl Tokens {
             let alive = &mut tokens.threads[token.thread as usize].1;
             tokens.inherited.insert(token.packed(), *alive);
             *alive += 1;
+            if birth.begins() >= Some(PAGES_FROM_BYTES) {
+                tokens.large.insert(token.packed());
+            }
             writer.write(token.thread, &birth)?;
         }
         Ok(tokens)
@@ -176,6 +206,19 @@ impl Tokens {
     fn has_inherited_of(&self, thread: u32) -> bool {
         let of_thread = self.threads.get(thread as usize);
         of_thread.is_some_and(|(_, alive)| *alive > 0)
+    }
+
+    /// Notes which large objects an event ends and begins.
+    fn follow(&mut self, thread: u32, event: &Event) {
+        if let Some(token) = event.ends() {
+            self.large.remove(&token.packed());
+        }
+        if let Some(size) = event.begins() {
+            let token = self.allocations.next(thread);
+            if size >= PAGES_FROM_BYTES {
+                self.large.insert(token.packed());
+            }
+        }
     }
 
     fn rename(&mut self, event: &mut Event) {

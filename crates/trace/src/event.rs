@@ -133,7 +133,7 @@ pub enum Event {
         resident_pages: u64,
         /// Pages up to the last one that is in memory.
         extent_pages: u64,
-        /// Pages that the object covers.
+        /// Pages that lie wholly in the object.
         pages: u64,
     },
     /// A word from the tool that made the trace.

@@ -3,8 +3,8 @@
 
 use super::Event::{self, Aligned};
 use super::check::alone;
-use super::fault::{Fault, Result};
-use super::{Live, Reader};
+use super::fault::{Fault, Result, foreign};
+use super::{Live, Reader, room};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects lie at multiples of this, as C demands from malloc.
@@ -14,12 +14,14 @@ const MOST_BYTES: u64 = 1 << 47;
 /// Objects during whose life more than this was allocated lie in an arena of their own. One packing
 /// is tried for each of these limits, and one with a single arena.
 const LONG_LIVES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
+/// There is room for this many objects at first.
+const FIRST_OBJECTS: usize = 1024;
 
 /// The bytes of a packing of a trace's objects: one that exists, not the best one. It is the smallest of
 /// several tries, each best fit in the order of the trace; objects never move. Takes memory for all
-/// events.
+/// events; refuses if there is too little.
 pub fn packed_bytes(mut reader: Reader) -> Result<u64> {
-    let mut objects = Objects::default();
+    let mut objects = Objects::new(room::refusal);
     let mut events = 0;
     while let Some(next) = reader.next() {
         let followed = next.and_then(|(thread, event)| objects.event(thread, &event));
@@ -47,8 +49,9 @@ enum Step {
     End(usize),
 }
 
-#[derive(Default)]
 struct Objects {
+    /// Why a table of so many bytes does not fit.
+    refusal: fn(u64) -> Option<String>,
     all: Vec<Object>,
     steps: Vec<Step>,
     /// For each live object, its place in `all`, and the bytes that had been allocated in total when it began.
@@ -57,6 +60,38 @@ struct Objects {
 }
 
 impl Objects {
+    fn new(refusal: fn(u64) -> Option<String>) -> Objects {
+        Objects {
+            refusal,
+            all: Vec::new(),
+            steps: Vec::new(),
+            live: Live::default(),
+            allocated_bytes: 0,
+        }
+    }
+
+    /// Makes room for twice as many objects, or says why there is none.
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        let objects = self.all.len();
+        let most = (2 * objects).max(FIRST_OBJECTS);
+        // For each object its two steps, and its place in a packing.
+        let each = size_of::<Object>() + 2 * size_of::<Step>() + size_of::<u64>();
+        let steps = 2 * most - self.steps.len();
+        let why = match (self.refusal)((most * each) as u64) {
+            Some(why) => why,
+            None if self.all.try_reserve_exact(most - objects).is_ok()
+                && self.steps.try_reserve_exact(steps).is_ok() =>
+            {
+                return Ok(());
+            }
+            None => "the system gives no more memory".into(),
+        };
+        foreign(format!(
+            "a packing takes memory for each object, and there are more than {objects}: {why}; leave out --packing, or take a machine with more memory"
+        ))
+    }
+
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         alone(event)?;
         let next = self.all.len();
@@ -68,6 +103,9 @@ impl Objects {
             self.steps.push(Step::End(ended));
         }
         if let Some(bytes) = event.begins() {
+            if next == self.all.capacity() {
+                self.grow()?;
+            }
             let bytes = bytes.min(MOST_BYTES);
             let align = match *event {
                 Aligned { align, .. } => align.clamp(GRAIN, MOST_BYTES).next_power_of_two(),
@@ -170,7 +208,7 @@ mod tests {
 
     /// Objects with their sizes and alignments, each ending some objects later.
     fn packed(lives: &[(u64, u64, usize)]) -> Objects {
-        let mut objects = Objects::default();
+        let mut objects = Objects::new(room::refusal);
         let mut due: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for (index, &(size, align, life)) in lives.iter().enumerate() {
             for index in due.remove(&index).unwrap_or_default() {
@@ -187,6 +225,21 @@ mod tests {
             due.entry(index + life).or_default().push(index as u64);
         }
         objects
+    }
+
+    #[test]
+    fn more_objects_than_memory_has_room_for_are_refused_in_one_line() {
+        let mut objects = Objects::new(|bytes| (bytes > 1 << 20).then(|| "too many".into()));
+        let begin = Event::Malloc {
+            size: 1,
+            operator: false,
+        };
+        let refused = (0..20_000).find_map(|_| objects.event(0, &begin).err());
+        assert_eq!(
+            refused.unwrap().to_string(),
+            "a packing takes memory for each object, and there are more than 16384: too many; \
+             leave out --packing, or take a machine with more memory"
+        );
     }
 
     #[test]

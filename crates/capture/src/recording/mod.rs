@@ -101,8 +101,10 @@ impl Recorder {
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
             .inspect_err(|_| _ = child.kill())
             .context("cannot watch the program")?;
-        let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
-        let watcher = std::thread::spawn(move || {
+        let watch = Watch::new(pid as i32, &self.0)
+            .inspect_err(|_| _ = child.kill())
+            .context("cannot start a thread")?;
+        let pass_on = move || {
             for signal in signals.forever() {
                 if PASSED_ON.contains(&signal)
                     && let Some(signal) = Signal::from_named_raw(signal)
@@ -110,7 +112,11 @@ impl Recorder {
                     let _ = pidfd_send_signal(&pidfd, signal);
                 }
             }
-        });
+        };
+        let watcher = std::thread::Builder::new()
+            .spawn(pass_on)
+            .inspect_err(|_| _ = child.kill())
+            .context("cannot start a thread")?;
         let status = child.wait();
         let oom_kill = OomKills::now().since(oom_kills);
         handle.close();

@@ -122,8 +122,8 @@ impl Compiler {
                 token,
                 resident_pages,
                 extent_pages,
-                ..
-            } => self.touch(token, resident_pages, extent_pages)?,
+                pages,
+            } => self.touch(token, [resident_pages, extent_pages, pages])?,
             ThreadStart { child } => self.streams.start(thread, child)?,
             ThreadExit => self.streams.exit(thread)?,
             Clock { ns } => self.streams.now_ns = ns,
@@ -285,13 +285,21 @@ impl Compiler {
         Ok(())
     }
 
-    fn touch(&mut self, token: Token, resident_pages: u64, extent_pages: u64) -> Result<()> {
+    fn touch(&mut self, token: Token, counts: [u64; 3]) -> Result<()> {
         let object = *self.objects.get_mut(token)?;
         let Some(place) = object.pages_at else {
             return Ok(());
         };
-        let pages = resident_pages.min(u64::from(ALL_PAGES) - 1) as u32;
-        let words = [Rare::Pages.word(pages), extent_pages];
+        let [resident_pages, extent_pages, pages] = counts;
+        // Only pages that lie wholly in the block are counted. If all of them are in memory, so are
+        // those that the block shares with its neighbours.
+        let words = match resident_pages >= pages {
+            true => [Rare::Pages.word(ALL_PAGES), 0],
+            false => {
+                let count = resident_pages.min(u64::from(ALL_PAGES) - 1) as u32;
+                [Rare::Pages.word(count), extent_pages]
+            }
+        };
         // A stray's block was made in another stream, whose own buffer may hold the place.
         let user = object.user.map(|(user, _)| user);
         for thread in [token.thread].into_iter().chain(user) {

@@ -65,7 +65,8 @@ impl Order {
 pub fn checksum(compiled: &File) -> Result<u32> {
     let mut hash = crc32fast::Hasher::new();
     let mut at = HEAD_WORDS as u64 * 8;
-    let mut room = vec![0; 1 << 20];
+    // Small enough for a core's own cache.
+    let mut room = vec![0; 128 << 10];
     loop {
         let read = compiled
             .read_at(&mut room, at)

@@ -238,6 +238,11 @@ impl ThreadStreams {
         let mut table = Vec::new();
         for entry in &mut self.threads {
             if entry.plays && !entry.has_ended {
+                // The program's last call may have come long before its end.
+                if self.order == Order::Timed && self.now_ns > 0 {
+                    let clock = [Rare::Clock.word(0), self.now_ns];
+                    entry.stream.push(&mut self.writer, &clock)?;
+                }
                 entry.stream.end(&mut self.writer, Rare::End.word(0))?;
             }
             let thread = CompiledThread {

@@ -32,6 +32,12 @@ impl Rate {
         Rate { ns_per_stamp }
     }
 
+    /// How many stamps pass in this time; the largest number if stamps count events.
+    pub fn stamps(self, ns: u64) -> u64 {
+        // A float that is too large, as a quotient by 0 is, converts to the largest number.
+        (ns as f64 / self.ns_per_stamp) as u64
+    }
+
     /// The time of a stamp, given another stamp of the same stream whose time is known.
     pub fn ns(self, known: (u64, u64), stamp: Option<u64>) -> u64 {
         let later = stamp.map_or(0, |stamp| stamp.saturating_sub(known.0));

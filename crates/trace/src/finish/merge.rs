@@ -8,10 +8,12 @@ use crate::Token;
 use crate::addresses::{Addresses, MemoryPoint, PlacedObject, moved};
 use heapmark_wire::capture::Event as Recorded;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-/// Events between two readings of the clock.
+/// Events between two readings of the clock, if it is not read earlier.
 const CLOCK_EVERY: u32 = 64;
+/// Nanoseconds after which the clock is read at the next event that has a stamp.
+const CLOCK_EVERY_NS: u64 = 50_000;
 /// When the objects from before the recording began.
 const BEFORE: MemoryPoint = MemoryPoint {
     key: 0,
@@ -24,6 +26,30 @@ pub enum MergeStep {
     Event(u32, Event),
     /// A fork: the child that names this moment inherits what is alive now.
     Forking(u64),
+}
+
+/// The threads that have begun. The recorder sees no start of a thread that is not created by a call
+/// of `pthread_create` from outside the C library.
+struct BegunThreads {
+    begun: HashSet<u32>,
+    /// The thread of each stream's last event.
+    of_streams: Vec<Option<u32>>,
+    /// The main thread; the first one until an event tells which one that is.
+    eldest: u32,
+}
+
+impl BegunThreads {
+    /// Notes that a thread has an event; returns the thread that starts it now, if no event has
+    /// started it and it is neither the main thread nor the first.
+    #[cold]
+    fn starter(&mut self, stream: usize, thread: u32, event: &Recorded) -> Option<u32> {
+        self.of_streams[stream] = Some(thread);
+        let is_root = self.begun.is_empty() || *event == Recorded::Main;
+        if is_root {
+            self.eldest = thread;
+        }
+        (self.begun.insert(thread) && !is_root).then_some(self.eldest)
+    }
 }
 
 /// A merge in progress.
@@ -39,8 +65,13 @@ pub struct Merge<'a> {
     /// For each stream, the object that a `realloc` has freed and not yet replaced.
     moving: Vec<Option<PlacedObject>>,
     ready: VecDeque<MergeStep>,
+    threads: BegunThreads,
     until_clock: u32,
-    ns: u64,
+    /// The stamp at which the clock is read again, and how many stamps that is after the last time.
+    clock_at: u64,
+    clock_every: u64,
+    /// The time of the last reading.
+    pub ns: u64,
 }
 
 impl<'a> Merge<'a> {
@@ -52,17 +83,25 @@ impl<'a> Merge<'a> {
             .map(|places| Stream::new(capture, places))
             .collect();
         let keys = streams.iter().map(Stream::key);
+        let rate = Rate::of(capture);
         Merge {
             current: usize::MAX,
             waiting: std::iter::zip(keys, 0..)
                 .filter_map(|(key, place)| Some(Reverse((key?, place))))
                 .collect(),
-            rate: Rate::of(capture),
+            rate,
             addresses: Addresses::default(),
             inherited: inherited.into_iter(),
             moving: vec![None; streams.len()],
             ready: VecDeque::new(),
+            threads: BegunThreads {
+                begun: HashSet::new(),
+                of_streams: vec![None; streams.len()],
+                eldest: 0,
+            },
             until_clock: 0,
+            clock_at: 0,
+            clock_every: rate.stamps(CLOCK_EVERY_NS),
             ns: 0,
             streams,
         }
@@ -111,19 +150,33 @@ impl<'a> Merge<'a> {
             thread,
             stream: place,
         };
-        let mut put = |event| self.ready.push_back(MergeStep::Event(thread, event));
-        let tells_time = matches!(record.event, Recorded::Clock);
+        let is_due = matches!(record.event, Recorded::Clock)
+            || record.stamp.is_some_and(|stamp| stamp >= self.clock_at);
         match self.until_clock.checked_sub(1) {
-            Some(left) if !tells_time => self.until_clock = left,
+            Some(left) if !is_due => self.until_clock = left,
             _ => {
                 self.until_clock = CLOCK_EVERY;
+                if let Some(stamp) = record.stamp {
+                    self.clock_at = stamp.saturating_add(self.clock_every);
+                }
                 let ns = self.rate.ns(stream.known, record.stamp);
                 if ns > self.ns {
                     self.ns = ns;
-                    put(Clock { ns });
+                    self.ready.push_back(MergeStep::Event(thread, Clock { ns }));
                 }
             }
         }
+        if self.threads.of_streams[place] != Some(thread)
+            && !is_of_recorder(&record.event)
+            && let Some(starter) = self.threads.starter(place, thread, &record.event)
+        {
+            let start = ThreadStart { child: thread };
+            self.ready.push_back(MergeStep::Event(starter, start));
+        }
+        if let Recorded::ThreadStart { child } = record.event {
+            self.threads.begun.insert(child);
+        }
+        let mut put = |event| self.ready.push_back(MergeStep::Event(thread, event));
         let (address, event) = match record.event {
             Recorded::Malloc {
                 address,
@@ -175,6 +228,14 @@ impl<'a> Merge<'a> {
         };
         self.begin(at, address, event);
     }
+}
+
+/// Whether an event is the recorder's own: it may come before the event that tells the main thread.
+fn is_of_recorder(event: &Recorded) -> bool {
+    matches!(
+        event,
+        Recorded::Begin { .. } | Recorded::Clock | Recorded::ClockedOn | Recorded::Time { .. }
+    )
 }
 
 /// Translates a record into an event of a trace, with the token of its object. `None` if there is

@@ -151,7 +151,10 @@ impl Unfinished<'_> {
         let mut first = None;
         let mut beyond = 0;
         let Merge {
-            streams, addresses, ..
+            streams,
+            addresses,
+            ns,
+            ..
         } = self.merge(&capture, each, |thread, event| {
             let highest = match event {
                 Event::ThreadStart { child } => thread.max(*child),
@@ -187,6 +190,11 @@ impl Unfinished<'_> {
         damage.extend(
             first.map(|first| format!("{impossible} events cannot have happened: {first}")),
         );
+        // The program may have gone on for long after its last event.
+        let end_ns: Option<u64> = capture.head.number("end.ns");
+        if let Some(ns) = end_ns.filter(|end| *end > ns) {
+            writer.write(0, &Event::Clock { ns })?;
+        }
         if lost > 0 {
             writer.write(0, &Event::Dropped { count: lost })?;
         }

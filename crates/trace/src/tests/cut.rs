@@ -46,3 +46,56 @@ fn a_thread_that_ended_before_the_cut_ends_again_after_its_objects() {
         ]
     );
 }
+
+#[test]
+fn of_a_large_block_that_outlives_the_cut_it_is_told_how_much_was_touched() {
+    const LARGE: u64 = 64 << 10;
+    let malloc = |size| Event::Malloc {
+        size,
+        operator: false,
+    };
+    let touch = |token, resident_pages| Event::Touch {
+        token,
+        resident_pages,
+        extent_pages: resident_pages,
+        pages: 15,
+    };
+    let free = |token| Event::Free { token };
+    let whole = written(&[
+        (0, malloc(LARGE)),
+        // The cut begins here,
+        (1, malloc(8)),
+        (1, malloc(LARGE)),
+        (0, malloc(LARGE)),
+        (0, touch(token(0, 1), 3)),
+        (0, free(token(0, 1))),
+        (0, malloc(LARGE - 1)),
+        // and ends here.
+        (2, touch(token(1, 1), 5)),
+        (2, free(token(1, 1))),
+        (0, malloc(LARGE)),
+        (0, touch(token(0, 3), 4)),
+        (0, touch(token(0, 0), 7)),
+        (0, free(token(0, 0))),
+    ]);
+    let reader = Reader::new(&whole[..]).unwrap();
+    let mut bytes = Vec::new();
+    let cut = cut(reader, &mut bytes, &Stretch::Events(1..7), &Head::default()).unwrap();
+    let (events, fault) = read(&bytes);
+    assert!(fault.is_none() && cut.within == 6);
+    assert_eq!(
+        events,
+        [
+            (0, Event::Inherit { objects: 1 }),
+            (0, malloc(LARGE)),
+            (1, malloc(8)),
+            (1, malloc(LARGE)),
+            (0, malloc(LARGE)),
+            (0, touch(token(0, 1), 3)),
+            (0, free(token(0, 1))),
+            (0, malloc(LARGE - 1)),
+            (1, touch(token(1, 1), 5)),
+            (0, touch(token(0, 0), 7)),
+        ]
+    );
+}

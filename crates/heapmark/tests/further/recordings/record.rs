@@ -231,6 +231,30 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
 }
 
 #[test]
+fn traces_of_more_processes_than_files_may_be_open_are_all_made() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let line = format!(
+        "ulimit -n 64; exec {} record --children -o out.trace -- /bin/sh -c \
+         'i=0; while [ $i -lt 70 ]; do ./thousand; i=$((i + 1)); done'",
+        env!("CARGO_BIN_EXE_heapmark")
+    );
+    let mut shell = Command::new("/bin/sh");
+    let end = shell
+        .current_dir(home.path())
+        .arg("-c")
+        .arg(line)
+        .output()
+        .unwrap();
+    assert_eq!(end.status.code(), Some(0), "{}", words(&end));
+    let names = files(home.path());
+    let made = names
+        .iter()
+        .filter(|name| name.ends_with("-thousand.trace"));
+    assert_eq!(made.count(), 70, "{names:?}");
+}
+
+#[test]
 fn the_program_behind_a_wrapper_is_the_main_one_and_others_are_counted() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "many", &THOUSAND.replace("1000", "100000"));
@@ -594,6 +618,49 @@ fn a_program_that_is_killed_for_a_forbidden_call_is_told_of_its_sandbox() {
             .count(),
         1000
     );
+}
+
+#[test]
+fn a_program_that_heapmark_has_no_threads_to_watch_is_ended() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "#include <fcntl.h>\n#include <unistd.h>\n
+        int main(void) { sleep(2); return open(\"went-on\", O_CREAT | O_WRONLY, 0600) < 0; }\n";
+    compile(home.path(), "sleeper", source);
+    // The first or the second thread that a process wants while it has a child is refused.
+    let source = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <pthread.h>\n\
+                  #include <stdlib.h>\n#include <sys/wait.h>\n
+        int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+            static int wanted;
+            siginfo_t child;
+            if (!waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) && ++wanted == atoi(getenv(\"REFUSED\")))
+                return EAGAIN;
+            int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, \"pthread_create\");
+            return next(thread, attributes, start, argument);
+        }\n";
+    let (library, file) = (
+        home.path().join("refuses.so"),
+        home.path().join("refuses.c"),
+    );
+    std::fs::write(&file, source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &file]);
+    assert!(compiler.arg("-ldl").status().unwrap().success());
+    for refused in ["1", "2"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        let end = command
+            .current_dir(home.path())
+            .env("LD_PRELOAD", &library)
+            .env("REFUSED", refused)
+            .args(["record", "--", "./sleeper"])
+            .output()
+            .unwrap();
+        let said = words(&end);
+        assert_eq!(end.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot start a thread"), "{said}");
+        assert!(!home.path().join("went-on").exists(), "{refused}: {said}");
+    }
 }
 
 #[test]

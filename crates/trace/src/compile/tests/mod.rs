@@ -293,6 +293,42 @@ fn touched_pages_are_known_before_the_block_is_made() {
 }
 
 #[test]
+fn a_block_whose_whole_pages_are_all_in_memory_is_touched_up_to_its_ends() {
+    let of = |resident_pages| {
+        let token = Token {
+            thread: 0,
+            index: 0,
+        };
+        let block = Event::Malloc {
+            size: 1 << 16,
+            operator: false,
+        };
+        let touch = Event::Touch {
+            token,
+            resident_pages,
+            extent_pages: resident_pages,
+            pages: 15,
+        };
+        let events = [(0, block), (0, touch), (0, Event::Free { token })];
+        let (words, head) = compiled(&events, Order::Dependent);
+        let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
+        words[first + 1..first + 3].to_vec()
+    };
+    assert_eq!(of(15), [Rare::Pages.word(compiled::ALL_PAGES), 0]);
+    assert_eq!(of(14), [Rare::Pages.word(14), 14]);
+}
+
+#[test]
+fn at_recorded_times_a_replay_lasts_until_the_program_ended() {
+    let end = Event::Clock { ns: 60_000_000_000 };
+    let events = [(0, Event::Clock { ns: 1 }), (0, malloc()), (0, end)];
+    let (words, head) = compiled(&events, Order::Timed);
+    let last = [Rare::Clock.word(0), 60_000_000_000, Rare::End.word(0)];
+    assert!(words.windows(3).any(|it| it == last));
+    assert_eq!(head.recorded_ns, 60_000_000_000);
+}
+
+#[test]
 fn what_a_thread_does_after_its_end_is_done_by_another() {
     let token = |index| Token { thread: 1, index };
     let mut events = vec![

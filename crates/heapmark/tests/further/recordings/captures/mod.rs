@@ -161,6 +161,7 @@ fn threads_are_merged_by_their_stamps_and_a_realloc_has_two_of_them() {
     assert_eq!(finish(&place).stderr, "");
     let expected = [
         "t0 malloc size=1 -> t0#0",
+        "t0 thread_start child=1",
         "t1 malloc size=3 -> t1#0",
         "t0 realloc object=t0#0 size=2 -> t0#1",
         "t1 free object=t0#1",
@@ -168,6 +169,57 @@ fn threads_are_merged_by_their_stamps_and_a_realloc_has_two_of_them() {
         "t1 malloc size=4 -> t1#1",
     ];
     assert_eq!(dump(&place, "a.trace"), expected);
+}
+
+#[test]
+fn a_thread_whose_start_is_not_on_record_is_started_where_its_events_begin() {
+    let place = Place::new();
+    let events = [
+        (0, malloc(0x1000, 1), 100),
+        // The main thread need not be the first.
+        (1, Event::Main, 200),
+        (1, malloc(0x2000, 2), 210),
+        (1, Event::ThreadStart { child: 2 }, 300),
+        (2, malloc(0x3000, 3), 310),
+        (3, malloc(0x4000, 4), 400),
+        (3, free(0x4000), 410),
+    ];
+    capture(&place, "a.cap", &[], &events);
+    assert_eq!(finish(&place).stderr, "");
+    let expected = [
+        "t0 malloc size=1 -> t0#0",
+        "t1 main",
+        "t1 malloc size=2 -> t1#0",
+        "t1 thread_start child=2",
+        "t2 malloc size=3 -> t2#0",
+        "t1 thread_start child=3",
+        "t3 malloc size=4 -> t3#0",
+        "t3 free object=t3#0",
+    ];
+    assert_eq!(dump(&place, "a.trace"), expected);
+}
+
+#[test]
+fn time_goes_on_between_two_calls_and_after_the_last() {
+    let place = Place::new();
+    let clocks = |pairs: &[(&str, &str)], events: &[(u32, Event, u64)]| -> Vec<u64> {
+        capture(&place, "a.cap", pairs, events);
+        assert_eq!(finish(&place).code, Some(0));
+        let text = place.run(&["trace", "dump", "a.trace"]).stdout;
+        let times = text.lines().filter_map(|line| line.split_once("clock ns="));
+        times.map(|(_, ns)| ns.parse().unwrap()).collect()
+    };
+    let two = [
+        (0, malloc(0x1000, 1), 1000),
+        (1, malloc(0x2000, 2), 2000),
+        (1, free(0x2000), 60_000_002_000),
+        (0, free(0x1000), 60_000_003_000),
+    ];
+    assert_eq!(clocks(&[], &two), [1000, 60_000_002_000]);
+    // Without stamps, only the end tells of a time.
+    let one = [(0, malloc(0x1000, 1), 0), (0, free(0x1000), 0)];
+    let ended = [("end.ns", "60000000000")];
+    assert_eq!(clocks(&ended, &one), [60_000_000_000]);
 }
 
 #[test]
@@ -204,6 +256,7 @@ fn an_order_that_cannot_have_been_is_put_right_and_counted_and_warned_of() {
     );
     let expected = [
         "t0 malloc size=1 -> t0#0",
+        "t0 thread_start child=1",
         "t1 free object=t0#0",
         "t1 malloc size=2 -> t1#0",
         "t1 free object=t1#0",
@@ -269,7 +322,7 @@ fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
         "trace", "cut", "a.trace", "--events", "5..8", "-o", "b.trace",
     ]);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
-    assert_eq!(all.len(), 7, "{all:?}");
+    assert_eq!(all.len(), 8, "{all:?}");
     let cut = dump(&place, "b.trace");
     check(&place, "b.trace");
     assert!(cut[0].starts_with("t0 inherit objects="), "{cut:?}");
