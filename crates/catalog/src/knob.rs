@@ -58,12 +58,13 @@ pub enum Moved {
 }
 
 /// The sign between a name and its value in a variable's list of settings, and the sign between two
-/// settings.
-fn signs(list: &str) -> (char, char) {
-    match list {
-        "GLIBC_TUNABLES" => ('=', ':'),
+/// settings; `None` of a variable that is one setting.
+pub fn signs(variable: &str) -> Option<(char, char)> {
+    match variable {
+        "GLIBC_TUNABLES" | "SCUDO_OPTIONS" => Some(('=', ':')),
         // The list of jemalloc, whatever prefix the variable's name has.
-        _ => (':', ','),
+        _ if variable.ends_with("MALLOC_CONF") => Some((':', ',')),
+        _ => None,
     }
 }
 
@@ -73,11 +74,10 @@ pub fn variables<'k>(
 ) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<String, String> = BTreeMap::new();
     for (knob, value) in settings {
-        if knob.list.is_empty() {
+        let Some((is, and)) = signs(&knob.list) else {
             variables.insert(knob.name.clone(), value.to_owned());
             continue;
-        }
-        let (is, and) = signs(&knob.list);
+        };
         let list = variables.entry(knob.list.clone()).or_default();
         if !list.is_empty() {
             list.push(and);
@@ -93,6 +93,12 @@ pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> 
     for (place, knob) in knobs.iter().enumerate() {
         let mut add = |what, mend| faults.push((knob.name.clone(), what, mend));
         let is_number = |value: &String| value.parse::<i64>().is_ok();
+        if !knob.list.is_empty() && signs(&knob.list).is_none() {
+            add(
+                "`list` is no variable that holds a list of settings",
+                "name GLIBC_TUNABLES, SCUDO_OPTIONS or one that ends with MALLOC_CONF",
+            );
+        }
         if knob.values.is_empty() || knob.moves.is_empty() {
             add("nothing to try", "name `values`, and what they can move");
         }
@@ -166,6 +172,7 @@ mod tests {
             knob("a", "", &["1", "x"]),
             knob("a", "", &["3"]),
             knob("c", "", &[]),
+            knob("d", "OPTIONS", &["1", "2"]),
         ];
         let faults = knob_faults(&bad);
         let found: Vec<&str> = faults.iter().map(|(_, what, _)| *what).collect();
@@ -177,6 +184,8 @@ mod tests {
                 "two have this name",
                 uneven,
                 "nothing to try",
+                uneven,
+                "`list` is no variable that holds a list of settings",
                 uneven
             ]
         );

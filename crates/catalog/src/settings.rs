@@ -2,6 +2,7 @@
 //! own environment, they would make the rows' allocators different from their names, so they are
 //! removed. The names are the allocators' own (`reads` in `allocators/*.toml`).
 
+use super::knob::signs;
 use super::malloc_api;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,13 +71,11 @@ impl Settings {
     }
 }
 
-/// Merges two values of a variable: glibc's tunables are a list; for any other variable, the second
-/// value counts.
+/// Merges two values of a variable: of a list of settings both count, of another variable the second.
 pub fn joined(name: &str, first: &str, second: &str) -> String {
-    if name == TUNABLES {
-        format!("{first}:{second}")
-    } else {
-        second.to_owned()
+    match signs(name) {
+        Some((_, and)) => format!("{first}{and}{second}"),
+        None => second.to_owned(),
     }
 }
 
@@ -166,6 +165,8 @@ mod tests {
             Vec::<String>::new()
         );
         assert_eq!(joined(TUNABLES, "a=1", "b=2"), "a=1:b=2");
-        assert_eq!(joined("MALLOC_CONF", "a:1", "b:2"), "b:2");
+        assert_eq!(joined("_RJEM_MALLOC_CONF", "a:1", "b:2"), "a:1,b:2");
+        assert_eq!(joined("SCUDO_OPTIONS", "a=1", "b=2"), "a=1:b=2");
+        assert_eq!(joined("MIMALLOC_PURGE_DELAY", "1", "2"), "2");
     }
 }

@@ -4,7 +4,7 @@ use crate::copied;
 use crate::judged::{AtMost, Goal};
 use crate::page;
 use crate::report::{self, TuneReport};
-use crate::rounds::{Load, LookedAt, MODE, Rounds, TunedWork};
+use crate::rounds::{Load, LookedAt, MODE, Rounds, TunedWork, Tuning};
 use crate::search::{Tuned, Wanted, tune};
 use crate::setting::{Setting, knobs, settings};
 use anyhow::{Context, Result};
@@ -26,7 +26,7 @@ use heapmark_core::session::Selection;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Find the settings of allocators that help your program: raced, confirmed in new pairs, and what does nothing is said
 ///
@@ -131,7 +131,10 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     search.must_be_taken()?;
     confirm.must_be_taken()?;
     let name = match &looked_at {
-        Some(program) => name_of(&program.command).to_string_lossy().into_owned(),
+        Some(program) => {
+            let file = Path::new(name_of(&program.command)).file_name();
+            file.unwrap_or_default().to_string_lossy().into_owned()
+        }
         None => workload_name.unwrap_or_else(|| "server".into()),
     };
     let (words, subjects) = allocators(&args.allocators, catalog)?;
@@ -152,9 +155,18 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         .map(|subject| Setting::none(&subject.allocator.name))
         .collect();
     let all = entries(&args.also, &subjects, catalog);
-    let asked = asked(&args, &folder);
-    let mut rounds = Rounds::opened(&dir, asked, work, subjects.clone(), catalog)?;
-    let tuned = match tune(&defaults, all, &wanted, &mut rounds, &mut note) {
+    let held_out = held_out(&args, &folder)?;
+    let of = Tuning {
+        asked: asked(&args, &folder),
+        surroundings: surroundings(&args, &subjects, &all, &folder),
+        budget_s: wanted.budget_s,
+    };
+    let mut rounds = Rounds::opened(&dir, of, work, subjects.clone(), catalog)?;
+    let tuned = held_out
+        .iter()
+        .try_for_each(|command| rounds.must_run(command))
+        .and_then(|()| tune(&defaults, all, &wanted, &mut rounds, &mut note));
+    let tuned = match tuned {
         Err(error) if error.is::<Interrupted>() => {
             say!(
                 "interrupted; what was measured is stored in {}: the same command goes on",
@@ -191,10 +203,21 @@ fn refuse_unused(args: &TuneArgs) -> Result<()> {
 
 /// The command, if there is one.
 fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
-    if args.command.is_empty() {
-        return Ok(None);
+    match args.command.is_empty() {
+        true => Ok(None),
+        false => command(args, &args.command, folder).map(Some),
     }
-    let words: Vec<OsString> = args.command.iter().map(OsString::from).collect();
+}
+
+/// The command that confirms, if it is another one; that of a server is its client's.
+fn held_out(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
+    let words = args.held_out.iter().filter(|_| args.server.is_none());
+    let mut words = words.map(|line| command(args, &words_of(line)?, folder));
+    words.next().transpose()
+}
+
+fn command(args: &TuneArgs, words: &[String], folder: &Path) -> Result<LookedAt> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     let command = as_a_shell_starts(words, folder).map_err(usage)?;
     let recognised = recognise_command(&command, folder);
     if let Some(why) = &recognised.unreachable {
@@ -203,11 +226,19 @@ fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
             recognised.program().display()
         );
     }
-    Ok(Some(LookedAt {
+    Ok(LookedAt {
         command,
         stdin: folder.join(stdin(args)),
         expect_exit: args.expect_exit.unwrap_or_default(),
-    }))
+    })
+}
+
+/// The words of --held-out.
+fn words_of(line: &str) -> Result<Vec<String>> {
+    let words = shlex::split(line).filter(|words| !words.is_empty());
+    words
+        .with_context(|| format!("--held-out {line:?}: no command, or a quote that does not end"))
+        .map_err(usage)
 }
 
 fn stdin(args: &TuneArgs) -> &Path {
@@ -236,13 +267,8 @@ fn loads(args: &TuneArgs, workload: Option<Load>) -> Result<(Load, Load)> {
         let client = args.client.as_ref();
         return Ok((by(client), by(args.held_out.as_ref().or(client))));
     }
-    let held_out = args.held_out.as_ref().map(|line| {
-        let words = shlex::split(line).filter(|words| !words.is_empty());
-        words.with_context(|| {
-            format!("--held-out {line:?}: no command, or a quote that does not end")
-        })
-    });
-    let held_out = held_out.transpose().map_err(usage)?;
+    let held_out = args.held_out.as_ref().map(|line| words_of(line));
+    let held_out = held_out.transpose()?;
     let command = tried(behind(&args.command));
     let confirm = held_out.map_or(command.clone(), |words| tried(behind(&words)));
     Ok((workload.unwrap_or(command), confirm))
@@ -409,6 +435,44 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     asked
 }
 
+/// What the numbers depend on and the command does not say: a rebuilt program or library, another value of a setting, another machine.
+fn surroundings(
+    args: &TuneArgs,
+    subjects: &[Subject],
+    settings: &[Setting],
+    folder: &Path,
+) -> Vec<String> {
+    let mut facts = valid_for(subjects);
+    facts.push(format!("heapmark {}", env!("CARGO_PKG_VERSION")));
+    for setting in settings {
+        facts.push(format!("{}: {}", setting.name, setting.words()));
+    }
+    let lines = [&args.server, &args.client, &args.held_out];
+    let lines = lines.into_iter().flatten();
+    let lines = lines
+        .filter_map(|line| shlex::split(line))
+        .chain([args.command.clone()])
+        .filter(|words| !words.is_empty());
+    // Other words may name files that the program writes.
+    let programs = lines.filter_map(|words| {
+        let words = words.iter().map(OsString::from).collect();
+        Some(PathBuf::from(
+            as_a_shell_starts(words, folder).ok()?.first()?,
+        ))
+    });
+    let libraries = subjects
+        .iter()
+        .flat_map(|subject| subject.library.files.clone());
+    for file in programs.chain(libraries) {
+        let written = file.metadata().and_then(|data| data.modified()).ok();
+        let since = written.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        if let Some(since) = since {
+            facts.push(format!("{} of {} ms", file.display(), since.as_millis()));
+        }
+    }
+    facts
+}
+
 /// Prints what was found, and writes the page.
 fn tell(
     args: &TuneArgs,
@@ -424,13 +488,12 @@ fn tell(
     };
     let best = tuned.winners().next();
     let copy = best.and_then(|best| {
-        let mut all = subjects.iter();
-        let subject = all.find(|subject| subject.allocator.name == best.setting.allocator)?;
+        let row = best.setting.row().subject(subjects).ok()?;
         let program = match args.command.is_empty() && args.server.is_none() {
             true => "PROGRAM",
             false => command.as_str(),
         };
-        Some(copied::lines(&best.setting, subject, program))
+        Some(copied::lines(&best.setting, &row, program))
     });
     let tune_report = TuneReport {
         command,

@@ -3,7 +3,6 @@
 use crate::setting::Setting;
 use heapmark_core::execute::Subject;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// A line, and where it belongs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,17 +13,11 @@ pub struct CopiedLine {
     pub line: String,
 }
 
-/// The lines of a setting; `command` is the program's line.
-pub fn lines(setting: &Setting, allocator: &Subject, command: &str) -> Vec<CopiedLine> {
-    let mut variables: BTreeMap<String, String> = setting.environment.clone();
-    let files = allocator
-        .library
-        .files
-        .iter()
-        .map(|file| file.display().to_string());
-    let preload = files.collect::<Vec<String>>().join(":");
-    if !preload.is_empty() {
-        variables.insert("LD_PRELOAD".into(), preload);
+/// The lines of a setting whose row is `row`; `command` is the program's line. None of an allocator that the program has anyway.
+pub fn lines(setting: &Setting, row: &Subject, command: &str) -> Vec<CopiedLine> {
+    let variables = row.environment();
+    if variables.is_empty() {
+        return Vec::new();
     }
     let joined = |one: fn(&str, &str) -> String, by: &str| {
         let all = variables.iter().map(|(name, value)| one(name, value));
@@ -43,7 +36,7 @@ pub fn lines(setting: &Setting, allocator: &Subject, command: &str) -> Vec<Copie
             format!("env: [{}]", joined(in_kubernetes, ", ")),
         ),
     ];
-    if let Some(conf) = setting.environment.get("MALLOC_CONF") {
+    if let Some(conf) = variables.get("MALLOC_CONF") {
         lines.push(("C", format!("const char *malloc_conf = {conf:?};")));
         lines.push((
             "Rust (tikv-jemallocator)",
@@ -92,15 +85,22 @@ mod tests {
     use super::*;
     use crate::setting::settings;
     use heapmark_core::build::Library;
-    use heapmark_core::catalog::{Allocator, Knob};
+    use heapmark_core::catalog::Knob;
     use heapmark_core::cmd::catalog;
 
-    fn subject(files: &[&str]) -> Subject {
+    /// The lines of a setting of the allocator with this library.
+    fn lines_of(setting: &Setting, files: &[&str], command: &str) -> Vec<CopiedLine> {
         let library = Library {
             files: files.iter().map(Into::into).collect(),
             ..Library::default()
         };
-        Subject::new(Allocator::default(), library)
+        let allocator = catalog().unwrap().allocator(&setting.allocator).unwrap();
+        let subject = Subject::new(allocator.clone(), library);
+        lines(
+            setting,
+            &setting.row().subject(&[subject]).unwrap(),
+            command,
+        )
     }
 
     fn line<'l>(lines: &'l [CopiedLine], place: &str) -> Option<&'l str> {
@@ -114,32 +114,32 @@ mod tests {
     fn a_setting_is_given_wherever_a_program_is_started_or_built() {
         let knobs = |name: &str| catalog().unwrap().allocator(name).unwrap().knobs.clone();
         let of_glibc = settings("glibc", &knobs("glibc")).remove(0);
-        let lines_of = lines(&of_glibc, &subject(&[]), "app x");
+        let of_row = lines_of(&of_glibc, &[], "app x");
         let conf = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=67108864";
         assert_eq!(
-            line(&lines_of, "shell").unwrap(),
+            line(&of_row, "shell").unwrap(),
             format!("GLIBC_TUNABLES='{conf}' app x")
         );
         assert_eq!(
-            line(&lines_of, "systemd").unwrap(),
+            line(&of_row, "systemd").unwrap(),
             format!("Environment=\"GLIBC_TUNABLES={conf}\"")
         );
         assert_eq!(
-            line(&lines_of, "C, before the first allocation").unwrap(),
+            line(&of_row, "C, before the first allocation").unwrap(),
             "mallopt(M_MMAP_THRESHOLD, 33554432); mallopt(M_TRIM_THRESHOLD, 67108864);"
         );
         let of_jemalloc = settings("jemalloc", &knobs("jemalloc")).remove(0);
-        let lines_of = lines(&of_jemalloc, &subject(&["/lib/je.so"]), "app");
+        let of_row = lines_of(&of_jemalloc, &["/lib/je.so"], "app");
         assert_eq!(
-            line(&lines_of, "shell").unwrap(),
+            line(&of_row, "shell").unwrap(),
             "LD_PRELOAD=/lib/je.so MALLOC_CONF='dirty_decay_ms:60000,muzzy_decay_ms:60000' app"
         );
         assert_eq!(
-            line(&lines_of, "C").unwrap(),
+            line(&of_row, "C").unwrap(),
             "const char *malloc_conf = \"dirty_decay_ms:60000,muzzy_decay_ms:60000\";"
         );
         assert!(
-            line(&lines_of, "Kubernetes")
+            line(&of_row, "Kubernetes")
                 .unwrap()
                 .contains("{name: LD_PRELOAD, value: \"/lib/je.so\"}")
         );
@@ -149,7 +149,20 @@ mod tests {
             call: String::new(),
             ..half[1].clone()
         };
-        let lines_of = lines(&settings("glibc", &half)[0], &subject(&[]), "app");
-        assert_eq!(line(&lines_of, "C, before the first allocation"), None);
+        let of_row = lines_of(&settings("glibc", &half)[0], &[], "app");
+        assert_eq!(line(&of_row, "C, before the first allocation"), None);
+        // What the entry itself sets belongs to its row.
+        let of_variant = settings("jemalloc-hpa", &knobs("jemalloc")).remove(0);
+        let of_row = lines_of(&of_variant, &[], "app");
+        assert_eq!(
+            line(&of_row, "C").unwrap(),
+            "const char *malloc_conf = \"hpa:true,dirty_decay_ms:60000,muzzy_decay_ms:60000\";"
+        );
+        let of_row = lines_of(&Setting::none("mimalloc3-purge0"), &[], "app");
+        assert_eq!(
+            line(&of_row, "shell").unwrap(),
+            "MIMALLOC_PURGE_DELAY=0 app"
+        );
+        assert!(lines_of(&Setting::none("glibc"), &[], "app").is_empty());
     }
 }

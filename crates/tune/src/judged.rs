@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// What a setting is to make less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Goal {
-    /// CPU time of the command, or the number that it reports (--value)
+    /// CPU time of the command (wall time if it cannot take turns, or of a client), or the number that it reports (--value)
     Time,
     /// The peak of the resident set
     Memory,

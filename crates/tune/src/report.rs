@@ -93,8 +93,15 @@ pub fn conclusion(told: &TuneReport) -> String {
 pub fn order(told: &TuneReport) -> Option<Note> {
     /// From this rank correlation on, a trace may choose for its program.
     const ENOUGH: f64 = 0.5;
-    let order = told.tuned.order?;
     let trace = told.searched_on.as_deref()?;
+    let Some(order) = told.tuned.order else {
+        return Some(Note::marked(
+            format!(
+                "too few settings have numbers on {trace} and on the program to compare their order"
+            ),
+            Mark::Doubt,
+        ));
+    };
     let found = format!(
         "rank correlation of {} settings on {trace} and on the program: {:.2}",
         order.settings, order.rank_correlation

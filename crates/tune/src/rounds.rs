@@ -11,6 +11,7 @@ use heapmark_core::catalog::{Catalog, Settings, settings};
 use heapmark_core::cmd::run::comparison::{Comparison, PartOf};
 use heapmark_core::cmd::run::setting_row::SettingRow;
 use heapmark_core::cmd::run::{self as run_command, RunArgs, stop_on_signals};
+use heapmark_core::cmd::signals::has_stopped;
 use heapmark_core::cmd::try_command::{self, TryArgs};
 use heapmark_core::cmd::{Exit, note, parsed};
 use heapmark_core::execute::child::{Launch, Rules, padded};
@@ -30,7 +31,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const FILE: &str = "tune.json";
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 /// The command line of a user may be private.
 pub const MODE: u32 = 0o600;
 /// A process is looked at when it is this old, and then twice as old each time.
@@ -48,12 +49,53 @@ const DECOY: &str = "decoy";
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     schema: u32,
-    /// What was asked for, as it was typed.
-    asked: Vec<String>,
+    #[serde(flatten)]
+    of: Tuning,
     /// Processes that were looked at, in their order.
     sights: Vec<(String, Sight)>,
     /// Rounds.
     runs: Vec<RoundRun>,
+}
+
+/// What a tuning is of: only the same goes on in its directory.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Tuning {
+    /// What was asked for, as it was typed.
+    pub asked: Vec<String>,
+    /// What the numbers depend on besides: programs, libraries, settings, the machine.
+    pub surroundings: Vec<String>,
+    /// What the lengths of rounds follow from.
+    pub budget_s: f64,
+}
+
+impl Tuning {
+    /// Fails unless what is kept in `dir` is of the same tuning.
+    fn must_be_that_of(&self, kept: &Kept, dir: &Path) -> Result<()> {
+        let before = &kept.of;
+        if before.asked != self.asked {
+            refuse!(
+                "{} holds a tuning of other work ({}): choose another directory with -o",
+                dir.display(),
+                shlex::try_join(before.asked.iter().map(String::as_str)).unwrap_or_default()
+            );
+        }
+        let mut facts = self.surroundings.iter();
+        if let Some(fact) = facts.find(|fact| !before.surroundings.contains(fact)) {
+            refuse!(
+                "{} was measured otherwise (now: {fact}): choose another directory with -o",
+                dir.display()
+            );
+        }
+        // Before the first round it decides nothing.
+        if before.budget_s != self.budget_s && !kept.runs.is_empty() {
+            refuse!(
+                "{} is being measured with --budget {}s: give that, or choose another directory with -o",
+                dir.display(),
+                before.budget_s
+            );
+        }
+        Ok(())
+    }
 }
 
 /// A round, in `runs/N`, N from 1.
@@ -157,7 +199,7 @@ impl<'a> Rounds<'a> {
     /// A new tuning in a directory, or the one that is there; refuses one of other work.
     pub fn opened(
         dir: &Path,
-        asked: Vec<String>,
+        of: Tuning,
         work: TunedWork,
         allocators: Vec<Subject>,
         catalog: &'a Catalog,
@@ -166,7 +208,7 @@ impl<'a> Rounds<'a> {
         let kept = match file::is_there(&file) {
             false => Kept {
                 schema: SCHEMA,
-                asked,
+                of,
                 sights: Vec::new(),
                 runs: Vec::new(),
             },
@@ -182,14 +224,8 @@ impl<'a> Rounds<'a> {
                         kept.schema
                     );
                 }
-                if kept.asked != asked {
-                    refuse!(
-                        "{} holds a tuning of other work ({}): choose another directory with -o",
-                        dir.display(),
-                        shlex::try_join(kept.asked.iter().map(String::as_str)).unwrap_or_default()
-                    );
-                }
-                kept
+                of.must_be_that_of(&kept, dir)?;
+                Kept { of, ..kept }
             }
         };
         Ok(Rounds {
@@ -276,7 +312,7 @@ impl<'a> Rounds<'a> {
         let was_seen = largest.is_some_and(|view| once || is_settled(view));
         let end = match end {
             // The process was ended because it was looked at.
-            Err(error) if once && was_seen && error.is::<Interrupted>() => {
+            Err(error) if once && was_seen && error.is::<Interrupted>() && !has_stopped() => {
                 let sight = Sight {
                     given,
                     ..Sight::default()
@@ -317,8 +353,26 @@ impl<'a> Rounds<'a> {
             .env_remove("LD_PRELOAD")
             .status()
             .context("cannot start sh for --prepare")?;
+        // The terminal sends Ctrl-C to sh, too.
+        if has_stopped() {
+            return Err(Interrupted.into());
+        }
         if !status.success() {
             refuse!("--prepare: {status}");
+        }
+        Ok(())
+    }
+
+    /// Fails unless this command, which confirms, runs under the default: better now than after the search.
+    pub fn must_run(&self, held_out: &LookedAt) -> Result<()> {
+        if !self.kept.runs.is_empty() {
+            return Ok(());
+        }
+        self.prepared()?;
+        let default = Setting::none(&self.allocators[0].allocator.name);
+        let (sight, _) = self.process(&default, held_out, false)?;
+        if let Some(failure) = sight.failure {
+            refuse!("--held-out does not run under {}: {failure}", default.name);
         }
         Ok(())
     }
@@ -385,9 +439,12 @@ impl Race for Rounds<'_> {
             }
             None => self.process(setting, &LookedAt::lasting(), true)?.0,
         };
-        self.kept.sights.truncate(number);
-        self.kept.sights.push((setting.name.clone(), sight.clone()));
-        self.keep()?;
+        // A default that fails ends the tuning: once that is mended, it runs anew.
+        if !setting.is_none() || sight.failure.is_none() {
+            self.kept.sights.truncate(number);
+            self.kept.sights.push((setting.name.clone(), sight.clone()));
+            self.keep()?;
+        }
         Ok(sight)
     }
 
@@ -434,7 +491,12 @@ impl Race for Rounds<'_> {
             self.keep()?;
         }
         self.runs += 1;
-        read(&dir)
+        read(&dir).with_context(|| {
+            format!(
+                "{}: what it measured is kept; after a change choose another directory with -o",
+                dir.display()
+            )
+        })
     }
 }
 
@@ -468,6 +530,7 @@ fn read(dir: &Path) -> Result<Round> {
     let mut round = Round {
         // The other half is that of the process with which it takes turns; where none does, that of all rows.
         process_s: median(&walls).unwrap_or_default() / 2e9,
+        is_paced: table.is_paced(),
         ..Round::default()
     };
     for group in &table.groups {

@@ -36,6 +36,8 @@ pub struct Round {
     pub decoys: Vec<Logs>,
     /// How long a process of the default takes by itself, in seconds.
     pub process_s: f64,
+    /// Whether the time is not the allocator's: that of a client that sends for ten seconds.
+    pub is_paced: bool,
 }
 
 /// The goal and the limits of a search.
@@ -49,6 +51,34 @@ pub struct Wanted {
     pub budget_s: f64,
     /// Whether the search measures something else than the confirmation: a trace of the program.
     pub is_stand_in: bool,
+}
+
+impl Wanted {
+    /// Whether it depends on what is resident at the end, which no process without a clock tells.
+    fn is_of_idle(&self) -> bool {
+        self.goal == Goal::Idle || self.at_most.is_some_and(|limit| limit.goal == Goal::Idle)
+    }
+
+    /// Fails if a round has no number to judge by.
+    fn must_be_in(&self, round: &Round) -> Result<()> {
+        if self.goal == Goal::Time && round.is_paced {
+            refuse!(
+                "its time is fixed, whatever the allocator: judge by --value, or --for memory or idle"
+            );
+        }
+        let mut known = round.rows.values().flatten().chain(&round.decoys);
+        if !known.any(|logs| logs.contains_key(&self.goal)) {
+            refuse!(
+                "no process told its {}{}",
+                self.goal.word(),
+                match self.goal {
+                    Goal::Idle => ": a program that ends by _exit or a signal does not",
+                    Goal::Time | Goal::Memory => "",
+                }
+            );
+        }
+        Ok(())
+    }
 }
 
 /// What became of a setting.
@@ -187,7 +217,7 @@ impl SharedOrder {
 }
 
 impl Tuned {
-    /// Settings that help, the best first.
+    /// Settings that help, the search's choice first: a second choice among confirmed numbers would make them too good.
     pub fn winners(&self) -> impl Iterator<Item = &Confirmed> {
         let is_it = |row: &&Confirmed| row.confirmation == Some(Confirmation::Confirmed);
         self.confirmed.iter().filter(is_it)
@@ -277,7 +307,24 @@ pub fn tune(
     told: &mut dyn FnMut(String),
 ) -> Result<Tuned> {
     let mut tuned = Tuned::default();
-    let counted_s = look(defaults, settings, race, &mut tuned)?;
+    let untried = defaults.iter().filter(|default| {
+        let mut all = settings.iter();
+        all.all(|setting| setting.allocator != default.allocator)
+    });
+    let untried: Vec<String> = untried.map(|default| default.name.clone()).collect();
+    if untried.len() == defaults.len() && defaults.len() == 1 {
+        refuse!(
+            "no setting of {} is known, so there is nothing to try: --also VAR=VALUE adds one",
+            untried[0]
+        );
+    }
+    if !untried.is_empty() {
+        told(format!(
+            "only as it is, since no setting is known: {}",
+            untried.join(", ")
+        ));
+    }
+    let counted_s = look(defaults, settings, wanted, race, &mut tuned)?;
     tuned.not_arrived().into_iter().for_each(&mut *told);
     let field: Vec<usize> = (0..tuned.entries.len())
         .filter(|place| tuned.entries[*place].fate == Fate::Left)
@@ -327,7 +374,8 @@ pub fn tune(
     });
     field.truncate(FINALISTS);
     tuned.decoys = decoys.iter().map(ratios).collect();
-    if !field.is_empty() {
+    // Also without finalists it must be seen whether the trace stands for the program.
+    if !field.is_empty() || wanted.is_stand_in {
         confirm(&mut tuned, &field, defaults, &lengths, wanted, race)?;
     }
     Ok(tuned)
@@ -338,6 +386,7 @@ pub fn tune(
 fn look(
     defaults: &[Setting],
     settings: Vec<Setting>,
+    wanted: &Wanted,
     race: &mut dyn Race,
     tuned: &mut Tuned,
 ) -> Result<Option<f64>> {
@@ -366,7 +415,7 @@ fn look(
             _ => Fate::Left,
         };
         entry.arrival = Some(arrived);
-        if let Some(ranges) = ranges.filter(|_| entry.setting.is_counted())
+        if let Some(ranges) = ranges.filter(|_| entry.setting.is_counted() && !wanted.is_of_idle())
             && entry.fate == Fate::Left
             && ranges.have(sight.counts)
             // One process may be within the ranges by chance.
@@ -410,15 +459,21 @@ impl Tuned {
         field.iter().map(setting).collect()
     }
 
-    /// Settings that were measured and are not in this field, from the best to the worst with equal steps between them.
-    fn spread(&self, field: &[usize], goal: Goal) -> Vec<usize> {
+    /// Settings that were measured and are not in these rows, from the best to the worst with equal steps between them.
+    fn spread(&self, rows: &[Setting], goal: Goal) -> Vec<usize> {
         let value = |place: usize| estimate(&self.entries[place].logs, goal);
-        let others = (0..self.entries.len()).filter(|place| !field.contains(place));
+        let is_other = |place: &usize| {
+            let name = &self.entries[*place].setting.name;
+            rows.iter().all(|row| row.name != *name)
+        };
+        let others = (0..self.entries.len()).filter(is_other);
         let mut others: Vec<(f64, usize)> = others
             .filter_map(|place| Some((value(place)?, place)))
             .collect();
         others.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let count = others.len().min(BESIDE_FINALISTS);
+        let count = others
+            .len()
+            .min((FINALISTS + BESIDE_FINALISTS).saturating_sub(rows.len()));
         let at = |step: usize| others[(others.len() - 1) * step / count.saturating_sub(1).max(1)].1;
         (0..count).map(at).collect()
     }
@@ -467,6 +522,7 @@ fn screen(
             continue;
         }
         let mut round = race.round(Stage::Search, &tuned.rows(&field), blocks)?;
+        wanted.must_be_in(&round)?;
         tuned.take(&field, &mut round);
         for (all, new) in decoys.iter_mut().zip(round.decoys) {
             for (goal, logs) in new {
@@ -580,7 +636,7 @@ fn confirm(
     let mut places: Vec<Option<usize>> = field.iter().copied().map(Some).collect();
     places.resize(rows.len(), None);
     if wanted.is_stand_in {
-        let beside = tuned.spread(field, wanted.goal);
+        let beside = tuned.spread(&rows, wanted.goal);
         rows.extend(tuned.rows(&beside));
         places.extend(beside.into_iter().map(Some));
     }
@@ -595,7 +651,10 @@ fn confirm(
         .iter()
         .map(|outcome| outcome.clone().unwrap_or_default())
         .collect();
-    let words = judged(&known, &round.decoys, wanted.goal, wanted.at_most);
+    let words = match finalists {
+        0 => Vec::new(),
+        _ => judged(&known, &round.decoys, wanted.goal, wanted.at_most),
+    };
     for (place, (row, logs)) in rows.into_iter().zip(logs).enumerate() {
         let entry = places[place].map(|place| &mut tuned.entries[place]);
         let mut confirmation = words.get(place).cloned();

@@ -44,6 +44,8 @@ struct Script {
     counts: bool,
     /// Whether what confirms has the opposite effects.
     is_reversed: bool,
+    /// Whether its time is fixed.
+    is_paced: bool,
 }
 
 fn script(truths: &[Truth], seed: u64) -> Script {
@@ -56,6 +58,7 @@ fn script(truths: &[Truth], seed: u64) -> Script {
         sights: 0,
         counts: true,
         is_reversed: false,
+        is_paced: false,
     }
 }
 
@@ -149,6 +152,7 @@ impl Race for Script {
             .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
         let mut round = Round {
             process_s: 0.1,
+            is_paced: self.is_paced,
             ..Round::default()
         };
         for row in rows {
@@ -357,6 +361,35 @@ fn a_trace_must_have_the_order_of_its_program() {
     assert!(found.is_empty(), "{found:?}");
     let tuned = script(&space, 11).run(&TIME).unwrap();
     assert_eq!(tuned.order, None);
+    // A trace on which nothing helps says as much of the program as one on which something does.
+    let harmful = space.map(|one| truth(one.bundle, one.time + 0.5));
+    let tuned = script(&harmful, 11).run(&wanted).unwrap();
+    assert!(winners(&tuned).is_empty() && tuned.order.unwrap().rank_correlation > 0.9);
+}
+
+#[test]
+fn without_a_number_to_judge_by_there_is_no_race() {
+    let mut paced = script(&space(), 7);
+    paced.is_paced = true;
+    let error = paced.run(&TIME).unwrap_err().to_string();
+    assert!(error.starts_with("its time is fixed"), "{error}");
+    let memory = Wanted {
+        goal: Goal::Memory,
+        ..TIME
+    };
+    assert!(paced.run(&memory).is_ok());
+    let idle = Wanted {
+        goal: Goal::Idle,
+        ..TIME
+    };
+    let mut script = script(&space(), 7);
+    let error = script.run(&idle).unwrap_err().to_string();
+    assert!(
+        error.starts_with("no process told its memory at its end"),
+        "{error}"
+    );
+    // What is resident at the end is in no count: nothing has left for its counts.
+    assert!(script.rounds[0].1.contains(&"own+counted".to_owned()));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::support::{Place, repository};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use std::time::SystemTime;
 
 /// The knobs of `fakes/knobs.c`, with their bundles.
 const KNOBS: [(&str, &str); 3] = [
@@ -123,6 +124,21 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     // The same command goes on there; another one does not.
     assert_eq!(place.run(&line).code, Some(2));
     assert_eq!(fs::read(place.at("tuned/tune.json")).unwrap(), kept);
+    let longer = line.map(|word| if word == "1s" { "2s" } else { word });
+    assert!(place.run(&longer).stderr.contains("settings take"));
+    let rebuilt = fs::File::options().write(true).open(place.at("load"));
+    rebuilt
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    let of_another = place.run(&line);
+    assert_eq!(of_another.code, Some(2));
+    assert!(
+        of_another.stderr.contains("was measured otherwise (now: ")
+            && of_another.stderr.contains("load of 0 ms"),
+        "{}",
+        of_another.stderr
+    );
     let other = place.run(&["tune", "-o", "tuned", "--budget", "1s", "--", "./load"]);
     assert_eq!(other.code, Some(2));
     assert!(
@@ -130,15 +146,30 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
         "{}",
         other.stderr
     );
-    let fails = place.run(&["tune", "-o", "fails", "--", "false"]);
+}
+
+#[test]
+fn what_does_not_run_yet_is_tried_again_and_what_confirms_is_tried_first() {
+    let place = Place::new();
+    let line = ["tune", "--budget", "1s", "--", "cat", "later"];
+    let fails = place.run(&line);
     assert_eq!(fails.code, Some(2));
-    assert!(
-        fails
-            .stderr
-            .contains("does not run under glibc: exit code 1"),
-        "{}",
-        fails.stderr
-    );
+    let why = "does not run under glibc: exit code 1";
+    assert!(fails.stderr.contains(why), "{}", fails.stderr);
+    fs::write(place.at("later"), "there").unwrap();
+    let runs = place.run(&line);
+    assert!(runs.stderr.contains("settings take"), "{}", runs.stderr);
+    let held_out = ["tune", "-o", "typo", "--held-out", "cat typo"];
+    let end = place.run(&[&held_out[..], &line[1..]].concat());
+    assert_eq!(end.code, Some(2));
+    let why = "--held-out does not run under glibc: exit code 1";
+    assert!(end.stderr.contains(why), "{}", end.stderr);
+    // Without a setting there is no race.
+    let honest = format!("honest={}", place.fake("honest").display());
+    let end = place.run(&["tune", "-a", &honest, "-o", "one", "--", "cat", "later"]);
+    assert_eq!(end.code, Some(2));
+    let why = "no setting of honest is known, so there is nothing to try";
+    assert!(end.stderr.contains(why), "{}", end.stderr);
 }
 
 /// The first pairs tell how long a round takes; then the budget is too little for any.
