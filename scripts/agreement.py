@@ -148,7 +148,8 @@ def times(heapmark, folder, names):
         else:
             ran = validity.measure(runs, "programs", {**program, "quick": size}, BLOCKS, flags)
         words = ["run", "-w", f"trace:{name}", "--set", f"trace:{name}.rounds=first", "--blocks", str(BLOCKS), *flags]
-        both = [validity.read(runs, place) for place in (ran, runs.run(f"replays/{name}", words))]
+        both = [validity.read(runs, place) for place in (ran, runs.run(f"replays/{name}", words, made_of=[FIGURES.with_name(f"{name}.trace")]))]
+        figures.pop(name, None)
         if any(it not in logs for logs, _, _ in both for it in SIX[1:]):
             print(f"{name}: an allocator failed", file=sys.stderr)
             continue

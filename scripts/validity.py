@@ -8,14 +8,15 @@ docs/VALIDITY.md: up to three hours and a half on 2 CPUs.
 
 In this order: the answers (answers.json: nothing changes it from then on), each installed program of role test under all
 allocators (screening), then in a round of all programs the answer's allocators, common choices and the two best of screening, and the
-answer's first without huge pages. Then more rounds, each of the program with which a second narrows the mean's interval most, by the
-scatter of glibc's copy alone, until the intervals are narrow enough or the time is over.
+answer's first without huge pages. Then more rounds of that first and of glibc's copy, each of the program with which a second narrows
+their means' intervals most, by the scatter of both, until the intervals are narrow enough or the time is over.
 """
 
 import argparse
 import collections
 import csv
 import functools
+import hashlib
 import io
 import json
 import math
@@ -42,9 +43,9 @@ ANSWERS = {
     "default run, later": ["run"],
 }
 # Blocks of a run: in turns, and alone, where one says less.
-SCREENING, ROUND = (2, 3), (3, 6)
+SCREENING, FIRST_ROUND, ROUND = (2, 3), (3, 6), (6, 12)
 # No round begins after so long.
-MOST_SECONDS = 200 * 60
+MOST_SECONDS = 210 * 60
 # A program's own scatter counts as much as that of all of its kind with so many blocks.
 OF_ITS_KIND = 3
 
@@ -61,23 +62,30 @@ class Runs:
         self.end = time.monotonic() + 60 * minutes if minutes else math.inf
         folder.mkdir(parents=True, exist_ok=True)
 
-    def seconds(self):
-        """What each run took, by its name."""
+    def log(self):
+        """What each run took and what it was made of, by its name."""
         log = self.folder / "seconds"
-        lines = [line.split(maxsplit=1) for line in log.read_text().splitlines()] if log.exists() else []
-        return {name: float(seconds) for seconds, name in lines}
+        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        return {name: (float(seconds), made) for seconds, name, *made in lines}
 
-    def run(self, name, words, **how):
-        """The run of that name. One that was broken off is made anew."""
+    def seconds(self):
+        return {name: seconds for name, (seconds, _) in self.log().items()}
+
+    def run(self, name, words, port=None, made_of=(), **how):
+        """The run of that name. One that was broken off is made anew; one of another command, heapmark or program ends this."""
         place = self.folder / name
+        parts = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (pathlib.Path(self.program), *made_of)]
+        made = hashlib.sha256("\0".join([*words, *parts]).encode()).hexdigest()[:12]
         if place.exists():
+            if self.log().get(name, (0, []))[1] not in ([], [made]):
+                sys.exit(f"{place} was measured by another heapmark or command, or of another program: take a new folder, or remove it and its input")
             return place
         if time.monotonic() > self.end:
             raise Later
         print(f"{time.strftime('%H:%M:%S')} {name}", flush=True)
         draft, began = self.folder / "unfinished", time.monotonic()
         shutil.rmtree(draft, ignore_errors=True)
-        command, *flags = words
+        command, *flags = (word.replace("{port}", port) for word in words) if port else words
         code = subprocess.run([self.program, command, "-q", "-o", draft, *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **how).returncode
         # 4: some allocator failed, which its row says.
         if code not in (0, 4):
@@ -85,7 +93,7 @@ class Runs:
         place.parent.mkdir(parents=True, exist_ok=True)
         draft.rename(place)
         with open(self.folder / "seconds", "a") as log:
-            log.write(f"{time.monotonic() - began:.1f} {name}\n")
+            log.write(f"{time.monotonic() - began:.1f} {name} {made}\n")
         return place
 
     def export(self, place, form):
@@ -117,9 +125,6 @@ def frozen(runs):
 
 def measure(runs, stage, program, blocks, flags):
     """A program's run: its input is made once."""
-    place = runs.folder / stage / program["name"]
-    if place.exists():
-        return place
     inputs = runs.folder / "inputs" / program["name"]
     if not inputs.exists():
         draft = runs.folder / "unfinished-input"
@@ -129,15 +134,16 @@ def measure(runs, stage, program, blocks, flags):
         inputs.parent.mkdir(exist_ok=True)
         draft.rename(inputs)
     words = ["try", "--name", program["name"], "--blocks", str(blocks), "--budget", "30min", *flags]
+    port = None
     if "client" in program:
         with socket.socket() as server:
             server.bind(("127.0.0.1", 0))
             port = str(server.getsockname()[1])
-        line = lambda command: shlex.join(command).replace("{port}", port)
-        words += ["--server", line(program["run"]), "--client", line(program["client"]), "--ready", port]
+        words += ["--server", shlex.join(program["run"]), "--client", shlex.join(program["client"]), "--ready", "{port}"]
     else:
         words += ["--check-output"] * program.get("check-output", False) + ["--", *program["run"]]
-    return runs.run(f"{stage}/{program['name']}", words, cwd=inputs, env=real_programs.environment(program, str(inputs)))
+    files = sorted(pathlib.Path(program["folder"]).iterdir())
+    return runs.run(f"{stage}/{program['name']}", words, port, files, cwd=inputs, env=real_programs.environment(program, str(inputs)))
 
 
 @functools.cache
@@ -155,15 +161,25 @@ def read(runs, place):
         each = {"wall": sums["wall_ns"], "cpu": sums["user_ns"] + sums["sys_ns"], "faults": sums["minor_faults"]}
         return {key: value / sums["ops"] for key, value in each.items()} | {"bytes": float(lines[0]["peak_rss_bytes"])}
 
+    lengths = {}
+    with open(place / "samples.jsonl") as records:
+        for record in map(json.loads, records):
+            if turns := (record.get("measurement") or {}).get("turns"):
+                lengths[str(record["block"]), str(record.get("part", 0))] = turns["slice_ns"] / 1e6
     logs = collections.defaultdict(list)
-    for rows in parts.values():
+    for key, rows in parts.items():
         base = total(rows[BASELINE]) if BASELINE in rows else None
+        turn = {"turn_ms": lengths[key]} if key in lengths else {}
         for name, lines in rows.items():
             if base and name != BASELINE:
                 own = total(lines)
-                logs[name].append({key: round(math.log((own[key] or 1) / (base[key] or 1)), 5) for key in own})
+                logs[name].append({what: round(math.log((own[what] or 1) / (base[what] or 1)), 5) for what in own} | turn)
     share = (case["command"] or {}).get("malloc_share")
     return dict(logs), share, bool(case.get("took_turns"))
+
+
+def took_turns(runs, stage, name):
+    return read(runs, runs.folder / stage / name)[2]
 
 
 def shifts(logs, turns):
@@ -182,11 +198,19 @@ def collect(runs, answers, programs, stages):
     found = []
     for program in programs:
         name = program["name"]
-        screening, in_malloc, turns = read(runs, runs.folder / "screening" / name)
-        one = {"name": name, "in_malloc": in_malloc, "turns": turns, "screening": screening, "confirmed": {}, "unhuge": {}, "bytes": {}}
+        screening, in_malloc, _ = read(runs, runs.folder / "screening" / name)
+        ways = {stage: took_turns(runs, stage, name) for stage in ("screening", "round-1", "unhuge")}
+        one = {"name": name, "in_malloc": in_malloc, "screening": screening, "confirmed": {}, "unhuge": {}, "bytes": {}, "left_out": 0}
+        one["turns"] = {"screening": ways["screening"], "confirmed": ways["round-1"], "unhuge": ways["unhuge"]}
         for stage in stages:
-            if (runs.folder / stage / name).exists():
-                added(one["unhuge" if stage == "unhuge" else "confirmed"], read(runs, runs.folder / stage / name)[0])
+            if not (runs.folder / stage / name).exists():
+                continue
+            kind = "unhuge" if stage == "unhuge" else "confirmed"
+            # A duet and a process alone do not measure the same: the first round decides which counts.
+            if took_turns(runs, stage, name) == one["turns"][kind]:
+                added(one[kind], read(runs, runs.folder / stage / name)[0])
+            else:
+                one["left_out"] += 1
         for allocator, pairs in one["confirmed"].items():
             one["bytes"][allocator] = round(statistics.median(pair["bytes"] for pair in pairs), 5)
         found.append(one)
@@ -204,7 +228,7 @@ def rivals(runs, answers, program):
     named = [name for name in answers["default run"]["names"].values() if name]
     chosen = dict.fromkeys([BASELINE, *named, *FIXED, *sorted(times, key=times.get)[:2]])
     # What fails in screening is not measured again.
-    return [name for name in chosen if name == BASELINE or name in times], ROUND[0 if turns else 1]
+    return [name for name in chosen if name == BASELINE or name in times], FIRST_ROUND[0 if turns else 1]
 
 
 def main():
@@ -230,16 +254,17 @@ def main():
         packages = sorted({name for program in missing for name in program["packages"]})
         sys.exit(f"validity: not installed: {', '.join(it['name'] for it in missing)}; apt-get install {' '.join(packages)}")
     try:
-        values = measured(runs, chosen)
+        values = measured(runs, chosen, further=not given.only)
     except Later:
         print(f"validity: {sum(runs.seconds().values()) / 60:.0f} minutes are measured, and there is more: type the same again")
         sys.exit(3)
-    (runs.folder / "values.json").write_text(json.dumps(values))
+    if not given.only:
+        (runs.folder / "values.json").write_text(json.dumps(values))
     finish([values], output)
 
 
-def measured(runs, programs):
-    """The values, once all is measured that they need."""
+def measured(runs, programs, further):
+    """The values, once all is measured that they need; without `further` after the first round."""
     answers = frozen(runs)
     leader = answers["default run"]["names"]["fastest"]
     for program in programs:
@@ -249,15 +274,17 @@ def measured(runs, programs):
         confirm(runs, answers, program, 1)
     for program in programs:
         blocks = rivals(runs, answers, program)[1]
-        measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never"])
+        measure(runs, "unhuge", program, blocks, ["-a", f"{BASELINE},{leader}", "--thp", "never", *as_before(runs, program)])
+    if leader == BASELINE or not further:
+        return collect(runs, answers, programs, [*rounds(runs), "unhuge"])
     while True:
         values = collect(runs, answers, programs, [*rounds(runs), "unhuge"])
         judged, noise = validity_page.judged(values)
-        gain = judged.mean(lambda own, _: own[leader])
+        gain = judged.mean(lambda own, _: own[leader], leader)
         is_precise = gain[1] <= PRECISE and noise[1] <= validity_page.NARROW
         if is_precise or sum(runs.seconds().values()) > MOST_SECONDS:
             return values
-        name = most_worth(runs, judged)
+        name = most_worth(runs, judged, leader)
         made = sum((runs.folder / stage / name).exists() for stage in rounds(runs))
         confirm(runs, answers, next(program for program in programs if program["name"] == name), made + 1)
 
@@ -268,20 +295,33 @@ def rounds(runs):
 
 
 def confirm(runs, answers, program, number):
-    """A round of one program."""
-    names, blocks = rivals(runs, answers, program)
-    measure(runs, f"round-{number}", program, blocks, ["-a", ",".join(names)])
+    """A round of one program: after the first only of what the headline needs."""
+    if number == 1:
+        names, blocks = rivals(runs, answers, program)
+    else:
+        names = [BASELINE, answers["default run"]["names"]["fastest"]]
+        blocks = ROUND[0 if took_turns(runs, "round-1", program["name"]) else 1]
+    measure(runs, f"round-{number}", program, blocks, ["-a", ",".join(names), *(as_before(runs, program) if number > 1 else [])])
 
 
-def most_worth(runs, judged):
-    """The program of which another round takes most from the variance of the mean for its seconds."""
+def as_before(runs, program):
+    """What was alone in the first round stays alone."""
+    return [] if took_turns(runs, "round-1", program["name"]) else ["--alone"]
+
+
+def most_worth(runs, judged, leader):
+    """The program of which another round takes most from the variances of the means for its seconds, of each as much as it is to be narrowed."""
     took, found = runs.seconds(), {}
-    own = [[one["name"], one["turns"], statistics.variance(logs[COPY]), len(logs[COPY])] for one, logs in zip(judged.all, judged.blocks)]
-    for name, turns, variance, count in own:
-        kind = statistics.mean(other for _, also, other, _ in own if also == turns)
+    wanted = {COPY: validity_page.NARROW, leader: PRECISE}
+    variances = lambda logs: sum(statistics.variance(logs[name]) / half**2 for name, half in wanted.items())
+    own = [(one, one["turns"]["confirmed"], variances(logs), count) for one, logs, count in zip(judged.all, judged.blocks, judged.counts(COPY, leader))]
+    for one, turns, variance, count in own:
+        name, kind = one["name"], statistics.mean(other for _, also, other, _ in own if also == turns)
         scatter = ((count - 1) * variance + OF_ITS_KIND * kind) / (count - 1 + OF_ITS_KIND)
-        more = ROUND[0 if turns else 1]
-        found[name] = scatter * (1 / count - 1 / (count + more)) / took.get(f"round-1/{name}", 60.0)
+        # The first round had more rows.
+        last = [seconds for key, seconds in took.items() if key.startswith("round-") and key.endswith(f"/{name}")][-1]
+        # A round that would be left out again is worth less each time.
+        found[name] = scatter * (1 / count - 1 / (count + ROUND[0 if turns else 1])) / last / (1 + one["left_out"])
     return max(found, key=found.get)
 
 
