@@ -5,9 +5,10 @@ use heapmark::build::GUEST;
 use heapmark::plan::{Cell, CellId};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,12 +38,16 @@ pub fn send(child: &Child, signal: Signal) {
 /// How long something that must come may take while other programs run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Most looks read all of /proc, or a file that grows.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
 /// Waits for something that must come.
 pub fn wait_for(what: &str, mut come: impl FnMut() -> bool) {
-    let began = Instant::now();
+    let (began, mut pause) = (Instant::now(), Duration::from_millis(2));
     while !come() {
         assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(pause);
+        pause = LONGEST_PAUSE.min(2 * pause);
     }
 }
 
@@ -63,8 +68,19 @@ pub fn count(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
+/// Complete lines of `samples.jsonl`, which is not read again while it is as long as at the last look: some wait for the next line.
 pub fn lines(run: &Path) -> usize {
-    count(&complete_lines(run))
+    thread_local! {
+        /// The run of this thread's last look, how long the file was, and its lines.
+        static LAST: RefCell<(PathBuf, u64, usize)> = RefCell::default();
+    }
+    let length = fs::metadata(run.join("samples.jsonl")).map_or(0, |known| known.len());
+    LAST.with_borrow_mut(|last| {
+        if (last.0.as_path(), last.1) != (run, length) {
+            *last = (run.to_owned(), length, count(&complete_lines(run)));
+        }
+        last.2
+    })
 }
 
 /// Processes that run this place's guest, launchers too.

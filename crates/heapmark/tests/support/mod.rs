@@ -20,16 +20,17 @@ use heapmark::plan::Plan;
 use heapmark_trace::Event;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 
 /// Flags of a run that takes a second or two: small work, one thread.
-pub const SMALL: [&str; 12] = [
+pub const SMALL: [&str; 11] = [
     "-w",
     "churn",
     "-t",
@@ -42,8 +43,6 @@ pub const SMALL: [&str; 12] = [
     "--no-floor",
     // How busy the machine is that runs the tests must not decide how many processes a test sees.
     "--no-repeat",
-    // Nor what other tests have had checked before.
-    "--check-again",
 ];
 
 /// Read once for all processes that the tests start.
@@ -141,8 +140,33 @@ pub struct Place {
     takes_turns: bool,
 }
 
-/// Libraries that were compiled before, by what they are made of: many tests take the same few.
-static COMPILED: Mutex<BTreeMap<Vec<PathBuf>, Vec<u8>>> = Mutex::new(BTreeMap::new());
+/// A library that is compiled by the first that asks for it; others wait for it.
+type Compiled = Arc<OnceLock<Vec<u8>>>;
+
+/// Libraries by the flags and sources that they are made of: many tests take the same few.
+static COMPILED: Mutex<BTreeMap<Vec<PathBuf>, Compiled>> = Mutex::new(BTreeMap::new());
+
+/// Where heapmark keeps what has passed.
+const CHECKS: &str = ".cache/heapmark/checks";
+
+/// What heapmark keeps of the calls of glibc that few workloads make, with the mark of the folder, by file name: a run that knows
+/// nothing of them starts more processes for them than for its workload.
+static RARE_CALLS: LazyLock<Vec<(OsString, Vec<u8>)>> = LazyLock::new(|| {
+    let place = Place::bare();
+    let end = place.run_small("run", &["-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    // The workload's check is left to each test.
+    let is_check = |content: &[u8]| {
+        let kept = serde_json::from_slice::<Value>(content);
+        kept.is_ok_and(|kept| word(&kept["passed"], "cell").contains("/check/"))
+    };
+    let entries = std::fs::read_dir(place.at(CHECKS)).unwrap();
+    let files = entries.map(Result::unwrap).map(|entry| {
+        let content = std::fs::read(entry.path()).unwrap();
+        (entry.file_name(), content)
+    });
+    files.filter(|(_, content)| !is_check(content)).collect()
+});
 
 /// How a heapmark ended.
 pub struct End {
@@ -153,13 +177,15 @@ pub struct End {
     pub stderr: String,
 }
 
-/// What is costly to make and the same for all: named by a hash of its inputs. What a heapmark has found stays with its test.
-const SHARED: [&str; 7] = [
+/// What is costly to make and the same for all: named by a hash of its inputs. What a heapmark has found of an allocator stays with
+/// its test.
+const SHARED: [&str; 8] = [
     "carried",
     "compiled-traces",
     "compiled-traces.lock",
     "libraries",
     "programs",
+    "recorder",
     "sources",
     "traces",
 ];
@@ -167,6 +193,17 @@ const SHARED: [&str; 7] = [
 impl Place {
     /// For runs whose processes run alone unless a test asks for turns: those take longer, and are compared by another clock.
     pub fn new() -> Place {
+        let place = Place::bare();
+        let checks = place.at(CHECKS);
+        std::fs::create_dir(&checks).unwrap();
+        for (name, content) in RARE_CALLS.iter() {
+            std::fs::write(checks.join(name), content).unwrap();
+        }
+        place
+    }
+
+    /// A place in which nothing is known of any allocator.
+    fn bare() -> Place {
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
             takes_turns: false,
@@ -260,45 +297,16 @@ impl Place {
     /// A library from `tests/fakes/<name>.c` and further files alone.
     pub fn compile(&self, name: &str, with: &[PathBuf]) -> PathBuf {
         let library = self.at(&format!("lib{name}.so"));
-        let made_of = [&[source(name)], with].concat();
-        if let Some(content) = COMPILED.lock().unwrap().get(&made_of) {
-            // As a linker does: a process may have the old file mapped.
-            let _ = std::fs::remove_file(&library);
-            std::fs::write(&library, content).unwrap();
-            return library;
-        }
-        let mut cc = Command::new("cc");
-        cc.args([
-            "-O1",
-            "-shared",
-            "-fPIC",
-            "-fno-builtin",
-            "-Wall",
-            "-Werror",
-        ])
-        .args(&made_of);
-        let output = cc.arg("-o").arg(&library).output().unwrap();
-        assert!(
-            output.status.success(),
-            "{name}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let content = std::fs::read(&library).unwrap();
-        COMPILED.lock().unwrap().insert(made_of, content);
+        let strict = ["-Wall", "-Werror"].map(PathBuf::from);
+        compile_into(&library, &[&strict[..], &[source(name)], with].concat());
         library
     }
 
     /// A library that answers each misuse in this way (`tests/fakes/answers.c`).
     pub fn answering(&self, answer: &str) -> PathBuf {
         let library = self.at(&format!("lib{answer}.so"));
-        let ended = Command::new("cc")
-            .args(["-O1", "-w", "-fno-builtin", "-shared", "-fPIC"])
-            .arg(format!("-DANSWER={answer}"))
-            .arg(source("answers"))
-            .arg("-o")
-            .arg(&library)
-            .status();
-        assert!(ended.unwrap().success(), "{answer}");
+        let defined = format!("-DANSWER={answer}").into();
+        compile_into(&library, &["-w".into(), defined, source("answers")]);
         library
     }
 
@@ -385,6 +393,30 @@ pub fn files(folder: &Path) -> Vec<String> {
     }
     names.sort();
     names
+}
+
+/// Writes the library that the compiler makes of these flags and sources into this file.
+pub fn compile_into(library: &Path, made_of: &[PathBuf]) {
+    let mut all = COMPILED.lock().unwrap();
+    let compiled = all.entry(made_of.to_vec()).or_default().clone();
+    drop(all);
+    let content = compiled.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("made.so");
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC", "-fno-builtin"])
+            .args(made_of);
+        let output = cc.arg("-o").arg(&made).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{made_of:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        std::fs::read(made).unwrap()
+    });
+    // As a linker does: a process may have the old file mapped.
+    let _ = std::fs::remove_file(library);
+    std::fs::write(library, content).unwrap();
 }
 
 /// The source of a fake.

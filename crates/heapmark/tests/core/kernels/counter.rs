@@ -1,11 +1,10 @@
 //! Runs one process under a library that counts the calls which the guest makes.
 
-use crate::support::{CATALOG, HUNG_AFTER};
+use crate::support::{CATALOG, HUNG_AFTER, compile_into};
 use heapmark::build::{self, State};
 use heapmark::execute::{self, Attempt, Guest, Job, Outcome, Subject};
 use heapmark::plan::{Case, Cell, Override, cases};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 /// malloc, free, calloc, realloc, and the aligned functions together.
@@ -27,12 +26,7 @@ impl Counter {
     pub fn with(source: &Path) -> Counter {
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcount.so");
-        let mut compiler = Command::new("cc");
-        compiler
-            .args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"])
-            .arg(&library)
-            .arg(source);
-        assert!(compiler.status().unwrap().success());
+        compile_into(&library, &[source.to_owned()]);
         let mut allocator = build::library_of_file("count", &library).unwrap();
         allocator.environment.insert(
             "COUNTS".into(),

@@ -3,11 +3,15 @@
 
 use crate::support::stored::{change_head, change_lines, changed, lines, original, stored};
 use crate::support::{End, Place};
+use anyhow::Result;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use heapmark::analyse::reads_figure;
+use heapmark::store::{self, Paths, Run};
 use miniz_oxide::inflate::decompress_to_vec_zlib;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::Path;
 
 /// What reads a run.
 const READERS: [&[&str]; 7] = [
@@ -18,6 +22,13 @@ const READERS: [&[&str]; 7] = [
     &["export", "run", "--to", "json"],
     &["export", "run", "--to", "md"],
     &["claims", "run"],
+];
+/// How these, and `run --resume`, take it from its folder.
+const READS: [fn(&Path) -> Result<Run>; 4] = [
+    store::read,
+    store::read_published,
+    |dir| store::read_for_tables(dir, Paths::Published, reads_figure),
+    |dir| store::read_for_tables(dir, Paths::Published, |_| true),
 ];
 
 /// Every reader reads it and says these words.
@@ -64,6 +75,25 @@ fn is_refused(end: &End, code: i32, words: &str) {
         end.stderr
     );
     assert_eq!(end.stdout, "");
+}
+
+/// Of a state like one that all readers were asked about: one reader says these words, and for all of them so many lines and
+/// tables are left out.
+fn one_says(place: &Place, words: &str, counts: [usize; 2]) {
+    all_of_them_say(&READERS[..1], place, words);
+    for read in READS {
+        let run = read(&place.at("run")).unwrap();
+        assert_eq!([run.unreadable_lines, run.damaged_tables.len()], counts);
+    }
+}
+
+/// Of such a state: one reader refuses it with these words, and none can read it.
+fn one_refuses(place: &Place, words: &str) {
+    is_refused(&place.run(READERS[0]), 1, words);
+    for read in READS {
+        let why = format!("{:#}", read(&place.at("run")).err().unwrap());
+        assert!(why.contains(words), "{why}");
+    }
 }
 
 fn left_out(lines: usize) -> String {
@@ -115,7 +145,7 @@ fn a_changed_digit_costs_its_process_and_never_becomes_a_number() {
         format!("{}{digit}{}", &text[..at], &text[at + 1..]),
     )
     .unwrap();
-    all_say(&place, &left_out(1));
+    one_says(&place, &left_out(1), [1, 0]);
     assert!(
         samples(&stored()).starts_with(&samples(&place)),
         "the others are as they were"
@@ -168,16 +198,15 @@ fn another_schema_is_refused_by_all() {
         &["run", "--resume", "run"],
         &["run", "--resume", "run", "--cell", "churn@1/b00/glibc"],
     ];
-    for schema in [4, 99] {
+    let with_schema = |schema: u32| {
         change_head(&place.at("run"), |head| head["schema"] = json!(schema));
-        for reader in READERS.iter().chain(&more) {
-            is_refused(
-                &place.run(reader),
-                1,
-                &format!("run/run.json has schema {schema}, this heapmark reads 5 to 6"),
-            );
-        }
+        format!("run/run.json has schema {schema}, this heapmark reads 5 to 6")
+    };
+    let words = with_schema(4);
+    for reader in READERS.iter().chain(&more) {
+        is_refused(&place.run(reader), 1, &words);
     }
+    one_refuses(&place, &with_schema(99));
     assert_eq!(lines(&place.at("run")), before);
 }
 
@@ -194,10 +223,11 @@ fn a_head_that_is_gone_or_changed_is_refused_by_all() {
     for damaged in &damages {
         assert_ne!(*damaged, text);
         fs::write(&file, damaged).unwrap();
-        let resume: &[&str] = &["run", "--resume", "run"];
-        for reader in READERS.iter().chain([&resume]) {
-            is_refused(&place.run(reader), 1, "run/run.json is damaged");
-        }
+        one_refuses(&place, "run/run.json is damaged");
+    }
+    let resume: &[&str] = &["run", "--resume", "run"];
+    for reader in READERS.iter().chain([&resume]) {
+        is_refused(&place.run(reader), 1, "run/run.json is damaged");
     }
     fs::remove_file(&file).unwrap();
     READERS
@@ -261,7 +291,7 @@ fn files_beside_the_samples_that_are_torn_or_gone_are_left_out_and_named() {
     fs::remove_dir_all(place.at("run/machine")).unwrap();
     all_say(&place, &damaged(2));
     fs::remove_dir_all(place.at("run/series")).unwrap();
-    all_say(&place, &damaged(2));
+    one_says(&place, &damaged(2), [0, 3]);
     assert_eq!(samples(&place), before);
     fs::create_dir(place.at("run/machine")).unwrap();
     fs::write(place.at("run/machine/before.json"), "[{\"looked\"").unwrap();
@@ -301,7 +331,7 @@ fn a_changed_digit_in_a_file_beside_the_samples_is_shown_nowhere() {
             record["tables"]["series"] = json!(checksum);
         }
     });
-    all_say(&place, "");
+    one_says(&place, "", [0, 0]);
     assert!(report().contains(planted));
 
     let look = place.at("run/machine/before.json");
@@ -318,9 +348,7 @@ fn a_changed_digit_in_a_file_beside_the_samples_is_shown_nowhere() {
     )
     .unwrap();
     let words = "run/machine/before.json is damaged: without it the run can be read";
-    READERS
-        .iter()
-        .for_each(|reader| is_refused(&place.run(reader), 1, words));
+    one_refuses(&place, words);
 }
 
 #[test]

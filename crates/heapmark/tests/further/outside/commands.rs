@@ -1,8 +1,11 @@
 //! Every command line of README and documents can be typed. It runs by `sh` as it stands, with a stand-in for `heapmark` that
 //! turns measuring into a dry run, in a folder that has what the lines name.
 
-use crate::support::stored::unpacked;
-use crate::support::{Place, commands, repository};
+use crate::support::stored::{change_lines, copy, unpacked};
+use crate::support::{Place, commands, files, repository};
+use clap::error::ErrorKind;
+use heapmark::cli;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -53,25 +56,30 @@ const PLACEHOLDERS: [(&str, &str); 31] = [
     ("RUN", "run-1"),
 ];
 
-/// `heapmark` as the lines call it: what measures, builds or asks is tried up to its flags.
+/// `heapmark` as the lines call it: what measures is a dry run. Of what builds or asks only the flags are tried, by `refused`:
+/// each call leaves its words in a file of its own, with a zero byte behind each.
 const STAND_IN: &str = r#"#!/bin/sh
+leave() {
+    printf '%s\0' "$@" > "$CALLS/$$" || exit 1
+    exit 0
+}
 case $1 in
     run | replay | try)
         case " $* " in
             *" --dry-run "*) exec "$HEAPMARK" "$@" ;;
-            *" --cell "* | *" --format "*) exec "$HEAPMARK" "$@" --help ;;
+            *" --cell "* | *" --format "*) leave "$@" ;;
         esac
         command=$1
         shift
         exec "$HEAPMARK" "$command" --dry-run "$@" ;;
-    noise | selftest | check | build | clean | fetch | open | man) exec "$HEAPMARK" "$@" --help ;;
+    noise | selftest | check | build | clean | fetch | open | man) leave "$@" ;;
     which | history | museum | tune)
         case " $* " in
-            *" -- "*) exec "$HEAPMARK" "$1" --help ;;
+            *" -- "*) leave "$1" ;;
         esac
-        exec "$HEAPMARK" "$@" --help ;;
-    campaign) exec "$HEAPMARK" campaign "$2" --help ;;
-    trace) case $2 in finish | import) exec "$HEAPMARK" trace "$2" --help ;; esac ;;
+        leave "$@" ;;
+    campaign) leave campaign "$2" ;;
+    trace) case $2 in finish | import) leave trace "$2" ;; esac ;;
 esac
 exec "$HEAPMARK" "$@"
 "#;
@@ -151,14 +159,21 @@ fn pages() -> Vec<(String, String)> {
     names.into_iter().map(read).collect()
 }
 
-/// The help of every command, as a page.
+/// The help of every command, as a page: printed by the program for one of each first word, as it is defined for the others.
 fn help_pages(place: &Place) -> Vec<(String, String)> {
     let mut pages = Vec::new();
-    for (command, _) in commands() {
+    let mut printed = BTreeSet::new();
+    for (command, definition) in commands() {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let end = place.run(&words);
-        assert_eq!(end.code, Some(0), "{}", end.stderr);
-        let examples = end.stdout.split("Examples:").nth(1);
+        let help = if printed.insert(words[0].to_owned()) {
+            let end = place.run(&words);
+            assert_eq!(end.code, Some(0), "{}", end.stderr);
+            end.stdout
+        } else {
+            let below = definition.get_after_help();
+            below.map(ToString::to_string).unwrap_or_default()
+        };
+        let examples = help.split("Examples:").nth(1);
         let examples = examples.unwrap_or_else(|| panic!("{command} --help has no examples"));
         pages.push((format!("{command} --help"), examples.to_owned()));
     }
@@ -187,10 +202,11 @@ fn laid_out() -> Place {
         let file = format!("config/heapmark/allocators/{name}.toml");
         fs::write(place.at(&file), entry).unwrap();
     }
-    for run in ["run-1", "run-2"] {
-        let end = place.run_small(run, &["-a", "glibc,big-arenas", "--blocks", "6"]);
-        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    }
+    let end = place.run_small("run-1", &["-a", "glibc,big-arenas", "--blocks", "6"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    copy(&place.at("run-1"), &place.at("run-2"));
+    // Two runs with the same samples are not compared.
+    change_lines(&place.at("run-2"), |record| record["run"] = json!(2));
     let only = ["--only", "double-free", "-o", "checked"];
     let end = place.run(&[&["check", "-a", "glibc"], &only[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
@@ -239,6 +255,17 @@ fn laid_out() -> Place {
     place
 }
 
+/// What is wrong with the words of a call: read with `--help` behind them, they must ask for the help.
+fn refused(words: &str) -> Option<String> {
+    let words = words.split_terminator('\0').chain(["--help"]);
+    let line = ["heapmark"].into_iter().chain(words);
+    match cli::definition().try_get_matches_from(line) {
+        Err(help) if help.kind() == ErrorKind::DisplayHelp => None,
+        Err(mistake) => Some(mistake.to_string()),
+        Ok(_) => Some("--help behind these words is not heapmark's".into()),
+    }
+}
+
 /// What `sh` says of a line, the `number`-th: its exit code, and the line as it was typed with what went to stderr.
 fn typed(place: &Place, number: usize, text: &str) -> (Option<i32>, String) {
     let mut text = text.replace("=/path/", &format!("={}/path/", place.text(".")));
@@ -250,6 +277,7 @@ fn typed(place: &Place, number: usize, text: &str) -> (Option<i32>, String) {
     let path = format!("{}:{}", place.text("bin"), std::env::var("PATH").unwrap());
     let heapmark = place.heapmark(&[]);
     let environment = heapmark.get_envs();
+    let calls = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &text])
@@ -257,11 +285,20 @@ fn typed(place: &Place, number: usize, text: &str) -> (Option<i32>, String) {
         .envs(environment.filter_map(|(name, value)| Some((name, value?))))
         .env("PATH", path)
         .env("HEAPMARK", env!("CARGO_BIN_EXE_heapmark"))
+        .env("CALLS", calls.path())
         .current_dir(place.at("."))
         .stdin(Stdio::null());
     let output = shell.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), format!("{text}\n{said}"))
+    let mut code = output.status.code();
+    let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for call in files(calls.path()) {
+        let words = fs::read_to_string(calls.path().join(call)).unwrap();
+        if let Some(mistake) = refused(&words) {
+            code = Some(2);
+            said += &mistake;
+        }
+    }
+    (code, format!("{text}\n{said}"))
 }
 
 /// Whether a line has ended as its page says.
@@ -302,7 +339,9 @@ fn every_command_line_of_the_documents_can_be_typed() {
 #[test]
 fn a_line_that_cannot_be_typed_is_found() {
     let page = "Text with `heapmark list workloads`, `heapmark compare --by` and\n```\nheapmark 0.1.0, suite\n\
-                heapmark run -w churn \\\n    --nope   # a flag\nheapmark try\n```\nand `heapmark show --nope`\n";
+                heapmark run -w churn \\\n    --nope   # a flag\nheapmark try\nheapmark check --nope | cat\n\
+                heapmark build --nope; heapmark noise\nheapmark run --cell a --nope\n```\n\
+                and `heapmark show --nope` and `heapmark check --only`\n";
     let found = lines_of("page", page);
     let place = desk();
     let ends = found.iter().map(|line| {
@@ -314,7 +353,11 @@ fn a_line_that_cannot_be_typed_is_found() {
         ("heapmark compare --by", true),
         ("heapmark run -w churn --nope", false),
         ("heapmark try", false),
+        ("heapmark check --nope | cat", false),
+        ("heapmark build --nope; heapmark noise", false),
+        ("heapmark run --cell a --nope", false),
         ("heapmark show --nope", false),
+        ("heapmark check --only", true),
     ];
     assert_eq!(ends.collect::<Vec<_>>(), wanted);
     assert_eq!(found[2].place, "page:4");

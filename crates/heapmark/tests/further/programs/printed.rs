@@ -430,13 +430,13 @@ resident() { while read -r key value _; do [ "$key" != VmRSS: ] || echo "$value"
 "#;
 
 /// Lets the script print, and is large itself.
-const TAKES_64_MIB: &str = r#"
+const TAKES_24_MIB: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 int main(int count, char **words) {
-    char *block = malloc(64 << 20), command[100];
-    memset(block, 1, 64 << 20);
+    char *block = malloc(24 << 20), command[100];
+    memset(block, 1, 24 << 20);
     snprintf(command, sizeof command, "sh program.sh %s good", words[1]);
     return block[count] != 1 || system(command) != 0;
 }
@@ -444,7 +444,7 @@ int main(int count, char **words) {
 
 #[test]
 fn peak_memory_is_the_processs_own_and_not_that_of_heapmark() {
-    const LARGE: usize = 32 << 20;
+    const LARGE: usize = 12 << 20;
     let home = home_with_modes(&["good"]);
     home.write(
         "programs/test/program.sh",
@@ -452,7 +452,7 @@ fn peak_memory_is_the_processs_own_and_not_that_of_heapmark() {
     );
     let toml = "about = \"a test\"\nallocator = \"none\"\nexpects-stdout = \"binary-trees\"\nshares = [\"test\"]\n\
         build = [[\"cc\", \"takes.c\", \"-o\", \"takes\"]]\nrun = [\"./takes\", \"{n}\"]\n";
-    home.program("takes", toml, "takes.c", TAKES_64_MIB);
+    home.program("takes", toml, "takes.c", TAKES_24_MIB);
     // A row whose description keeps heapmark large as long as it runs.
     let about = "x".repeat(LARGE);
     let rows = row(
@@ -485,7 +485,7 @@ fn peak_memory_is_the_processs_own_and_not_that_of_heapmark() {
     );
     let mib = peak("Test:takes") / f64::from(1 << 20);
     assert!(
-        (64.0..96.0).contains(&mib),
-        "{mib} MiB of a program that takes 64"
+        (24.0..36.0).contains(&mib),
+        "{mib} MiB of a program that takes 24"
     );
 }

@@ -14,9 +14,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
+fn a_signal_stops_a_run_of_short_processes(signal: Signal, planned_blocks: &'static str) {
     let place = Place::new();
-    let child = start(&place, &many("100"));
+    let child = start(&place, &many(planned_blocks));
     let run = place.at("run");
     // A block is whole by then.
     wait_for("the first records", || {
@@ -40,7 +40,11 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
             .collect()
     };
     let said = blocks(&end.stderr);
-    assert!(stored < 200, "it went on to its end: {stored} records");
+    let of_blocks = 2 * plan(&run).blocks as usize;
+    assert!(
+        stored < of_blocks,
+        "it went on to its end: {stored} records"
+    );
 
     let end = place.run(&["run", "--resume", "run"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
@@ -55,17 +59,17 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
 
 #[test]
 fn sigint_ends_a_run_that_resume_completes() {
-    a_signal_stops_a_run_of_short_processes(Signal::INT);
+    a_signal_stops_a_run_of_short_processes(Signal::INT, "100");
 }
 
 #[test]
 fn sigterm_ends_a_run_that_resume_completes() {
-    a_signal_stops_a_run_of_short_processes(Signal::TERM);
+    a_signal_stops_a_run_of_short_processes(Signal::TERM, "40");
 }
 
 #[test]
 fn the_end_of_the_terminal_ends_a_run_that_resume_completes() {
-    a_signal_stops_a_run_of_short_processes(Signal::HUP);
+    a_signal_stops_a_run_of_short_processes(Signal::HUP, "40");
 }
 
 /// As `timeout` sends it: to the process, and then to its group with the process in it.
@@ -291,7 +295,7 @@ fn twenty_kills_lose_and_double_nothing() {
         let name = runs[runs.len() - 1].as_str();
         let run = place.at(name);
         let before = complete_lines(&run);
-        let mut fresh = many("150");
+        let mut fresh = many("80");
         fresh[2] = name;
         // A kill before there was a head leaves nothing to go on with: it starts once more.
         let args = if run.join("run.json").exists() {

@@ -6,6 +6,7 @@ use heapmark::catalog::Catalog;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::LazyLock;
 
 /// Small sizes, and the figure that ranks each.
 const SHAPES: [(&str, &str, &[&str]); 10] = [
@@ -78,6 +79,35 @@ pub fn medians(place: &Place, run: &str) -> BTreeMap<[String; 3], f64> {
     rows.filter_map(value).collect()
 }
 
+/// A run of all shapes under glibc and some fakes.
+struct ShapesRun {
+    printed: String,
+    medians: BTreeMap<[String; 3], f64>,
+    records: Vec<Value>,
+}
+
+/// Made once: several tests look at it.
+static SHAPES_RUN: LazyLock<ShapesRun> = LazyLock::new(|| {
+    let place = Place::new();
+    let allocators = format!(
+        "glibc,own={},holder={},leaker={},early={}",
+        place.compile("own", &[]).display(),
+        place.fake("holder").display(),
+        place.fake("leaker").display(),
+        place.fake("early_riser").display()
+    );
+    let printed = run(
+        &place,
+        &flags_of(&SHAPES),
+        &["-a", &allocators, "--blocks", "1", "-o", "run"],
+    );
+    ShapesRun {
+        printed,
+        medians: medians(&place, "run"),
+        records: samples(&place.at("run")),
+    }
+});
+
 #[test]
 fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
     let suite = Catalog::load().unwrap();
@@ -88,20 +118,9 @@ fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
         BTreeSet::from_iter(&names),
         "each of the suite"
     );
-    let place = Place::new();
-    let (holder, leaker) = (place.fake("holder"), place.fake("leaker"));
-    let allocators = format!(
-        "glibc,own={},holder={},leaker={}",
-        place.compile("own", &[]).display(),
-        holder.display(),
-        leaker.display()
-    );
-    let printed = run(
-        &place,
-        &flags_of(&SHAPES),
-        &["-a", &allocators, "--blocks", "1", "-o", "run"],
-    );
-    let medians = medians(&place, "run");
+    let ShapesRun {
+        printed, medians, ..
+    } = &*SHAPES_RUN;
     let of = |workload: &str, allocator: &str, metric: &str| {
         let key = [workload, allocator, metric].map(str::to_owned);
         *medians
@@ -133,7 +152,7 @@ fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
             assert_eq!(line, of(workload, "glibc", "no_reuse_ratio"), "{workload}");
         }
     }
-    let said = words(&printed);
+    let said = words(printed);
     let growing = said
         .split_once("Still growing: ")
         .unwrap_or_else(|| panic!("{printed}"))
@@ -151,15 +170,8 @@ fn what_hoards_is_last_in_each_shape_and_what_leaks_is_called_growing() {
 
 #[test]
 fn what_an_allocator_holds_before_the_first_block_is_its_own_and_no_shape_has_less_than_is_live() {
-    let place = Place::new();
-    let allocators = format!("glibc,early={}", place.fake("early_riser").display());
-    run(
-        &place,
-        &flags_of(&SHAPES),
-        &["-a", &allocators, "--blocks", "1", "-o", "run"],
-    );
-    let records = samples(&place.at("run"));
-    let followed = of_purpose(&records, "memory");
+    let mut followed = of_purpose(&SHAPES_RUN.records, "memory");
+    followed.retain(|record| ["glibc", "early"].contains(&word(record, "allocator")));
     assert_eq!(followed.len(), 2 * SHAPES.len());
     for record in followed {
         let [live, heap] = ["live_bytes", "heap_bytes"]

@@ -567,20 +567,3 @@ fn a_suite_sets_parameters_of_its_own_workloads_and_of_no_others() {
         paced.stderr
     );
 }
-
-#[test]
-fn every_suite_can_be_planned() {
-    let place = Place::new();
-    let suites = place.run(&["list", "suites", "--format", "json"]).stdout;
-    let suites: serde_json::Value = serde_json::from_str(&suites).unwrap();
-    let names: Vec<&str> = suites
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|suite| word(suite, "name"))
-        .collect();
-    assert!(names.len() >= 9, "{names:?}");
-    for name in names {
-        workloads_of(&place, &[name]);
-    }
-}
