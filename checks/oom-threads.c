@@ -41,7 +41,9 @@ CHECK {
     for (int times = 0, status; times < 40; times++) {
         pid_t pid = fork();
         if (pid == 0) reach_the_limit(times % 2 ? 256 << 20 : 64 << 20), _exit(0);
-        if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status)) kill(getpid(), WTERMSIG(status));
+        if (pid <= 0 || waitpid(pid, &status, 0) != pid) continue;
+        if (WIFSIGNALED(status)) kill(getpid(), WTERMSIG(status));
+        EXPECT(status == 0, "a process ends with exit code %d where memory ends", WEXITSTATUS(status));
     }
     if (!reach_the_limit(256 << 20)) UNSUPPORTED("no thread");
     EXPECT(second >= first / 2, "%zu blocks of 64 KiB at first, %zu after freeing them", first, second);

@@ -25,6 +25,7 @@ CHECK {
     for (int which = 0; which < (int)(sizeof sizes / sizeof *sizes); which++) {
         size_t size = sizes[which];
         free(malloc(100));
+        errno = 0;
         refused("malloc", size, malloc(size));
         refused("calloc", size, calloc(1, size));
         refused("realloc", size, realloc(small, size));

@@ -1,10 +1,10 @@
 //! The program of a Rust project, built once for each global allocator: from copies of its workspace in the cache, each
 //! with one added module. The project's own files are only read.
 
-use super::cache::{self, TAG, root, short_hash};
+use super::cache::{self, TAG, hash_of_file, root, short_hash};
 use super::step::{Slots, Steps, output};
 use anyhow::{Context, Result, bail};
-use heapmark_catalog::file::{RESULTS, WithPath};
+use heapmark_catalog::file::{self, Existing, RESULTS, WithPath};
 use heapmark_catalog::{did_you_mean, joined};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -390,12 +390,17 @@ impl Binary {
             .join(below)
             .join("release")
             .join(&self.name);
-        let file = place
-            .join("bin")
-            .join(format!("{}-{}", self.name, allocator.name));
-        let folder = place.join("bin");
+        // Another heapmark may still measure an earlier build, so each has a path of its own. Reports show the file's name.
+        let hash = hash_of_file(&built)?;
+        let folder = place.join("bin").join(&hash[..12]);
         fs::create_dir_all(&folder).with_path("cannot create", &folder)?;
-        fs::copy(&built, &file).with_path("cannot copy", &built)?;
+        let file = folder.join(format!("{}-{}", self.name, allocator.name));
+        if !hash_of_file(&file).is_ok_and(|there| there == hash) {
+            let write = |to: &mut File| std::io::copy(&mut File::open(&built)?, to);
+            let (draft, _) = file::draft(&file, 0o777, write).with_path("cannot copy", &built)?;
+            let kept = draft.keep(&file, Existing::Goes);
+            kept.with_path("cannot write", &file)?;
+        }
         let version = |package: &str| {
             let lock = fs::read_to_string(copy.join("Cargo.lock")).ok()?;
             let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;

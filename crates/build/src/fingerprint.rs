@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The sources that decide how a library is compiled from a given recipe.
-pub const LIBRARIES: [&str; 5] = [
+/// The sources that decide how a library is compiled from a given recipe, and what it exports.
+pub const LIBRARIES: [&str; 6] = [
+    "../catalog/src/malloc_api.rs",
     "src/compile.rs",
     "src/configure.rs",
     "src/files.rs",
@@ -109,6 +110,16 @@ mod tests {
         assert_ne!(of("a/more.rs", "let d = 1;\n"), second);
         fs::remove_file(folder.path().join("a/more.rs")).unwrap();
         assert_ne!(of("b.rs", "let e = 1;\n"), second);
+    }
+
+    #[test]
+    fn the_names_that_libraries_export_are_in_the_sources_of_libraries() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let read = |path: &str| code(&fs::read_to_string(root.join(path)).unwrap());
+        let sources = LIBRARIES.map(read).concat();
+        for name in heapmark_catalog::malloc_api::all() {
+            assert!(sources.contains(&format!("\"{name}\"")), "{name}");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use super::paths::{absolute, in_path, name_of};
 use super::repository::{Repository, TreeEntry};
 use super::step::Steps;
+use super::toolchain::{self, Toolchain};
 use anyhow::{Context, Result, anyhow, bail};
-use heapmark_catalog::allocator::{Allocator, Commit, CommitBuild, OwnBuild, Tier};
+use heapmark_catalog::allocator::{Allocator, Commit, CommitBuild, Language, OwnBuild, Tier};
 use heapmark_catalog::file::WithPath;
 use heapmark_catalog::{Source, Sources};
 use std::fs;
@@ -171,9 +172,16 @@ pub fn unpack(commit: &Commit, into: &Path) -> Result<()> {
 }
 
 /// Runs a repository's own command, and returns the library that it made.
-pub fn run(own: &OwnBuild, folder: &Path, steps: &Steps) -> Result<PathBuf> {
+pub fn run(own: &OwnBuild, folder: &Path, toolchain: &Toolchain, steps: &Steps) -> Result<PathBuf> {
     let mut command = Command::new("sh");
     command.args(["-c", &own.command]).current_dir(folder);
+    toolchain::remove_flags(&mut command);
+    // Words behind a compiler's name are flags, too.
+    for (variable, language) in [("CC", Language::C), ("CXX", Language::Cpp)] {
+        if std::env::var_os(variable).is_some() {
+            command.env(variable, &toolchain.compiler(language).program);
+        }
+    }
     steps.run(&format!("`{}`", own.command), &mut command)?;
     let library = folder.join(&own.library);
     let found = library.canonicalize().map_err(|_| {

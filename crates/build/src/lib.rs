@@ -70,6 +70,8 @@ use anyhow::{Context, Result, anyhow};
 use heapmark_catalog::{Allocator, Source};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -94,9 +96,33 @@ pub struct Library {
     /// The catalogue family whose purge call is used for the library: the library was given by its path, its entry has no
     /// purge, and it exports what identifies that family.
     pub purged_as: Option<String>,
-    /// Device and inode of each of `files` when it was first checked, if it existed.
+    /// Each of `files` as it was when it was first checked, if it existed.
     #[serde(skip)]
-    pub first_seen: std::sync::OnceLock<Vec<Option<(u64, u64)>>>,
+    pub first_seen: std::sync::OnceLock<Vec<Option<FileState>>>,
+}
+
+/// What changes when a file is replaced or written to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FileState {
+    /// Device and inode, by which the kernel lists what a process has mapped.
+    pub identity: (u64, u64),
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileState {
+    /// The state of a file now; `None` if it is gone.
+    pub fn of(file: &Path) -> Option<FileState> {
+        let known = std::fs::metadata(file).ok()?;
+        Some(FileState {
+            identity: (known.dev(), known.ino()),
+            size: known.size(),
+            modified: (known.mtime(), known.mtime_nsec()),
+            changed: (known.ctime(), known.ctime_nsec()),
+        })
+    }
 }
 
 /// The result of building one allocator.

@@ -144,7 +144,7 @@ impl<'a> Work<'a> {
             Sources::Own(commit, build) => {
                 git::unpack(commit, &into)?;
                 bar.set_message("running its command");
-                git::run(build, &into, &steps)?
+                git::run(build, &into, self.toolchain, &steps)?
             }
         };
         let inspection = inspect(&built)?;

@@ -72,17 +72,30 @@ fn is_not_taken(variable: &OsStr) -> bool {
 }
 
 /// Variables of the caller's environment that are ignored when libraries are compiled.
-pub fn not_taken() -> Vec<String> {
+fn variables_not_taken() -> impl Iterator<Item = OsString> {
     std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| is_not_taken(name))
+}
+
+/// What is ignored of the caller's environment when libraries are compiled: variables, and words behind a compiler's name.
+pub fn not_taken() -> Vec<String> {
+    let mut all: Vec<String> = variables_not_taken()
         .map(|name| name.to_string_lossy().into_owned())
-        .collect()
+        .collect();
+    if let Ok(toolchain) = Toolchain::find() {
+        for (variable, compiler) in [("CC", &toolchain.c), ("CXX", &toolchain.cpp)] {
+            if !compiler.not_taken.is_empty() {
+                all.push(format!("{} of {variable}", compiler.not_taken));
+            }
+        }
+    }
+    all
 }
 
 /// Removes the variables with compiler flags from a command's environment.
 pub fn remove_flags(command: &mut Command) {
-    for name in not_taken() {
+    for name in variables_not_taken() {
         command.env_remove(name);
     }
 }
@@ -94,6 +107,8 @@ pub struct Compiler {
     arguments: Vec<OsString>,
     /// The first line of `--version`.
     version: String,
+    /// The words behind the compiler in `CC` or `CXX`, which are not passed to it.
+    not_taken: String,
 }
 
 impl Compiler {
@@ -189,7 +204,22 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         program: tool.path().into(),
         arguments,
         version: version.trim().to_string(),
+        not_taken: words_behind(&tool),
     })
+}
+
+/// The words behind the compiler in `CC` or `CXX`. In the compiler's command they come before the arguments that the
+/// crate `cc` has chosen, and behind the compiler itself if a wrapper such as `ccache` starts it.
+fn words_behind(tool: &cc::Tool) -> String {
+    let command = tool.to_command();
+    let arguments = command.get_args();
+    let more = arguments.len().saturating_sub(tool.args().len());
+    let words: Vec<_> = arguments
+        .take(more)
+        .filter(|word| *word != tool.path().as_os_str())
+        .map(OsStr::to_string_lossy)
+        .collect();
+    words.join(" ")
 }
 
 #[cfg(test)]

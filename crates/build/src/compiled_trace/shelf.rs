@@ -6,6 +6,7 @@ use super::whole;
 use crate::cache;
 use anyhow::{Context, Result};
 use std::fs::{self, File, FileTimes};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -71,11 +72,11 @@ impl Shelf {
 
     /// Begins a compiled trace, with the same permissions as the trace that it is made from.
     pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
-        let path = self.folder.join(format!(".{key}.{}", std::process::id()));
+        // Not the process's number: processes of several containers may have the same one.
+        let number = RandomState::new().build_hasher().finish();
+        let path = self.folder.join(format!(".{key}.{number}"));
         let begin = || -> io::Result<File> {
             let _only = self.lock()?;
-            // A killed process with the same number may have left a file of this name.
-            let _ = fs::remove_file(&path);
             let file = File::options()
                 .read(true)
                 .write(true)
@@ -162,7 +163,7 @@ impl Shelf {
 enum ShelfFile {
     /// `KEY.compiled`
     CompiledTrace,
-    /// `.KEY.PID`
+    /// `.KEY.NUMBER`
     Unfinished,
 }
 
@@ -277,6 +278,17 @@ mod tests {
         assert!(!left.exists() && at_it.path.exists());
         drop(at_it);
         assert_eq!(shelf.files().len(), 1);
+    }
+
+    #[test]
+    fn two_that_make_the_same_compiled_trace_write_into_files_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 1 << 20);
+        let [first, second] = [0, 1].map(|_| shelf.begin(OLD, PUBLIC).unwrap());
+        assert_ne!(first.path, second.path);
+        assert!(first.path.exists() && second.path.exists());
+        // What a killed process leaves behind is known by its name.
+        assert_eq!(shelf.files().len(), 2);
     }
 
     #[test]

@@ -27,6 +27,7 @@ impl FakeRun {
         let run = RunFile {
             schema: SCHEMA,
             heapmark: "0.1.0".into(),
+            guest: String::new(),
             started: "2026-01-01T00:00:00Z".into(),
             suite: "quick".into(),
             preset: "quick".into(),

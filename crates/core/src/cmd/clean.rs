@@ -10,7 +10,7 @@ use crate::store;
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{IsTerminal, stdin};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Remove what heapmark made of the cache, or stored runs; names folders and size, and asks
 #[derive(clap::Args)]
@@ -47,7 +47,7 @@ pub fn run(args: CleanArgs) -> Result<Exit> {
 }
 
 fn clean(what: What, yes: bool) -> Result<()> {
-    let (folder, paths, name) = match what {
+    let (folder, paths) = match what {
         What::Cache => {
             let root = cache_place()?;
             let (ours, others) = shelves(&root);
@@ -57,22 +57,22 @@ fn clean(what: What, yes: bool) -> Result<()> {
                     path.display()
                 );
             }
-            (root, ours, "cache".to_owned())
+            (root, ours)
         }
         What::Runs => {
             let mut runs = store::runs();
             runs.retain(|dir| {
+                let samples = store::samples_of(dir);
                 let why = match dir {
                     dir if dir.is_symlink() => "a link",
-                    dir if !store::samples_of(dir).is_file() => "no run of heapmark",
+                    _ if samples.is_symlink() || !samples.is_file() => "no run of heapmark",
                     dir if store::is_being_written(dir) => "being written to",
                     _ => return true,
                 };
                 say!("{} is {why}: it stays", dir.display());
                 false
             });
-            let name = count(runs.len(), "run");
-            (RESULTS.into(), runs, name)
+            (RESULTS.into(), runs)
         }
     };
     let place = folder.display();
@@ -80,14 +80,22 @@ fn clean(what: What, yes: bool) -> Result<()> {
         say!("{place}: nothing to remove");
         return Ok(());
     }
-    let space: u64 = paths.iter().map(|path| space_of(path)).sum();
-    let names = paths.iter().filter_map(|path| path.file_name());
-    let all = format!(
-        "{name}, {} in {place} ({})",
-        bytes(space as f64),
-        joined(names.map(|name| name.display()), ", ")
-    );
-    if !yes && !agrees(&all)? {
+    let with_space = |path: PathBuf| (space_of(&path), path);
+    let paths: Vec<(u64, PathBuf)> = paths.into_iter().map(with_space).collect();
+    let told = |paths: &[(u64, PathBuf)]| {
+        let name = match what {
+            What::Cache => "cache".to_owned(),
+            What::Runs => count(paths.len(), "run"),
+        };
+        let space: u64 = paths.iter().map(|(space, _)| space).sum();
+        let names = paths.iter().filter_map(|(_, path)| path.file_name());
+        format!(
+            "{name}, {} in {place} ({})",
+            bytes(space as f64),
+            joined(names.map(|name| name.display()), ", ")
+        )
+    };
+    if !yes && !agrees(&told(&paths))? {
         say("nothing is removed");
         return Ok(());
     }
@@ -95,21 +103,31 @@ fn clean(what: What, yes: bool) -> Result<()> {
         What::Cache => Some(hold_cache_alone(&folder)?),
         What::Runs => None,
     };
-    for path in &paths {
-        match what {
-            What::Cache => remove(path),
-            What::Runs => store::remove(path),
+    let mut removed = Vec::new();
+    for (space, path) in paths {
+        let is_removed = match what {
+            What::Cache => remove(&path).map(|()| true),
+            What::Runs => store::remove(&path),
+        };
+        if !is_removed.with_path("cannot remove", &path)? {
+            // A heapmark has gone on with the run since the question.
+            say!("{} is being written to: it stays", path.display());
+            continue;
         }
-        .with_path("cannot remove", path)?;
-        if is_there(path) {
+        if is_there(&path) {
             say!("{} holds more than a run: that stays", path.display());
         }
+        removed.push((space, path));
     }
     // The folder stays if it still holds something, or if it is a cache folder that was there before heapmark.
-    if what == What::Runs || paths.contains(&folder.join(TAG)) {
+    let tag = folder.join(TAG);
+    if what == What::Runs || removed.iter().any(|(_, path)| *path == tag) {
         let _ = fs::remove_dir(&folder);
     }
-    say!("removed: {all}");
+    match removed.is_empty() {
+        true => say("nothing is removed"),
+        false => say!("removed: {}", told(&removed)),
+    }
     Ok(())
 }
 

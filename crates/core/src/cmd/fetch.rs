@@ -29,6 +29,7 @@ pub fn run(args: FetchArgs) -> Result<Exit> {
     }
     // Several allocators may be built from the same sources.
     let mut archives = BTreeSet::new();
+    let mut left_out = 0;
     for allocator in selected {
         let original = build::original(allocator, &catalog.allocators);
         let (name, files) = match &original.source {
@@ -40,18 +41,29 @@ pub fn run(args: FetchArgs) -> Result<Exit> {
                 match build::state(original, &catalog.allocators) {
                     State::Absent { why, line } => {
                         say!("{name}: left out, {why}; {line}");
+                        left_out += 1;
                         continue;
                     }
                     State::Unsupported { why } | State::Refused { why } => {
                         say!("{name}: left out, {why}");
+                        left_out += 1;
                         continue;
                     }
                     State::Ready(_) | State::NotBuilt { .. } => {
-                        let from = match &original.source {
-                            Source::Deb { .. } => build::from_deb,
-                            _ => build::from_wheel,
+                        let is_wheel = matches!(original.source, Source::Wheel { .. });
+                        let library = match is_wheel {
+                            true => build::from_wheel(original),
+                            false => build::from_deb(original),
                         };
-                        (name, from(original)?.files)
+                        match library {
+                            Ok(library) => (name, library.files),
+                            // As in `build`: a wheel that was not named may be missing.
+                            Err(error) if is_wheel && args.names.is_empty() => {
+                                say!("{name}: left out, {error:#}");
+                                continue;
+                            }
+                            Err(error) => return Err(error),
+                        }
                     }
                 }
             }
@@ -72,5 +84,5 @@ pub fn run(args: FetchArgs) -> Result<Exit> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Failed.when(left_out > 0 && !args.names.is_empty()))
 }

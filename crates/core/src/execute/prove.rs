@@ -2,14 +2,14 @@
 //! it.
 
 use super::{LoadedObject, Proof, Subject};
+use crate::build::FileState;
 use crate::catalog::Source;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The preloaded files must still be those that were there when the first process started: a
-/// replaced file would be measured under the old name.
+/// file that was replaced or written to would be measured under the old name.
 pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
-    match wanted(subject).find(|(file, first)| identity(file) != *first) {
+    match wanted(subject).find(|(file, first)| FileState::of(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
         Some((file, Some(_))) => Err(format!(
             "{} was replaced after the run had begun: start a new one",
@@ -19,13 +19,13 @@ pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// The files that are preloaded, with the identity of each when it was first checked.
-fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<(u64, u64)>)> {
+/// The files that are preloaded, each as it was when it was first checked.
+fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<FileState>)> {
     let files = &subject.library.files;
     let first = subject
         .library
         .first_seen
-        .get_or_init(|| files.iter().map(|file| identity(file)).collect());
+        .get_or_init(|| files.iter().map(|file| FileState::of(file)).collect());
     files.iter().zip(first.iter().copied())
 }
 
@@ -37,16 +37,16 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
         return Ok(());
     }
     let wanted: Vec<_> = wanted(subject).collect();
-    for (file, identity) in &wanted {
-        if identity.is_none() {
+    for (file, first) in &wanted {
+        if first.is_none() {
             return Err(format!("{} is gone", file.display()));
         }
-        if !proof.objects.iter().any(|object| is(object, *identity)) {
+        if !proof.objects.iter().any(|object| is(object, *first)) {
             are_as_first_seen(subject)?;
             return Err(format!("{} was not loaded", file.display()));
         }
     }
-    let is_ours = |owner: &LoadedObject| wanted.iter().any(|(_, identity)| is(owner, *identity));
+    let is_ours = |owner: &LoadedObject| wanted.iter().any(|(_, first)| is(owner, *first));
     let exported = proof
         .owners
         .iter()
@@ -92,7 +92,7 @@ pub fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     for (old, object) in proof.objects.iter().enumerate() {
         let is_owner = |owner: &usize| *owner == old;
         if !proof.owners.values().any(is_owner)
-            && !wanted(subject).any(|(_, identity)| is(object, identity))
+            && !wanted(subject).any(|(_, first)| is(object, first))
         {
             continue;
         }
@@ -119,15 +119,40 @@ pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
 
 /// A file's device and inode.
 pub fn identity(file: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::metadata(file).ok()?;
-    Some((metadata.dev(), metadata.ino()))
+    Some(FileState::of(file)?.identity)
 }
 
-fn is(object: &LoadedObject, identity: Option<(u64, u64)>) -> bool {
-    identity == Some((object.device, object.inode))
+/// Whether an object is a file, whatever was written into the file since.
+fn is(object: &LoadedObject, file: Option<FileState>) -> bool {
+    file.is_some_and(|file| file.identity == (object.device, object.inode))
 }
 
 fn is_libc(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Library;
+    use std::fs;
+
+    #[test]
+    fn a_file_that_is_written_to_is_no_longer_the_one_that_was_first_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("libmine.so");
+        fs::write(&file, "old").unwrap();
+        let library = Library {
+            files: vec![file.clone()],
+            ..Library::default()
+        };
+        let subject = Subject::new(Subject::libc().allocator, library);
+        assert_eq!(are_as_first_seen(&subject), Ok(()));
+        let before = identity(&file);
+        fs::write(&file, "newer").unwrap();
+        assert_eq!(identity(&file), before);
+        let why = are_as_first_seen(&subject).unwrap_err();
+        assert!(why.contains("was replaced"), "{why}");
+    }
 }

@@ -75,13 +75,7 @@ impl Store {
         let mode = if head.is_private() { PRIVATE } else { PUBLIC };
         let store = Store::begin(dir, mode)?;
         holds_no_run(dir)?;
-        let samples = store.samples.metadata();
-        if samples.is_ok_and(|metadata| metadata.len() > 0) {
-            bail!(
-                "{} holds samples of a run whose run.json is gone: give another directory with -o",
-                dir.display()
-            );
-        }
+        holds_no_samples(dir)?;
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
         file::replace(&file, sealed(&text).as_bytes(), mode).with_path("cannot write", &file)?;
         Ok(store)
@@ -96,12 +90,20 @@ impl Store {
                 bail!("{} is a link; heapmark stores none", path.display());
             }
         }
-        Store::begin(dir, mode_of([head_of(dir)]))
+        let mut store = Store::begin(dir, mode_of([head_of(dir)]))?;
+        // A line torn by a kill must not swallow the next one.
+        last_byte(&mut store.samples)
+            .and_then(|last| match last {
+                None | Some(b'\n') => Ok(()),
+                Some(_) => store.samples.write_all(b"\n"),
+            })
+            .with_path("cannot mend", &samples_of(dir))?;
+        Ok(store)
     }
 
     fn begin(dir: &Path, mode: u32) -> Result<Store> {
         let path = samples_of(dir);
-        let mut samples = OpenOptions::new()
+        let samples = OpenOptions::new()
             .create(true)
             .append(true)
             .read(true)
@@ -124,13 +126,6 @@ impl Store {
                 )
             })?,
         }
-        // A line torn by a kill must not swallow the next one.
-        last_byte(&mut samples)
-            .and_then(|last| match last {
-                None | Some(b'\n') => Ok(()),
-                Some(_) => samples.write_all(b"\n"),
-            })
-            .with_path("cannot mend", &path)?;
         Ok(Store {
             dir: dir.to_path_buf(),
             samples,
@@ -264,17 +259,48 @@ pub fn runs() -> Vec<PathBuf> {
     runs
 }
 
-/// Removes a run. Other files in its directory stay, and the directory stays with them.
-pub fn remove(dir: &Path) -> std::io::Result<()> {
+/// Removes a run unless a heapmark writes to it; returns whether it did. Other files in its directory stay, and their
+/// folders stay with them.
+pub fn remove(dir: &Path) -> io::Result<bool> {
+    // The lock is held to the end, so that no heapmark goes on with the run meanwhile.
+    let samples = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(samples_of(dir))?;
+    if flock(&samples, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
+    }
     for name in OTHERS.into_iter().chain([SAMPLES, HEAD]) {
         let path = dir.join(name);
         match path.symlink_metadata() {
-            Ok(data) if data.is_dir() => fs::remove_dir_all(path)?,
+            Ok(data) if data.is_dir() => remove_files_of_run(&path, name)?,
             Ok(data) if data.is_file() => fs::remove_file(path)?,
             _ => {}
         }
     }
-    match fs::remove_dir(dir) {
+    remove_if_empty(dir)?;
+    Ok(true)
+}
+
+/// Removes what a run keeps in one of its folders, and the folder if nothing else is in it.
+fn remove_files_of_run(folder: &Path, name: &str) -> io::Result<()> {
+    let is_of_run: fn(&Path) -> bool = match name {
+        tables::SERIES | tables::LATENCY => tables::is_table,
+        preflights::FOLDER => preflights::is_list,
+        // Files of a run have the other names.
+        _ => return Ok(()),
+    };
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && is_of_run(&entry.path()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    remove_if_empty(folder)
+}
+
+fn remove_if_empty(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir(folder) {
         Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(error),
         _ => Ok(()),
     }
@@ -320,6 +346,7 @@ pub fn may_begin(dir: &Path) -> Result<()> {
         );
     }
     holds_no_run(dir)?;
+    holds_no_samples(dir)?;
     let mut others = OTHERS.iter().map(|name| dir.join(name));
     if let Some(other) = others.find(|other| is_there(other)) {
         bail!(
@@ -335,6 +362,18 @@ fn holds_no_run(dir: &Path) -> Result<()> {
     if head_of(dir).exists() {
         bail!(
             "{name} already holds a run: give another directory with -o, or go on with --resume {name}"
+        );
+    }
+    Ok(())
+}
+
+/// A run that was killed before its first sample may have left an empty file.
+fn holds_no_samples(dir: &Path) -> Result<()> {
+    let samples = samples_of(dir).symlink_metadata();
+    if samples.is_ok_and(|known| known.is_file() && known.len() > 0) {
+        bail!(
+            "{} holds samples of a run whose run.json is gone: give another directory with -o",
+            dir.display()
         );
     }
     Ok(())

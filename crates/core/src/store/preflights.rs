@@ -68,6 +68,13 @@ const BEFORE: ListFile = ("machine/before.json", "preflights");
 const AFTER: ListFile = ("machine/after.json", "preflights");
 pub(super) const PRICES: ListFile = ("machine/prices.json", "prices");
 
+/// Whether a file in the folder `machine` has the name of a list.
+pub(super) fn is_list(file: &Path) -> bool {
+    [BEFORE, AFTER, PRICES]
+        .iter()
+        .any(|(name, _)| file.ends_with(name))
+}
+
 /// The list in a file; empty if there is no such file.
 fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile, paths: Paths) -> Result<Vec<T>> {
     let path = dir.join(name);

@@ -20,6 +20,9 @@ pub struct RunFile {
     pub schema: u32,
     /// heapmark's version.
     pub heapmark: String,
+    /// SHA-256 of the program that ran under the allocators. Empty in older runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub guest: String,
     /// When the run was started: UTC, RFC 3339.
     pub started: String,
     /// The suite's name, or `custom`.

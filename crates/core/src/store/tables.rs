@@ -55,6 +55,11 @@ pub fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     damaged
 }
 
+/// Whether a file in one of these folders has the name of a table.
+pub fn is_table(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "csv")
+}
+
 /// The file of a process in a folder: that of `memory@2/b03/jemalloc` is
 /// `series/memory@2_b03_jemalloc.csv`.
 fn name_of(folder: &str, record: &Record) -> String {

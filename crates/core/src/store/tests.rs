@@ -86,6 +86,19 @@ fn a_torn_line_does_not_swallow_the_next_record() {
 }
 
 #[test]
+fn samples_of_no_run_are_refused_and_stay_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("samples.jsonl");
+    fs::write(&file, "mine").unwrap();
+    assert!(may_begin(dir.path()).is_err());
+    // Another one may come between that question and the beginning.
+    drop(Store::begin(dir.path(), PUBLIC).unwrap());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    fs::write(&file, "").unwrap();
+    assert!(may_begin(dir.path()).is_ok());
+}
+
+#[test]
 fn a_changed_digit_is_damage_and_so_is_a_line_without_a_checksum() {
     let text = written("churn@1/b07/glibc", Outcome::Ok);
     let changed = text.replace("b07", "b08");
@@ -181,6 +194,20 @@ fn two_writers_are_refused() {
             .to_string()
             .contains("another heapmark")
     );
+}
+
+#[test]
+fn a_run_that_is_written_to_is_not_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    fs::create_dir(&run).unwrap();
+    fs::write(head_of(&run), "{}").unwrap();
+    let writer = Store::open(&run).unwrap();
+    assert!(!remove(&run).unwrap());
+    assert!(head_of(&run).exists());
+    drop(writer);
+    assert!(remove(&run).unwrap());
+    assert!(!run.exists());
 }
 
 #[test]

@@ -67,6 +67,11 @@ pub fn change_head(run: &Path, change: impl Fn(&mut Value)) {
     fs::write(&file, changed(&fs::read_to_string(&file).unwrap(), change)).unwrap();
 }
 
+/// Takes out of a `run.json` which guest the run had: it goes on with any.
+pub fn forget_guest(head: &mut Value) {
+    head.as_object_mut().unwrap().shift_remove("guest");
+}
+
 /// The same for every line of `samples.jsonl`.
 pub fn change_lines(run: &Path, change: impl Fn(&mut Value)) {
     let text: String = lines(run)

@@ -74,6 +74,9 @@ impl Selection {
         if scratch.is_some() {
             must_take_programs(&chosen)?;
         }
+        if let Some(dir) = &flags.output {
+            store::may_begin(dir).map_err(usage)?;
+        }
         // What takes long comes when nothing of the flags can be refused any more.
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (beside, mut compiled_traces) =
@@ -133,7 +136,11 @@ impl Selection {
             timeout_s: flags.timeout.map(|time| time.as_secs_f64()),
             compiled_traces,
             scratch,
-            suite: suite.name,
+            // The suite decides only what is not chosen.
+            suite: match command.workloads.is_empty() {
+                true => suite.name,
+                false => "custom".into(),
+            },
             preset: suite.preset,
         })
     }
@@ -171,6 +178,11 @@ impl Selection {
                 "heapmark {} began this run, and this is {version}: go on with that one, or start a new run",
                 head.heapmark
             );
+        }
+        // Two builds of one version may have different guests.
+        let guest = Guest::find()?;
+        if !head.guest.is_empty() && build::hash_of_file(guest.path())? != head.guest {
+            return Err(another_file(guest.path().display()));
         }
         let infos = head.allocators.iter().chain(&head.rows);
         let of_rows = infos.flat_map(|info| info.files.iter().map(Path::new).zip(&info.sha256));
@@ -224,6 +236,7 @@ impl Selection {
         Ok(RunFile {
             schema: SCHEMA,
             heapmark: env!("CARGO_PKG_VERSION").into(),
+            guest: build::hash_of_file(guest.path())?,
             started: jiff::Timestamp::now().to_string(),
             suite: self.suite.clone(),
             preset: self.preset.clone(),

@@ -3,7 +3,7 @@
 use crate::support::home::record;
 use crate::support::rust_project::{find_cargo, write_project};
 use crate::support::tried::SMALL;
-use crate::support::{End, Place, word, words};
+use crate::support::{End, Place, files, word, words};
 use std::fs;
 use std::process::Command;
 
@@ -74,6 +74,23 @@ fn a_project_is_built_from_a_copy_and_stays_as_it_is() {
         "{}",
         end.stderr
     );
+
+    // What another heapmark may be measuring stays as it is.
+    let builds = || {
+        let mut all = files(&place.at("cache/cargo"));
+        all.retain(|path| path.contains("/bin/"));
+        let read = |path: &String| fs::read(place.at("cache/cargo").join(path)).unwrap();
+        all.iter().map(read).collect::<Vec<_>>()
+    };
+    let before = builds();
+    assert!(!before.is_empty());
+    let main = place.at("project/app/src/main.rs");
+    let text = fs::read_to_string(&main).unwrap();
+    fs::write(&main, text.replace("{} {}", "{}, {}")).unwrap();
+    tried(&place, &["--global-allocators", "system"]);
+    let after = builds();
+    assert!(after.len() > before.len());
+    assert!(before.iter().all(|build| after.contains(build)));
 }
 
 #[test]

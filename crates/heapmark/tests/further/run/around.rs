@@ -3,6 +3,7 @@
 use crate::support;
 use crate::support::home::Home;
 use crate::support::live::wait_for;
+use crate::support::rust_project::find_cargo;
 use crate::support::stored::stored;
 use crate::support::tried::TRUE;
 use crate::support::{End, Place, repository};
@@ -337,13 +338,15 @@ fn only_what_heapmark_keeps_is_removed() {
     // Notes in a run, and another program's run.json.
     let mine = [
         "heapmark-results/2026-01-02-4/notes",
+        "heapmark-results/2026-01-02-4/machine/notes",
+        "heapmark-results/2026-01-02-4/series/notes/old.csv",
         "heapmark-results/simulation/run.json",
     ];
     for file in mine {
-        fs::create_dir(place.at(file).parent().unwrap()).unwrap();
+        fs::create_dir_all(place.at(file).parent().unwrap()).unwrap();
         fs::write(place.at(file), "mine").unwrap();
     }
-    for file in ["run.json", "samples.jsonl"] {
+    for file in ["run.json", "samples.jsonl", "machine/before.json"] {
         let (from, to) = ("run/", "heapmark-results/2026-01-02-4/");
         fs::copy(place.at(from).join(file), place.at(to).join(file)).unwrap();
     }
@@ -361,6 +364,8 @@ fn only_what_heapmark_keeps_is_removed() {
         assert_eq!(fs::read_to_string(place.at(file)).unwrap(), "mine");
     }
     assert!(!place.at("heapmark-results/2026-01-02-4/run.json").exists());
+    let before = "heapmark-results/2026-01-02-4/machine/before.json";
+    assert!(!place.at(before).exists());
     let left = fs::read_dir(place.at("heapmark-results")).unwrap();
     let left: BTreeSet<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(
@@ -510,6 +515,29 @@ fn sources_are_fetched_and_checked() {
     if cfg!(target_arch = "x86_64") {
         assert_eq!(of_wheels.len(), 2, "{}", end.stderr);
     }
+
+    // A Python with or without pip, which brings nothing: only who names a wheel must have it.
+    let place = Place::new();
+    let path = std::env::var("PATH").unwrap();
+    let fetch = |python: &str, names: &[&str]| {
+        executable(&place.at("bin/python3"), &format!("#!/bin/sh\n{python}\n"));
+        let mut command = place.heapmark(&[&["fetch"], names].concat());
+        find_cargo(&mut command);
+        command
+            .env("HEAPMARK_CACHE", place.at("cache"))
+            .env("PATH", format!("{}:{path}", place.text("bin")));
+        End::of(command.output().unwrap())
+    };
+    let end = fetch("exit 1", &["tbbmalloc"]);
+    end.is_one_line(1);
+    assert!(end.stderr.contains("tbb: left out"), "{}", end.stderr);
+    let end = fetch("[ \"$1\" = -c ]", &[]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let left_out = |line: &&str| line.starts_with("tbb: left out, ");
+    let said = end.stderr.lines().filter(left_out).count();
+    assert_eq!(said, 1, "{}", end.stderr);
+    let there = |archive: &&str| end.stderr.contains(*archive);
+    assert!(archives.iter().all(there), "{}", end.stderr);
 
     // A cargo whose registry has other archives of these names.
     let place = Place::new();

@@ -1,7 +1,8 @@
 //! The run directory: one writer, one plan, one set of libraries, and a torn line is no loss but of itself.
 
-use crate::support::Place;
 use crate::support::live::{complete_lines, finish, hanging, lines, many, send, tables_are_whole};
+use crate::support::stored::{change_head, forget_guest, stored};
+use crate::support::{Place, SMALL};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -87,6 +88,28 @@ fn a_directory_that_holds_a_run_is_not_written_over() {
     let end = place.run(&many("1"));
     assert_eq!(end.code, Some(2), "{}", end.stderr);
     assert_eq!(complete_lines(&place.at("run")), before.1);
+
+    // That is said before anything is built.
+    let words = ["run", "-o", "run", "-a", "rpmalloc"];
+    let end = place.run_with_own_cache(&[&words[..], &SMALL[..]].concat());
+    end.is_one_line(2);
+    assert!(!place.at("cache/libraries").exists());
+}
+
+#[test]
+fn a_run_does_not_go_on_with_another_guest() {
+    let place = stored();
+    change_head(&place.at("run"), |head| {
+        head["guest"] = "another".into();
+    });
+    let end = place.run(&["run", "--resume", "run"]);
+    end.is_one_line(1);
+    let told = "is not the file that this run began with: start a new run";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+    // A run of an older heapmark does not say which guest it had.
+    change_head(&place.at("run"), forget_guest);
+    let end = place.run(&["run", "--resume", "run"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
 
 #[test]
