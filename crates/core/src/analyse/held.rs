@@ -95,10 +95,13 @@ pub fn none_returns(all: &[Held]) -> bool {
             .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
 }
 
-/// The cases without a factor whose highest resident heap over the most live bytes is known.
+/// The cases without a factor whose highest resident heap over the most live bytes is known. One thread that makes the calls
+/// of several is not the program.
 pub fn with_peaks(tables: &[Table]) -> Vec<&Table> {
     let has_peak = |row: &TableRow| row.role.ranks() && row.median(PEAK).is_some();
-    let is_known = |table: &&Table| table.factor.is_none() && table.rows.iter().any(has_peak);
+    let is_known = |table: &&Table| {
+        table.factor.is_none() && !table.played_by_one && table.rows.iter().any(has_peak)
+    };
     tables.iter().filter(is_known).collect()
 }
 

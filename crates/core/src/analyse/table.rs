@@ -57,6 +57,9 @@ pub struct Table {
     /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
     #[serde(skip)]
     pub took_turns: bool,
+    /// Whether one thread replayed the calls of several: a control of the case beside it.
+    #[serde(skip)]
+    pub played_by_one: bool,
     /// The user's command, if the case runs one.
     #[serde(skip)]
     pub command: Option<CommandFacts>,
@@ -213,6 +216,7 @@ impl Table {
             baseline: case.baseline(&run.plan.baseline).to_owned(),
             caution: case.caution.clone(),
             counts_purge: case.counts_purge,
+            played_by_one: case.is_played_by_one(),
             whole_process: case.whole_process,
             rows,
             ..Table::default()

@@ -187,7 +187,6 @@ fn bad(analysis: &Analysis, peaks: &[(&str, f64)]) -> String {
 pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     let cases = held::with_peaks(&analysis.footprints);
     let (peaks, _) = held::peaks(&analysis.footprints);
-    // A case in which one thread makes the calls of several is not a case of its own.
     let workloads = distinct(cases.iter().map(|case| &case.workload)).len();
     if !analysis.cases.is_empty() || workloads < 2 || peaks.len() < 2 {
         return None;

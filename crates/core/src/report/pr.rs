@@ -7,12 +7,11 @@ use super::machine::machine_name;
 use super::render::{escaped, row};
 use super::text::{count, join};
 use super::{sheet, timed};
-use crate::analyse::Analysis;
+use crate::analyse::{Analysis, distinct};
 use crate::catalog::Source;
 use crate::execute::Subject;
 use crate::plan::{OwnValue, ReadValue};
 use crate::store::RunFile;
-use std::collections::BTreeSet;
 
 /// The most rows of the table: with verdict, headings, machine, versions and command, the text has twelve lines.
 const MOST_ROWS: usize = 5;
@@ -86,22 +85,31 @@ fn releases(run: &RunFile) -> String {
     escaped(&join(texts, ", "))
 }
 
-/// The command line that repeats the measurement.
+/// The flags for workloads that no suite has chosen.
+fn chosen(run: &RunFile) -> [String; 4] {
+    let timed = || run.plan.cases.iter().filter(|case| !case.beside);
+    let names = distinct(timed().map(|case| case.workload.as_str()));
+    let threads = distinct(timed().map(|case| case.threads));
+    [
+        "-w".into(),
+        join(names, ","),
+        "-t".into(),
+        join(threads, ","),
+    ]
+}
+
+/// The command line that repeats the measurement, but for parameters that --set has changed.
 fn again(run: &RunFile) -> String {
     let mut words = vec!["heapmark".to_owned()];
     let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
     let Some(command) = commands.find(|command| command.real.is_none()) else {
-        words.extend(["run".to_owned(), run.suite.clone()]);
-        words.extend(allocators(&run.subjects, run));
-        let names: BTreeSet<&str> = run
-            .plan
-            .cases
-            .iter()
-            .map(|case| case.workload.as_str())
-            .collect();
-        if run.suite == "custom" {
-            words.extend(["-w".to_owned(), join(names, ",")]);
+        words.push("run".into());
+        match run.suite.as_str() {
+            "custom" => words.extend(chosen(run)),
+            suite => words.push(suite.into()),
         }
+        words.extend(["--preset".to_owned(), run.preset.clone()]);
+        words.extend(allocators(&run.subjects, run));
         return typed(&words);
     };
     words.push("try".into());

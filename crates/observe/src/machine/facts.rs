@@ -67,10 +67,8 @@ pub fn describe() -> BTreeMap<String, String> {
             "kernel_parameters",
             line("proc/cmdline").map(|line| affecting_measurements(&line)),
         ),
-        (
-            "hypervisor",
-            line("sys/hypervisor/type").or_else(|| line("sys/class/dmi/id/product_name")),
-        ),
+        ("hypervisor", line("sys/hypervisor/type")),
+        ("product", line("sys/class/dmi/id/product_name")),
         ("transparent_huge_pages", huge_pages("enabled")),
         ("transparent_huge_pages_defrag", huge_pages("defrag")),
         ("overcommit_memory", line("proc/sys/vm/overcommit_memory")),

@@ -150,7 +150,8 @@ impl Price {
             least_ns: *samples.first()?,
             most_ns: *samples.last()?,
             repetitions: samples.len() as u32,
-            typical_ns: event.typical_ns,
+            // Of pages of 4 KiB: larger ones take longer, and less for each byte.
+            typical_ns: event.typical_ns.filter(|_| page_size() == 4096),
             means: event.means.into(),
         })
     }

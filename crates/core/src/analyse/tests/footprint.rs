@@ -2,6 +2,7 @@
 
 use super::super::fake_run::{FakeRun, crash};
 use super::super::{TableRow, analyse};
+use crate::analyse::held;
 use crate::store::Record;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
@@ -114,6 +115,8 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
         (1, None),
         "one thread has none"
     );
+    let cases = held::with_peaks(&footprints);
+    assert!(cases.iter().all(|table| table.threads > 1), "{cases:?}");
     let small = with_one_thread(0, |_| 24);
     assert!(
         rows(&small)[0].cell("blow_up").is_none(),

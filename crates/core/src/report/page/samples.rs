@@ -73,10 +73,10 @@ fn plot(
         traces.extend(trace(legend, subject, "circle", &full));
         traces.extend(trace(legend, subject, "circle-open", &hollow));
     }
-    let what = if cases[0].1.command.is_some() {
-        "wall time"
-    } else {
-        "time per operation"
+    let what = match (&cases[0].1.command, cases[0].1.took_turns) {
+        (Some(_), true) => "CPU time",
+        (Some(_), false) => "wall time",
+        (None, _) => "time per operation",
     };
     let x_axis = axes::values(what, &ends, units::duration);
     Plot::new(heading, traces, x_axis, axes::names())

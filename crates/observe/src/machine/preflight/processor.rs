@@ -72,9 +72,12 @@ fn boost(root: &Root) -> PreflightItem {
     )
 }
 
+/// The CPUs that are online.
+const ONLINE: &str = "sys/devices/system/cpu/online";
+
 /// How many CPUs are online.
 pub fn online_cpus(root: &Root) -> Option<u64> {
-    count(&root.text("sys/devices/system/cpu/online")?)
+    count(&root.text(ONLINE)?)
 }
 
 fn usable_cpus(root: &Root) -> PreflightItem {
@@ -84,7 +87,11 @@ fn usable_cpus(root: &Root) -> PreflightItem {
         "results hold for this many CPUs; with a single one heapmark, the kernel and the measured threads take turns on it",
         "taskset -c 0-N heapmark ... widens or narrows it; a container's or job's CPU set is changed where it was started",
         root.field("proc/self/status", "Cpus_allowed_list")
-            .and_then(|list| count(&list)),
+            .and_then(|allowed| match root.text(ONLINE) {
+                // Outside a CPU set all are allowed that there could ever be.
+                Some(online) => count_of_both(&allowed, &online),
+                None => count(&allowed),
+            }),
         |allowed| {
             let words = match online {
                 Some(online) => format!("{allowed} of {online}"),
@@ -119,17 +126,34 @@ fn clock_source(root: &Root) -> PreflightItem {
 
 /// How many numbers there are in `0-3,8,10-11`.
 pub fn count(list: &str) -> Option<u64> {
-    list.split(',').try_fold(0, |sum, part| {
+    count_of_both(list, list)
+}
+
+/// How many numbers two such lists share.
+fn count_of_both(one: &str, other: &str) -> Option<u64> {
+    let (one, other) = (ranges(one)?, ranges(other)?);
+    let shared = |(first, last): &(u64, u64)| -> u64 {
+        let of_both = other
+            .iter()
+            .map(|(begin, end)| (end.min(last) + 1).saturating_sub(*begin.max(first)));
+        of_both.sum()
+    };
+    Some(one.iter().map(shared).sum())
+}
+
+/// The first and the last number of each part of such a list.
+fn ranges(list: &str) -> Option<Vec<(u64, u64)>> {
+    let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u64 = first.trim().parse().ok()?;
-        let last: u64 = last.trim().parse().ok()?;
-        Some(sum + last.checked_sub(first)? + 1)
-    })
+        let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        (first <= last).then_some((first, last))
+    };
+    list.split(',').map(range).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, count_of_both};
 
     #[test]
     fn lists_of_cpus_are_counted() {
@@ -138,5 +162,8 @@ mod tests {
             lists.map(count),
             [Some(1), Some(2), Some(7), None, None, None]
         );
+        let both = |allowed, online| count_of_both(allowed, online);
+        assert_eq!(both("0-127", "0-3"), Some(4));
+        assert_eq!(both("0,2-3,9", "1-2,8-127"), Some(2));
     }
 }
