@@ -103,6 +103,8 @@ pub struct Bench<'a> {
     /// CPUs that this process may use, counted before a kernel pins any thread.
     cpus: usize,
     baseline_bytes: Option<u64>,
+    /// The peak, if the kernel takes memory of its own after its work.
+    peak_bytes: Option<u64>,
     /// Sums over all rounds, used in a check: its times mean nothing, and there may be more rounds
     /// than the report can hold.
     together: Option<Cell<[u64; FIGURES]>>,
@@ -129,6 +131,7 @@ impl<'a> Bench<'a> {
             times: HarnessTable::zeroed(threads),
             cpus: Cpus::usable().count(),
             baseline_bytes: None,
+            peak_bytes: None,
             together,
         };
         report::say("purge", purge.word);
@@ -197,6 +200,8 @@ impl<'a> Bench<'a> {
         if self.baseline_bytes.is_none() {
             aged::prepare(threads_at_start);
             watched::pause();
+            // What was drawn and thrown away before is no memory of the workload.
+            memory::forget_peak();
             let now = Resident::now();
             self.baseline_bytes = Some(now.rss);
             retained::begin(now);
@@ -278,6 +283,18 @@ impl<'a> Bench<'a> {
                 .for_each(|(index, time)| self.thread_time(round, index, *time));
             note(lap, lapse);
         });
+    }
+
+    /// [`Bench::lap`] of a load that takes memory of its own after the clock: the peak of the first such lap is the
+    /// process's.
+    pub fn lap_with_peak<L: Load>(&mut self, round: Round, load: &L) -> Span {
+        let (mut span, mut peak_bytes) = (Span::default(), None);
+        self.laps(round, 1, load, |_, lapse| {
+            span = lapse.span;
+            peak_bytes = Some(memory::peak_resident_bytes());
+        });
+        self.peak_bytes = self.peak_bytes.or(peak_bytes);
+        span
     }
 
     /// Adds to the times of one worker.
@@ -370,7 +387,8 @@ impl<'a> Bench<'a> {
         self.together
             .iter()
             .for_each(|together| self.tell_round(false, together.get()));
-        report::say("peak_rss_bytes", memory::peak_resident_bytes());
+        let peak_bytes = self.peak_bytes.unwrap_or_else(memory::peak_resident_bytes);
+        report::say("peak_rss_bytes", peak_bytes);
         report::say("cpus", self.cpus);
         report::say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
         report::say("held_before_bytes", held::before_bytes());

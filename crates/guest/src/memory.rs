@@ -327,7 +327,22 @@ pub fn mapped_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmSize:").unwrap_or(0) << 10
 }
 
-/// Highest resident set since this program was executed.
+/// Has the kernel forget how much was resident before. Where it may not, the peak is that of the whole process.
+pub fn forget_peak() {
+    // SAFETY: plain system calls, with text that ends.
+    unsafe {
+        let file = libc::open(
+            c"/proc/self/clear_refs".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
+        if file >= 0 {
+            libc::write(file, c"5".as_ptr().cast(), 1);
+            libc::close(file);
+        }
+    }
+}
+
+/// Highest resident set since [`forget_peak`].
 pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }

@@ -236,6 +236,11 @@ impl Blocks {
         Blocks(HarnessTable::zeroed(len))
     }
 
+    /// Such a table that a forked child shares: writing into it copies nothing.
+    pub fn shared(len: usize) -> Blocks {
+        Blocks(HarnessTable::shared(len))
+    }
+
     /// A part of the table as a list that grows and shrinks.
     pub fn list(&self, from: usize, room: usize) -> BlockList<'_> {
         BlockList {

@@ -91,6 +91,7 @@ fn run(bench: &mut Bench) {
     // rpmalloc holds 5.4 times the bound.
     let each = (6.0 * classes.mean() + 64.0) as u64;
     bench.needs((producers * per_producer * 8) as u64 + (producers * (live + queue)) as u64 * each);
+    null::overlap(classes.largest() as usize, bench.threads);
     let mut sizes = HarnessTable::<u32>::zeroed(producers * per_producer);
     let mut slots = HarnessTable::<u32>::zeroed(producers * operations);
     for producer in 0..producers {

@@ -52,7 +52,7 @@ fn run(bench: &mut Bench) {
     let shared_state = HarnessTable::<Told>::shared(1);
     let context = ForkContext {
         shape: Shape::new(bench, 1, 2),
-        blocks: Blocks::new(count),
+        blocks: Blocks::shared(count),
         told: &shared_state[0],
         fork_ns: Cell::new(0),
         first_writes_ns: Cell::new(0),

@@ -188,14 +188,17 @@ pub const ALL: &[Kernel] = &[
 ];
 
 /// Kernels that report times from clocks of their own: these times would include the turns of another process.
-pub const WITH_OWN_CLOCKS: [&str; 10] = [
+pub const WITH_OWN_CLOCKS: [&str; 13] = [
     "batch-order",
     "fork-cow",
     "idle-return",
     "late-free",
     "open-loop",
     "ratchet-latency",
+    "scatter-loops",
+    "scatter-loops-legacy",
     "sized",
+    "speed",
     "start",
     "thread-churn",
     "traverse",
