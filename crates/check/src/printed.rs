@@ -38,13 +38,13 @@ impl Check {
             CheckProgram::C => ("cc", "c"),
             _ => ("c++ -fcheck-new", "cc"),
         };
-        let (library, words) = match (self.is_wrong(), self.is_informed()) {
-            (false, _) => ("", String::new()),
-            (true, false) => (" -ldl", format!(" {}", self.sizes[0])),
-            (true, true) => (" -ldl", format!(" {} [informed]", self.sizes[0])),
+        let words = match (self.is_wrong(), self.is_informed()) {
+            (false, _) => String::new(),
+            (true, false) => format!(" {}", self.sizes[0]),
+            (true, true) => format!(" {} [informed]", self.sizes[0]),
         };
         format!(
-            "// {}: {}\n// {compiler} -fno-builtin -pthread FILE.{ending}{library} && LD_PRELOAD=LIBRARY ./a.out{words}; echo $?\n\
+            "// {}: {}\n// {compiler} -fno-builtin -pthread FILE.{ending} -ldl && LD_PRELOAD=LIBRARY ./a.out{words}; echo $?\n\
              #define _GNU_SOURCE\n{headers}\n{program}",
             self.name, self.about,
         )

@@ -76,6 +76,16 @@ pub fn changes<'a>(
     (checks, cells)
 }
 
+/// Whether there is a check that both results have of an allocator.
+pub fn are_comparable(old: &CheckFile, new: &CheckFile) -> bool {
+    pairs(old, new).any(|(old, new)| {
+        let had = |check: &str| old.results.iter().any(|earlier| earlier.check == check);
+        let had_cell = |check: &str| old.hardening.iter().any(|earlier| earlier.check == check);
+        new.results.iter().any(|one| had(&one.check))
+            || new.hardening.iter().any(|one| had_cell(&one.check))
+    })
+}
+
 /// Whether a check ended differently, and the better of both results would probably have shown the
 /// worse verdict, if nothing had changed.
 fn differs(old: &CheckResult, new: &CheckResult) -> bool {

@@ -13,15 +13,21 @@ pub fn has_failed(trial: &Trial) -> bool {
     verdict(trial).is_finding()
 }
 
-/// The worst verdict of a check's processes, and how many processes had it.
+/// The worst verdict of a check's processes, and how many processes had it. An error says nothing of the allocator, and so does not
+/// hide what others found.
 pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &str) -> CheckResult {
-    let verdicts = trials.iter().map(|trial| verdict(trial));
-    let worst = verdicts.max().unwrap_or(CheckVerdict::Error);
+    let verdicts = || trials.iter().map(|trial| verdict(trial));
+    let found = verdicts().filter(|verdict| verdict.is_finding()).max();
+    let worst = found.or(verdicts().max()).unwrap_or(CheckVerdict::Error);
+    let errors = verdicts().filter(|one| *one == CheckVerdict::Error).count();
     let worse = trials.iter().filter(|trial| verdict(trial) == worst);
     let example = worse.clone().next();
     let mut reasons = example.map_or(Vec::new(), |trial| trial.said("reason"));
     reasons.truncate(MOST_REASONS);
     reasons.extend(example.and_then(|trial| trial.ended.words()));
+    if found.is_some() && errors > 0 {
+        reasons.push(format!("{errors} more ended without saying anything of it"));
+    }
     CheckResult {
         check: check.name.clone(),
         group: check.group.clone(),
@@ -50,6 +56,30 @@ fn verdict(trial: &Trial) -> CheckVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_says_nothing_does_not_hide_what_others_found() {
+        let of = |ended| Trial {
+            ended,
+            ..Trial::default()
+        };
+        let lost = || ProcessEnd::NotLoaded("another library served".into());
+        let trials = [
+            of(ProcessEnd::Broken("SIGSEGV".into())),
+            of(lost()),
+            of(ProcessEnd::Done),
+        ];
+        let check = crate::definition::all().unwrap().remove(0);
+        let verdict_of = |trials: &[Trial]| {
+            let all = trials.iter().collect();
+            let result = result(&check, Standing::Std, all, "");
+            (result.verdict, result.times, result.reasons.last().cloned())
+        };
+        let (verdict, times, last) = verdict_of(&trials);
+        assert_eq!((verdict, times), (CheckVerdict::Crash, (1, 3)));
+        assert!(last.unwrap().starts_with("1 more ended"));
+        assert_eq!(verdict_of(&trials[1..]).0, CheckVerdict::Error);
+    }
 
     #[test]
     fn what_failed_before_a_check_found_that_it_cannot_apply_is_a_failure() {
