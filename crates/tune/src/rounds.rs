@@ -296,7 +296,8 @@ impl<'a> Rounds<'a> {
                 for pid in descendants(launcher) {
                     if let Ok(view) = ProcessView::at(pid, &self.catalog.allocators) {
                         // Before that it may not have read anything yet.
-                        let is_over = is_settled(&view) || began.elapsed() > LONG_ENOUGH;
+                        let is_over =
+                            is_settled(&view) && !is_lost(&view) || began.elapsed() > LONG_ENOUGH;
                         stop.fetch_or(once && is_over, Ordering::Relaxed);
                         views.insert(pid, view);
                     }
@@ -309,7 +310,10 @@ impl<'a> Rounds<'a> {
             .values()
             .max_by_key(|view| view.memory.resident.rss_bytes);
         let given = largest.map_or(Vec::new(), |view| view.settings.clone());
-        let was_seen = largest.is_some_and(|view| once || is_settled(view));
+        let was_seen = largest.is_some_and(|view| {
+            let is_old = began.elapsed() > LONG_ENOUGH;
+            once || is_settled(view) && (is_old || !is_lost(view))
+        });
         let end = match end {
             // The process was ended because it was looked at.
             Err(error) if once && was_seen && error.is::<Interrupted>() && !has_stopped() => {
@@ -505,6 +509,11 @@ fn is_settled(view: &ProcessView) -> bool {
     view.malloc
         .first()
         .is_some_and(|serving| serving.allocator.is_some())
+}
+
+/// Whether a setting has not reached it, as far as that can be said: a constructor may read it later.
+fn is_lost(view: &ProcessView) -> bool {
+    view.settings.iter().any(|given| given.state.is_lost())
 }
 
 /// What a stored round says, by row.
