@@ -1,14 +1,13 @@
 //! Each allocator under a factor (an aged heap, huge pages, other CPUs seen), compared block by
 //! block with itself without the factor.
 
-use super::group::{CaseGroups, Group, PairKey};
+use super::group::{CaseGroups, Group, of_blocks};
 use super::ratio::Ratio;
 use super::spread::Spread;
 use super::verdict::{TIME, Verdict, Verdicts};
 use crate::metric::{Process, WALL};
-use heapmark_stats::{judge_family, mean};
+use heapmark_stats::judge_family;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// An allocator under a factor over the same allocator without it.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -44,16 +43,6 @@ pub fn pairs<'g, 'a>(
 /// ln of the time under the factor over the time without it, one value for each block.
 pub fn logs(under: &Group, plain: &Group) -> Vec<f64> {
     of_blocks(under.log_ratios(plain, TIME))
-}
-
-/// The mean of each block. The baseline runs in all parts of a block, which are not independent of each other: tests
-/// count blocks.
-pub fn of_blocks(values: impl IntoIterator<Item = (PairKey, f64)>) -> Vec<f64> {
-    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for ((block, _), value) in values {
-        blocks.entry(block).or_default().push(value);
-    }
-    blocks.values().filter_map(|values| mean(values)).collect()
 }
 
 /// Judges all comparisons of a run as one family; returns each with the places of its case and row.

@@ -12,7 +12,7 @@ use crate::metric::{Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::{Case as PlannedCase, Turns};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use heapmark_stats::median;
+use heapmark_stats::{mean, median};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The number of blocks that have begun: one more than the last block that has a sample.
@@ -295,6 +295,16 @@ impl<'a> Group<'a> {
             .filter_map(|(measurement, process)| value(measurement, process))
             .collect()
     }
+}
+
+/// The mean of each block. The baseline runs in all parts of a block, which are not independent of each other: tests
+/// count blocks.
+pub(super) fn of_blocks(values: impl IntoIterator<Item = (PairKey, f64)>) -> Vec<f64> {
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for ((block, _), value) in values {
+        blocks.entry(block).or_default().push(value);
+    }
+    blocks.values().filter_map(|values| mean(values)).collect()
 }
 
 /// The rows of a case.

@@ -1,8 +1,7 @@
 //! The ratio of two allocators' values in the same blocks. Values of different blocks are never
 //! paired.
 
-use super::factor::of_blocks;
-use super::group::Group;
+use super::group::{Group, of_blocks};
 use crate::metric::Process;
 use heapmark_stats::{Interval, Shift, shift};
 use serde::Serialize;

@@ -201,13 +201,23 @@ pub fn crossed(case: &Table) -> Option<Sheet> {
         let (_, allocator) = row.allocator.split_once('+')?;
         row.role.ranks().then_some(allocator)
     });
-    let heading = format!("time / {}, builds by allocators", case.baseline);
+    let value = tried.values.first();
+    let what = value.map_or("time", |value| &value.name);
+    let heading = format!("{what} / {}, builds by allocators", case.baseline);
     let mut table = SheetOf::new(heading, &tried.variants);
     table.add("variant", |(name, _)| name);
     for allocator in distinct(allocators) {
         table.add(allocator, |(name, _): &(String, String)| {
-            case.row(&format!("{name}+{allocator}"))
-                .map_or_else(|| "".into(), time_ratio)
+            let row = case.row(&format!("{name}+{allocator}"));
+            row.map_or_else(
+                || "".into(),
+                |row| match value {
+                    Some(value) => {
+                        Cell::from(row.ranked().ratio.map(|cost| of_values(cost, value)))
+                    }
+                    None => time_ratio(row),
+                },
+            )
         });
     }
     let mut sheet = table.sheet;

@@ -2,8 +2,7 @@
 
 use super::counterpart::{counterpart, differences, library};
 use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, Side, Test, no_times};
-use crate::analyse::factor::of_blocks;
-use crate::analyse::group::{CaseGroups, Group};
+use crate::analyse::group::{CaseGroups, Group, of_blocks};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
 use crate::analyse::verdict::verdicts;

@@ -17,6 +17,8 @@ const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 #[derive(Serialize)]
 pub struct RankingBlock {
     caption: String,
+    /// What rows are ranked by: `time`, or the number that a command reports.
+    what: String,
     /// What a row is, in a word.
     noun: &'static str,
     baseline: String,
@@ -110,7 +112,7 @@ fn copies(analysis: &Analysis) -> Option<(f64, f64)> {
 fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let legend_run = &legend.runs[run];
     let analysis = &legend_run.analysis;
-    let (caption, mut rows) = match analysis.overall.as_slice() {
+    let (caption, what, mut rows) = match analysis.overall.as_slice() {
         [] => {
             let case = analysis.only_case()?;
             let heading = heading::heading_of(case);
@@ -122,9 +124,13 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
                 Some(value) => value.name.clone(),
             };
             let caption = format!("{heading}: {what} / {}", case.baseline);
-            (caption, of_case(case))
+            (caption, what, of_case(case))
         }
-        overall => (sheet::overall_heading(analysis), of_all(overall, analysis)),
+        overall => (
+            sheet::overall_heading(analysis),
+            "time".to_owned(),
+            of_all(overall, analysis),
+        ),
     };
     // The baseline alone has nothing to be compared with.
     if rows.len() < 2 {
@@ -146,6 +152,7 @@ fn block(legend: &SeriesLegend, run: usize) -> Option<RankingBlock> {
     let command = analysis.only_case().and_then(|case| case.command.as_ref());
     Some(RankingBlock {
         caption,
+        what,
         noun: command.map_or("allocator", CommandFacts::noun),
         baseline: analysis.baseline.clone(),
         copies: None,
