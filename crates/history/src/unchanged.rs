@@ -9,14 +9,11 @@ use heapmark_core::build::{hash_of_file, user};
 use heapmark_core::catalog::Source;
 use heapmark_core::cmd::{catalog, described_machine, usage};
 use heapmark_core::plan::{Case, UserCommand};
-use heapmark_core::store::{self, AllocatorInfo, RunFile};
+use heapmark_core::store::{self, AllocatorInfo, HEAPMARK, RunFile};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::iter::zip;
 use std::path::{Path, PathBuf};
-
-/// The facts of a machine that must be the same, as for an interrupted run that goes on.
-const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
 
 /// What can be done in any case.
 const MEND: &str = "begin another history with -o";
@@ -99,18 +96,13 @@ pub fn refuse_elsewhere(before: &RunFile, dir: &Path) -> Result<()> {
 
 /// How this machine, or this heapmark, is another than that of a run, if so.
 fn elsewhere(before: &RunFile, here: &BTreeMap<String, String>) -> Option<String> {
-    for key in OF_MACHINE {
-        if let Some((then, now)) = before.machine.get(key).zip(here.get(key))
-            && then != now
-        {
-            return Some(format!(
-                "its last run is of a machine with {key} {then}, here it is {now}: go on there"
-            ));
+    Some(match before.other_here(here)? {
+        [HEAPMARK, then, now] => {
+            format!("heapmark {then} measured its last run, and this is {now}: go on with that one")
         }
-    }
-    let (then, now) = (&before.heapmark, env!("CARGO_PKG_VERSION"));
-    (then != now).then(|| {
-        format!("heapmark {then} measured its last run, and this is {now}: go on with that one")
+        [key, then, now] => {
+            format!("its last run is of a machine with {key} {then}, here it is {now}: go on there")
+        }
     })
 }
 

@@ -74,33 +74,30 @@ pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
         logs.push(duet.log);
         often.push(1.0 / turn.taken_ns as f64);
     }
-    let (_, (at_short, often)) = lengths.first_key_value()?;
+    let (_, (at_short, most_often)) = lengths.first_key_value()?;
     let (_, (at_long, seldom)) = lengths.last_key_value()?;
-    if mean(often)? < LEAST_APART * mean(seldom)? || welch(at_short, at_long)? >= LEVEL {
+    if mean(most_often)? < LEAST_APART * mean(seldom)? || welch(at_short, at_long)? >= LEVEL {
         return None;
     }
     let short_over_long = mean(at_short)? - mean(at_long)?;
     let n = duets.len() as f64;
-    let points = lengths
+    let often = lengths
         .iter()
-        .filter_map(|(asked_ns, (logs, often))| Some((*asked_ns, logs, mean(often)?)));
-    let points: Vec<(u64, &Vec<f64>, f64)> = points.collect();
-    let of_all = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-        let each = |(_, logs, often): &(u64, &Vec<f64>, f64)| {
-            logs.iter().map(|log| of(*often, *log)).sum::<f64>()
-        };
-        points.iter().map(each).sum()
-    };
-    let (middle, level) = (of_all(&|often, _| often) / n, of_all(&|_, log| log) / n);
-    let spread = of_all(&|often, _| (often - middle).powi(2));
-    let of_one = of_all(&|often, log| (often - middle) * (log - level)) / spread;
+        .filter_map(|(asked_ns, (_, often))| Some((*asked_ns, mean(often)?)));
+    let often: BTreeMap<u64, f64> = often.collect();
+    let point = |duet: &Duet| Some((often[&duet.turn?.asked_ns], duet.log));
+    let (x, y): (Vec<f64>, Vec<f64>) = duets.iter().filter_map(point).unzip();
+    let (middle, level) = (mean(&x)?, mean(&y)?);
+    let spread: f64 = x.iter().map(|x| (x - middle).powi(2)).sum();
+    let both = x.iter().zip(&y).map(|(x, y)| (x - middle) * (y - level));
+    let of_one = both.sum::<f64>() / spread;
     // The line takes one degree of freedom more than a mean.
     let freedom = (n - 1.0) / (n - 2.0);
     Some(Dependence {
         short_over_long,
-        added: points
-            .iter()
-            .map(|(asked_ns, _, often)| (*asked_ns, of_one * often))
+        added: often
+            .into_iter()
+            .map(|(asked_ns, often)| (asked_ns, of_one * often))
             .collect(),
         widens: ((1.0 + n * middle.powi(2) / spread) * freedom).sqrt(),
     })

@@ -26,7 +26,7 @@ pub use read::{Run, head, read, read_for_tables, read_published};
 pub use record::{Passed, Record};
 pub use record_index::Lines;
 pub use records::Records;
-pub use run::{AllocatorInfo, OLDEST_SCHEMA, RunFile, SCHEMA};
+pub use run::{AllocatorInfo, HEAPMARK, OLDEST_SCHEMA, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
 use crate::file::{self, PUBLIC, RESULTS, WithPath, is_there, make_folder, mode_of, open_stored};

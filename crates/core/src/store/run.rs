@@ -55,7 +55,21 @@ pub struct RunFile {
     pub preflights: Preflights,
 }
 
+/// What a run shares with one that goes on where it was, or whose numbers stand beside its own.
+const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
+
+/// The name in [`RunFile::other_here`] for another version of heapmark.
+pub const HEAPMARK: &str = "heapmark";
+
 impl RunFile {
+    /// The first fact that is another one here: its name, what it was for the run, and what it is on this machine, or of this heapmark.
+    pub fn other_here<'a>(&'a self, here: &'a BTreeMap<String, String>) -> Option<[&'a str; 3]> {
+        let fact = |key: &'a str| Some([key, self.machine.get(key)?, here.get(key)?]);
+        let version = [HEAPMARK, &self.heapmark, env!("CARGO_PKG_VERSION")];
+        let mut facts = OF_MACHINE.into_iter().filter_map(fact).chain([version]);
+        facts.find(|[_, then, now]| then != now)
+    }
+
     /// Whether the run contains a user's command line.
     pub fn is_private(&self) -> bool {
         self.plan.cases.iter().any(|case| case.command().is_some())

@@ -22,7 +22,7 @@ use crate::plan::{
     Case, Factor, HugePages, Mode, Override, Plan, SEED_OF_MEMORY, UserCommand, cases, comparisons,
 };
 use crate::session::{FIRST_TIMEOUT, Selection};
-use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, RunFile, SCHEMA};
+use crate::store::{self, AllocatorInfo, Checked, CheckedShelf, HEAPMARK, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
 use rand::Rng;
 use rand::rand_core::UnwrapErr;
@@ -163,21 +163,14 @@ impl Selection {
         store::refuse_of_others(&dir, store::HEAD, "go on with a copy of your own (cp -r)")?;
         let head = store::read(&dir)?.head;
         let here = described_machine();
-        for key in ["architecture", "cpu_model", "c_library"] {
-            if let Some((then, now)) = head.machine.get(key).zip(here.get(key))
-                && then != now
-            {
-                bail!(
-                    "this run began on a machine with {key} {then}, here it is {now}: go on there, or start a new run"
-                );
-            }
-        }
-        let version = env!("CARGO_PKG_VERSION");
-        if head.heapmark != version {
-            bail!(
-                "heapmark {} began this run, and this is {version}: go on with that one, or start a new run",
-                head.heapmark
-            );
+        match head.other_here(&here) {
+            None => {}
+            Some([HEAPMARK, then, now]) => bail!(
+                "heapmark {then} began this run, and this is {now}: go on with that one, or start a new run"
+            ),
+            Some([key, then, now]) => bail!(
+                "this run began on a machine with {key} {then}, here it is {now}: go on there, or start a new run"
+            ),
         }
         // Two builds of one version may have different guests.
         let guest = Guest::find()?;
