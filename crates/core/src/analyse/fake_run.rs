@@ -214,6 +214,18 @@ impl FakeRun {
         self
     }
 
+    /// Gives each sample of an allocator two more processes of the same block.
+    pub fn in_three_parts(mut self, allocator: &str) -> FakeRun {
+        let sample =
+            |record: &&Record| record.allocator == allocator && record.purpose == Purpose::Sample;
+        let samples: Vec<Record> = self.records.iter().filter(sample).cloned().collect();
+        for part in [1, 2] {
+            let again = |record: Record| Record { part, ..record };
+            self.records.extend(samples.iter().cloned().map(again));
+        }
+        self
+    }
+
     /// Removes the records for which `gone` is true.
     pub fn without(mut self, gone: impl Fn(&Record) -> bool) -> FakeRun {
         self.records.retain(|record| !gone(record));

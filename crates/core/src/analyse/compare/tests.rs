@@ -5,7 +5,6 @@ use crate::analyse::fake_run::{FakeRun, crash, noise};
 use crate::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
 use crate::metric::{self, WALL};
 use crate::plan::Target;
-use crate::store::Purpose;
 
 fn lab(times: impl Fn(&str) -> f64) -> FakeRun {
     FakeRun::new(&["glibc", "hoard"], &["larson"], 12)
@@ -107,18 +106,9 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
 #[test]
 fn processes_of_one_block_are_one_value() {
     let in_three_parts = |ns: f64| {
-        let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3)
-            .fill(|_, name, block| ns * noise(name, block));
-        for record in lab.records.clone() {
-            if record.allocator == "glibc" && record.purpose == Purpose::Sample {
-                let again = |part| Record {
-                    part,
-                    ..record.clone()
-                };
-                lab.records.extend([1, 2].map(again));
-            }
-        }
-        lab
+        FakeRun::new(&["glibc", "hoard"], &["larson"], 3)
+            .fill(|_, name, block| ns * noise(name, block))
+            .in_three_parts("glibc")
     };
     let (old, mut new) = (in_three_parts(20.0), in_three_parts(30.0));
     new.allocator("glibc").version = "2.99".into();

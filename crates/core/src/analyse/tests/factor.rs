@@ -77,16 +77,7 @@ fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
 
 #[test]
 fn parts_of_a_block_are_one_pair_of_the_baseline() {
-    let mut lab = lab(2, |_| 1.5);
-    for record in lab.records.clone() {
-        if record.allocator == "glibc" && record.purpose == Purpose::Sample {
-            let again = |part| Record {
-                part,
-                ..record.clone()
-            };
-            lab.records.extend([1, 2].map(again));
-        }
-    }
+    let lab = lab(2, |_| 1.5).in_three_parts("glibc");
     let over = run(&lab).cases[1].rows[0].factor.unwrap();
     assert_eq!((over.ratio.pairs, over.cpu_ratio.unwrap().pairs), (2, 2));
     assert_eq!(over.verdict.unwrap().word(), "too few blocks");
