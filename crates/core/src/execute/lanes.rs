@@ -64,63 +64,7 @@ pub fn spread<T: Sync, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::{bail, ensure};
-    use std::time::{Duration, Instant};
-
-    /// Makes `unshare` fail in this thread and in those that it starts, as the rules of a container do.
-    fn forbid_unshare() {
-        let step = |code: u32, no: u8, operand: u32| libc::sock_filter {
-            code: code as u16,
-            jt: 0,
-            jf: no,
-            k: operand,
-        };
-        let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-        let is = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-        let answer = libc::BPF_RET | libc::BPF_K;
-        let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-        let mut filter = [
-            step(load, 0, 0),
-            step(is, 1, libc::SYS_unshare as u32),
-            step(answer, 0, refused),
-            step(answer, 0, libc::SECCOMP_RET_ALLOW),
-        ];
-        let program = libc::sock_fprog {
-            len: filter.len() as u16,
-            filter: filter.as_mut_ptr(),
-        };
-        let mode = libc::SECCOMP_MODE_FILTER;
-        // SAFETY: plain system calls; the kernel copies the filter.
-        let failed = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-                + libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)
-        };
-        assert_eq!(failed, 0);
-    }
-
-    #[test]
-    fn lanes_work_at_the_same_time_even_if_they_must_share_their_descriptors() {
-        let begun = AtomicUsize::new(0);
-        let one = |_: &u32| {
-            begun.fetch_add(1, Ordering::Relaxed);
-            let began = Instant::now();
-            while begun.load(Ordering::Relaxed) < 2 {
-                let is_early = began.elapsed() < Duration::from_secs(60);
-                ensure!(is_early, "the other one does not begin");
-                std::thread::yield_now();
-            }
-            Ok(())
-        };
-        let done = scope(|scope| {
-            let forbidden = scope.spawn(|| {
-                forbid_unshare();
-                assert!(!own_descriptors());
-                spread(2, &[0, 1], one, |_, ()| Ok(()))
-            });
-            forbidden.join().unwrap()
-        });
-        done.unwrap();
-    }
+    use anyhow::bail;
 
     #[test]
     fn each_item_is_done_once_and_a_failure_ends_all() {

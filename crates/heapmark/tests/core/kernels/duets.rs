@@ -2,10 +2,16 @@
 
 use crate::support::live::{guests, start, wait_for};
 use crate::support::{End, Place, of_purpose, samples, word};
+use anyhow::ensure;
+use heapmark_core::execute::child::own_descriptors;
+use heapmark_core::execute::lanes::spread;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::scope;
+use std::time::{Duration, Instant};
 
 const WORK: [&str; 10] = [
     "run",
@@ -96,8 +102,8 @@ fn both_sides_of_a_duet_take_turns_on_one_cpu_whoever_gives_them() {
     }
 }
 
-/// Makes `unshare` fail in the command and in all that it starts, as the rules of a container do.
-fn forbid_unshare(command: &mut Command) {
+/// Makes `unshare` fail in this thread and in all that it starts, as the rules of a container do.
+fn forbid_unshare() -> io::Result<()> {
     let step = |code: u32, no: u8, operand: u32| libc::sock_filter {
         code: code as u16,
         jt: 0,
@@ -108,30 +114,50 @@ fn forbid_unshare(command: &mut Command) {
     let is = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let answer = libc::BPF_RET | libc::BPF_K;
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
-    let filter = [
+    let mut filter = [
         step(load, 0, 0),
         step(is, 1, libc::SYS_unshare as u32),
         step(answer, 0, refused),
         step(answer, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let forbid = move || {
-        let program = libc::sock_fprog {
-            len: filter.len() as u16,
-            filter: filter.as_ptr().cast_mut(),
-        };
-        let mode = libc::SECCOMP_MODE_FILTER;
-        // SAFETY: plain system calls; the kernel copies the filter.
-        let failed = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-                + libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)
-        };
-        match failed {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        }
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
     };
-    // SAFETY: only async-signal-safe calls between fork and exec.
-    unsafe { command.pre_exec(forbid) };
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: plain system calls; the kernel copies the filter.
+    let failed = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            + libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program)
+    };
+    match failed {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn lanes_work_at_the_same_time_even_if_they_must_share_their_descriptors() {
+    let begun = AtomicUsize::new(0);
+    let one = |_: &u32| {
+        begun.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        while begun.load(Ordering::Relaxed) < 2 {
+            let is_early = began.elapsed() < Duration::from_secs(60);
+            ensure!(is_early, "the other one does not begin");
+            std::thread::yield_now();
+        }
+        Ok(())
+    };
+    let done = scope(|scope| {
+        let forbidden = scope.spawn(|| {
+            forbid_unshare().unwrap();
+            assert!(!own_descriptors());
+            spread(2, &[0, 1], one, |_, ()| Ok(()))
+        });
+        forbidden.join().unwrap()
+    });
+    done.unwrap();
 }
 
 #[test]
@@ -140,7 +166,8 @@ fn processes_take_turns_where_no_thread_may_have_descriptors_of_its_own() {
     let both = both(&place);
     let choice = ["-a", &both, "-o", "run", "--turns", "stop", "--blocks", "1"];
     let mut command = place.heapmark(&[&WORK[..], &choice].concat());
-    forbid_unshare(&mut command);
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe { command.pre_exec(forbid_unshare) };
     let end = End::of(command.output().unwrap());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
