@@ -3,15 +3,17 @@
 
 use super::judged::{Number, ValueBlocks};
 use super::scene::{Machine, Measured, Scene};
-use super::values::values;
+use super::values::{time_of, values};
 use crate::document::{DocumentRow, Measure, Rows, Threads};
-use heapmark_core::analyse::group::{CaseGroups, Group};
+use heapmark_core::analyse::Role;
+use heapmark_core::analyse::group::{CaseGroups, Group, PairKey};
 use heapmark_core::analyse::interference::InterferenceSummary;
 use heapmark_core::catalog::Workload;
 use heapmark_core::catalog::malloc_api::matches;
 use heapmark_core::plan::{Case, case_name};
+use heapmark_stats::geometric_mean;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -252,7 +254,7 @@ impl<'a> Evidence<'a> {
             let Some(group) = find(entry, groups) else {
                 continue;
             };
-            if let Some(number) = number(scene, group, measure) {
+            if let Some(number) = number(scene, groups, group, measure) {
                 return Ok(Number {
                     row: number.row + &aside,
                     ..number
@@ -300,7 +302,7 @@ impl<'a> Evidence<'a> {
                 let known = failed.contains(name) || all.iter().any(|number| number.row == name);
                 if !known && group.allocator.tier != "program" {
                     failed.extend(has_failed(group).then_some(name));
-                    all.extend(number(scene, group, measure));
+                    all.extend(number(scene, groups, group, measure));
                 }
             }
         }
@@ -356,18 +358,57 @@ fn is_compared(group: &&Group) -> bool {
     !group.role.is_companion()
 }
 
-fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
+fn number(scene: &Scene, groups: &[Group], group: &Group, measure: &Measure) -> Option<Number> {
     let row = group.allocator.name.clone();
+    let run = scene.measured.head.plan.seed;
+    if let Some((of, values)) = in_duets(scene, groups, group, measure) {
+        return Some(Number {
+            blocks: Some(ValueBlocks { run, of }),
+            ..Number::of(row, Some(measure.clone()), values)?
+        });
+    }
     let values = values(scene, group, measure);
     // A value that only some processes have does not belong to any block.
     let blocks = (values.len() == group.processes.len()).then(|| ValueBlocks {
-        run: scene.measured.head.plan.seed,
+        run,
         of: group.processes.keys().map(|(block, _)| *block).collect(),
     });
     Some(Number {
         blocks,
         ..Number::of(row, Some(measure.clone()), values)?
     })
+}
+
+/// The times of a row that took turns with the baseline, and their blocks: the ratio in each duet times the baseline's mean
+/// in the block, so that rows compare as their duets do. `None` for the baseline, for what ran alone, and if it is no time.
+fn in_duets(
+    scene: &Scene,
+    groups: &[Group],
+    group: &Group,
+    measure: &Measure,
+) -> Option<(Vec<u32>, Vec<f64>)> {
+    let mut processes = group.processes.values();
+    let took_turns = processes.any(|(measurement, _)| measurement.turns.is_some());
+    if !took_turns || group.role == Role::Baseline {
+        return None;
+    }
+    let baseline = groups.iter().find(|other| other.role == Role::Baseline)?;
+    let ratios = group.log_ratios(baseline, time_of(measure)?);
+    let mut of_baseline: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for ((block, _), value) in baseline
+        .processes
+        .keys()
+        .zip(values(scene, baseline, measure))
+    {
+        of_baseline.entry(*block).or_default().push(value);
+    }
+    let scaled = |((block, _), ratio): (PairKey, f64)| {
+        Some((
+            block,
+            geometric_mean(of_baseline.get(&block)?)? * ratio.exp(),
+        ))
+    };
+    Some(ratios.into_iter().filter_map(scaled).unzip())
 }
 
 impl Spot {

@@ -211,9 +211,10 @@ fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec
 /// Combines the verdicts under several distributions: a claim that depends on a distribution that
 /// we had to guess stays undecided.
 fn together(verdicts: Vec<Verdict>) -> Verdict {
-    let has = |verdict| verdicts.contains(&verdict);
-    if has(Verdict::Holds) && has(Verdict::DoesNotHold) {
-        return Verdict::Unclear;
+    let first = verdicts.first().copied();
+    match first.filter(|first| verdicts.iter().all(|verdict| verdict == first)) {
+        Some(same) => same,
+        None if verdicts.contains(&Verdict::NotTestable) => Verdict::NotTestable,
+        None => Verdict::Unclear,
     }
-    verdicts.into_iter().max().unwrap_or(Verdict::NotTestable)
 }

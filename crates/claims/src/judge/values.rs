@@ -4,7 +4,7 @@ use super::scene::Scene;
 use crate::document::Measure;
 use heapmark_core::analyse::group::Group;
 use heapmark_core::execute::{Iteration, Measurement};
-use heapmark_core::metric::overhead_of;
+use heapmark_core::metric::{Process, overhead_of};
 use heapmark_core::store::{Columns, Purpose};
 use heapmark_stats::mean;
 
@@ -43,6 +43,18 @@ pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
                 0.0
             }
         }),
+    }
+}
+
+/// The value of one process that compares as the measure does; `None` if the measure is no time.
+pub fn time_of(measure: &Measure) -> Option<fn(&Process) -> Option<f64>> {
+    match measure {
+        Measure::Time => Some(|process| Some(process.ns_per_op)),
+        Measure::Mops => Some(|process| Some(process.mops_per_s)),
+        Measure::User => Some(|process| process.user_ns_per_op),
+        Measure::Sys => Some(|process| process.kernel_ns_per_op),
+        Measure::Cpu => Some(|process| process.cpu_ns_per_op),
+        _ => None,
     }
 }
 

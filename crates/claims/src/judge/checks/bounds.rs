@@ -34,6 +34,10 @@ impl CheckedPlaces<'_> {
                 }
             }
         }
+        // The largest or the middle of some values may be another one than of all.
+        if !matches!(take, Take::Each) && !self.parts.is_empty() {
+            return;
+        }
         all.sort_by(|(_, a, _), (_, b, _)| a.median.total_cmp(&b.median));
         let taken = match take {
             Take::Each => all,
@@ -123,12 +127,18 @@ impl CheckedPlaces<'_> {
     /// Checks that no workload is far above the median workload.
     pub fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
         let spots = self.spots();
-        let Some(first) = spots.first() else { return };
+        // Without one workload another one may be in the middle.
+        let Some(first) = spots.first().filter(|_| self.parts.is_empty()) else {
+            return;
+        };
         for (row, _) in self.chosen(who, except, first) {
             let numbers: Vec<(&Spot, Number)> = spots
                 .iter()
                 .filter_map(|spot| Some((spot, self.named(&row, spot)?)))
                 .collect();
+            if numbers.len() < spots.len() {
+                continue;
+            }
             let highest = numbers
                 .iter()
                 .max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));

@@ -63,6 +63,17 @@ fn of_several_values_the_largest_the_middle_or_most_may_decide() {
     assert_eq!(verdict("[20, 30]", "take = \"largest\""), Holds);
     assert_eq!(verdict("[10, 30]", "needs = \"most\""), Holds);
     assert_eq!(verdict("[20, 30]", "needs = \"most\""), DoesNotHold);
+    // What is missing could be the largest, or move the middle.
+    for place in ["churn@8", "larson@1"] {
+        for take in ["middle", "largest"] {
+            let at = "at = { workloads = [\"churn\", \"larson\"] }";
+            let check = format!(
+                r#"{{ kind = "between", who = ["a"], bounds = [99, 100], take = "{take}", {at} }}"#
+            );
+            let stage = Stage::of(points, 5).processes("b", place, vec![measurement(20.0)]);
+            assert_eq!(stage.verdict(&check), NotTestable, "{take} without {place}");
+        }
+    }
 }
 
 #[test]
@@ -135,6 +146,14 @@ fn flat() {
             ),
         ],
     );
+    // Of three that it was, the middle one is not known without the fourth.
+    let at = at.replace("]", ", \"cache-thrash\"]");
+    let check = format!(r#"{{ kind = "flat", who = ["a"], factor = 2, {at} }}"#);
+    let fourth = ("b", "cache-thrash@1", 10.0);
+    let points = [&three(30.0)[..], &[fourth]].concat();
+    assert_eq!(Stage::of(&points, 5).verdict(&check), NotTestable);
+    let all = [&three(30.0)[..], &[("a", "cache-thrash@1", 10.5)]].concat();
+    assert_eq!(Stage::of(&all, 5).verdict(&check), DoesNotHold);
 }
 
 #[test]

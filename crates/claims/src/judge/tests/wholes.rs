@@ -3,6 +3,8 @@
 use super::*;
 use crate::document::{Measure, Threads};
 use Verdict::{DoesNotHold, Holds, NotTestable, Unclear};
+use heapmark_core::execute::TurnsTaken;
+use heapmark_core::plan::Turns;
 
 const AHEAD: &str = r#"checks = [{ kind = "below", who = ["a"], than = ["b"] }]"#;
 
@@ -56,6 +58,18 @@ fn distributions_are_judged_apart_and_a_claim_on_which_they_differ_is_unclear() 
     assert_eq!(
         differ.notes,
         ["holds under fisher", "does not hold under uniform"]
+    );
+    // Level under one, and so open: it may be the one that the document means.
+    let open = judge(&[run("fisher", 20.0), run("uniform", 40.0)]);
+    assert_eq!(
+        (open.verdict, &open.notes[..]),
+        (
+            Unclear,
+            &[
+                "unclear under fisher".to_owned(),
+                "does not hold under uniform".to_owned()
+            ][..]
+        )
     );
     let one = judge(&[run("fisher", 10.0)]);
     assert_eq!(
@@ -336,5 +350,53 @@ fn published_figures_and_ours_stand_in_the_same_columns() {
             format!("objects = 7 {of_document} with 2 threads"),
             format!("objects = 8 {of_document} with 1 thread"),
         ]
+    );
+}
+
+#[test]
+fn rows_that_took_turns_compare_by_their_duets() {
+    // In each duet the machine has another speed; `a` has five ninths of the baseline's time in its own, and `c` all of it.
+    let speeds = [1.0, 1.4, 0.8, 1.9, 1.2];
+    let in_turns = |ns: f64, part: u32, block: usize| {
+        let turns = TurnsTaken {
+            by: Turns::Stop,
+            cpu: 0,
+            at_once: 1,
+            runs: 1,
+            slice_ns: 10_000_000,
+            turn_ns: Some(10_000_000),
+        };
+        Measurement {
+            turns: Some(turns),
+            ..measurement(ns * speeds[(block + 2 * part as usize) % 5])
+        }
+    };
+    let mut stage = Stage::new();
+    for (row, ns, parts) in [
+        ("b", 9.0, vec![0, 1]),
+        ("a", 5.0, vec![0]),
+        ("c", 9.0, vec![1]),
+    ] {
+        for part in parts {
+            let of_block = |block| in_turns(ns * noise(row, block as u32), part, block);
+            let from = stage.measured.records.len();
+            stage = stage.processes(row, "churn@1", (0..5).map(of_block).collect());
+            for record in &mut stage.measured.records[from..] {
+                record.part = part;
+            }
+        }
+    }
+    stage.measured.head.plan.baseline = "b".into();
+    let runs = [stage.measured];
+    let verdict = |check: &str| judge_runs(check, &runs).verdict;
+    for than in ["b", "c"] {
+        let check = format!(r#"{{ kind = "below", who = ["a"], than = ["{than}"] }}"#);
+        assert_eq!(verdict(&check), Holds, "{check}");
+    }
+    assert_eq!(
+        verdict(
+            r#"{ kind = "between", who = ["c"], over = { who = "b" }, bounds = [0.97, 1.03] }"#
+        ),
+        Holds
     );
 }
