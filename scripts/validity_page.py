@@ -33,7 +33,7 @@ def widened(errors, units):
 class Programs:
     """The programs that all these allocators ended well in, their estimates, and those of resamples."""
 
-    def __init__(self, programs, clock, names):
+    def __init__(self, programs, clock, names, of_screening=()):
         self.clock = clock
         has = lambda one: all(len(one["confirmed"].get(name, [])) > 1 for name in [COPY, *names])
         self.all = [one for one in programs if has(one)]
@@ -41,6 +41,9 @@ class Programs:
         draw = random.Random(1)
         self.blocks = [{name: self.logs(one, "confirmed", name) for name in one["confirmed"]} for one in self.all]
         for own, one in zip(self.blocks, self.all):
+            if one["turns"]["screening"] == one["turns"]["confirmed"]:
+                for name in of_screening:
+                    own[name] = self.logs(one, "screening", name) + own[name]
             own["never"] = self.logs(one, "unhuge", names[0])
         estimates = lambda own, again: {name: shift(again(logs)) for name, logs in own.items() if logs}
         self.own = [estimates(own, list) for own in self.blocks]
@@ -90,10 +93,16 @@ def recommended(values):
     return {name: what for what, name in reversed(names.items()) if name and name != BASELINE}, names["fastest"]
 
 
-def judged(values):
-    """The programs as they are judged, and the noise row."""
+def leader_first(values):
     names, leader = recommended(values)
-    programs = Programs(values["programs"], clock(values["programs"]), [leader, *(it for it in names if it != leader)])
+    return [leader, *(it for it in names if it != leader)]
+
+
+def judged(values):
+    """The programs as they are judged, and the noise row. The answer's first was frozen before screening, and the copy is chosen by
+    nothing: their blocks of screening count, too."""
+    names, leader = recommended(values)
+    programs = Programs(values["programs"], clock(values["programs"]), leader_first(values), of_screening=(leader, COPY))
     if not programs.all:
         raise SystemExit(f"validity: no program has times of {leader} and of a copy of {BASELINE}")
     return programs, programs.mean(lambda own, _: own[COPY], COPY)
@@ -256,7 +265,8 @@ def section(values):
     each = [programs.of(at, leader) for at in range(count)]
     faster, slower = sum(log + half < 0 for log, half in each), sum(log - half > 0 for log, half in each)
     worst = max(range(count), key=lambda at: each[at][0])
-    (below, of_below), (above, of_above) = bracket(programs, leader)
+    # Without screening, which has chosen one of the two that are compared.
+    (below, of_below), (above, of_above) = bracket(Programs(values["programs"], programs.clock, leader_first(values)), leader)
     width = statistics.mean(above) - statistics.mean(below)
     known = "not known: the bracket is wider than 2 points" if width > WIDEST else (
         f"between {percent(statistics.mean(below))} ± {100 * of_below:.1f} (against the best of screening) and {percent(statistics.mean(above))} "
@@ -314,7 +324,8 @@ def page(machines):
 
 Written by `make validity`. The answer of the default run is frozen first. Then all allocators run in each program of role *test*
 ([programs](../programs/README.md#real-programs)) in a few blocks: *screening*. The recommended ones, common choices
-and the two best of screening run again in blocks of their own, and the first of the answer in more: these are the numbers. Intervals: 95 %, programs and
+and the two best of screening run again in blocks of their own, and the first of the answer, which screening does not choose, in more:
+these are the numbers. Intervals: 95 %, programs and
 blocks drawn again, widened as for Student's t. Regret is the time above that of the program's best allocator. It lies between two
 estimates: the best of screening may be a wrong one, and the best of those confirmed is partly luck.
 
