@@ -127,6 +127,7 @@ fn build_preloaded() {
 /// program of their own, so that the C++ library is in no other process; and so have those that
 /// replace operators.
 fn build_checks() {
+    println!("cargo::rerun-if-changed=../../checks");
     let folder = Path::new("../../checks");
     let files = files_of(folder);
     let written_in = |ending: &'static str| {
