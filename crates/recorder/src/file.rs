@@ -60,12 +60,13 @@ impl CaptureFile {
         }
     }
 
-    /// Maps a fresh, zeroed chunk of this many bytes.
-    pub fn chunk(&self, bytes: usize, most: u32) -> Result<Fresh, Reason> {
-        let place = self.next.fetch_add(1, Ordering::Relaxed);
-        if place >= most {
+    /// Maps a fresh, zeroed chunk of this many bytes, if all chunks together have at most so many.
+    pub fn chunk(&self, bytes: usize, most: u64) -> Result<Fresh, Reason> {
+        let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before + bytes as u64 > most {
             return Err("max-bytes");
         }
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
         let descriptor = match open(&self.path, libc::O_RDWR | libc::O_CLOEXEC) {
             Err(error) if is_forbidden(error) => lend(self.inode).ok_or(word(error))?,
             opened => opened.map_err(word)?,

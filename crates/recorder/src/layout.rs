@@ -29,7 +29,7 @@ pub static WIPED: Wiped = Wiped {
 pub struct Settings {
     pub stem: UnsafeCell<[u8; PATH_BYTES]>,
     pub stem_bytes: AtomicU32,
-    pub most_chunks: AtomicU32,
+    pub most_bytes: AtomicU64,
     pub until_ns: AtomicU64,
     /// The process that last recorded here: a process that begins now is its child, even if the
     /// parent has ended by then. 0 if there was none.
@@ -43,7 +43,7 @@ unsafe impl Sync for Settings {}
 pub static SETTINGS: Settings = Settings {
     stem: UnsafeCell::new([0; PATH_BYTES]),
     stem_bytes: AtomicU32::new(0),
-    most_chunks: AtomicU32::new(u32::MAX),
+    most_bytes: AtomicU64::new(u64::MAX),
     until_ns: AtomicU64::new(u64::MAX),
     parent: AtomicU32::new(0),
 };
@@ -109,6 +109,8 @@ pub struct CaptureFile {
     pub inode: u64,
     /// The number of the file's next free chunk.
     pub next: AtomicU32,
+    /// Bytes of all chunks so far. A place in the file may be larger than its chunk.
+    pub bytes: AtomicU64,
 }
 
 /// Threads that can live at a time. Unused states are only address space.

@@ -1,5 +1,5 @@
-//! The next definitions of our functions, in the next library that has them. Until they are found,
-//! calls go to functions that find them first, so that a hook never has to check.
+//! The next definitions of our functions, in the next library that has them. They are found before
+//! a thread's first call is passed on, so that a hook never has to check.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -205,48 +205,24 @@ fn find_path_of_malloc() -> *const c_char {
     }
 }
 
-/// The functions in use before the next ones are found. During the search only the dynamic linker
-/// can call them: it gets memory that is never reused.
+/// The functions in use during the search for the next ones. Only the dynamic linker can call them:
+/// it gets memory that is never reused. Hooks keep blocks of that memory away from `free` and
+/// `realloc`.
 mod first {
     use super::*;
 
-    pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
-        if find() {
-            // SAFETY: as the caller's call.
-            unsafe { (next().malloc)(size) }
-        } else {
-            take(size)
-        }
+    pub extern "C" fn malloc(size: usize) -> BlockPointer {
+        take(size)
     }
 
-    pub unsafe extern "C" fn free(block: BlockPointer) {
-        if find() {
-            // SAFETY: as the caller's call.
-            unsafe { (next().free)(block) }
-        }
+    pub extern "C" fn free(_: BlockPointer) {}
+
+    pub extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
+        take(count.saturating_mul(size))
     }
 
-    pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
-        if find() {
-            // SAFETY: as the caller's call.
-            unsafe { (next().calloc)(count, size) }
-        } else {
-            take(count.saturating_mul(size))
-        }
-    }
-
-    pub unsafe extern "C" fn realloc(block: BlockPointer, size: usize) -> BlockPointer {
-        if find() {
-            // SAFETY: as the caller's call.
-            return unsafe { (next().realloc)(block, size) };
-        }
-        let fresh = take(size);
-        if !block.is_null() {
-            // SAFETY: both lie in the arena; after a smaller old block follows memory of the arena,
-            // too.
-            unsafe { fresh.copy_from(block, size.min(end() - block as usize)) };
-        }
-        fresh
+    pub extern "C" fn realloc(_: BlockPointer, size: usize) -> BlockPointer {
+        take(size)
     }
 }
 
@@ -261,10 +237,6 @@ unsafe impl Sync for Arena {}
 static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-fn end() -> usize {
-    ARENA.0.get() as usize + ARENA_BYTES
-}
-
 /// Zeroed memory that was never handed out.
 fn take(size: usize) -> BlockPointer {
     let size = size.saturating_add(15) & !15;
@@ -273,6 +245,17 @@ fn take(size: usize) -> BlockPointer {
         give_up(c"heapmark's recorder: the dynamic linker needs more memory than expected\n");
     }
     ARENA.0.get().cast::<u8>().wrapping_add(at).cast()
+}
+
+/// Copies what a block of the arena holds into a block of this size. How large the old one is, is
+/// not known: what follows it is copied, too.
+///
+/// # Safety
+/// Both blocks are the caller's.
+pub unsafe fn copy_first(old: BlockPointer, new: BlockPointer, size: usize) {
+    let end = ARENA.0.get() as usize + ARENA_BYTES;
+    // SAFETY: reads from the arena up to its end, and writes what the new block has room for.
+    unsafe { new.copy_from(old, size.min(end - old as usize)) };
 }
 
 /// Whether the block comes from the arena, so that the next library does not know it.

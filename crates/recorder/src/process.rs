@@ -12,11 +12,11 @@ use crate::signals::Quiet;
 use crate::{clock, lent, program_log};
 use core::ffi::CStr;
 use core::sync::atomic::Ordering;
-use heapmark_wire::capture::{CHUNK_BYTES, ChunkKind, Header, Start, TEXT_BYTES};
+use heapmark_wire::capture::{ChunkKind, FIRST_BYTES, Header, Start, TEXT_BYTES};
 
 /// The file's path without `.PID.cap`; if it is not set, nothing is recorded.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
-/// The maximum size of a process's file.
+/// The most bytes of chunks that a process gets.
 const MOST_BYTES: &CStr = c"HEAPMARK_RECORD_MAX_BYTES";
 /// The moment, in nanoseconds of the monotonic clock, at which recording ends.
 const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
@@ -46,8 +46,10 @@ pub fn configure() -> bool {
             .copy_from(stem.as_ptr(), stem.len())
     };
     if let Some(bytes) = number(variable(MOST_BYTES)) {
-        let chunks = (bytes / CHUNK_BYTES as u64).clamp(2, u64::from(u32::MAX));
-        SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
+        let least = (TEXT_BYTES + FIRST_BYTES) as u64;
+        SETTINGS
+            .most_bytes
+            .store(bytes.max(least), Ordering::Relaxed);
     }
     lent::configure();
     program_log::configure();
@@ -93,7 +95,7 @@ impl ProcessState {
         // SAFETY: no arguments.
         let pid = unsafe { libc::getpid() } as u32;
         let created = file.create(stem, pid).and_then(|()| {
-            file.chunk(TEXT_BYTES, u32::MAX)
+            file.chunk(TEXT_BYTES, u64::MAX)
                 .inspect_err(|_| file.remove())
         });
         let Ok(chunk) = created else {
@@ -129,7 +131,7 @@ impl ProcessState {
     pub fn chunk(&self, bytes: usize) -> Option<Fresh> {
         // SAFETY: once the process is recorded, the file is only read and its counters changed.
         let file = unsafe { &*self.file.get() };
-        file.chunk(bytes, SETTINGS.most_chunks.load(Ordering::Relaxed))
+        file.chunk(bytes, SETTINGS.most_bytes.load(Ordering::Relaxed))
             .map_err(|reason| self.stop(reason))
             .ok()
     }

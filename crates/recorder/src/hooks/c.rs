@@ -1,6 +1,6 @@
 //! The malloc family of C.
 
-use crate::next::{BlockPointer, is_first, next};
+use crate::next::{BlockPointer, copy_first, is_first, next};
 use crate::record::{entered, record, record_after, record_before};
 use crate::thread::{found, record_rare};
 use crate::{large, metadata};
@@ -101,9 +101,8 @@ pub unsafe extern "C" fn reallocarray(
 #[inline(always)]
 fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -> BlockPointer {
     if is_first(old) {
-        // SAFETY: the arena's block may be smaller; after it follows the arena, or bytes that were
-        // never requested.
-        return unsafe { malloc(size) };
+        // SAFETY: as the program's call.
+        return unsafe { leave_first(old, size) };
     }
     let was_large = match old.is_null() {
         true => None,
@@ -134,6 +133,20 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         large::born(old, bytes);
     }
     block
+}
+
+/// Replaces a block that the allocator does not know.
+#[cold]
+#[inline(never)]
+unsafe fn leave_first(old: BlockPointer, size: usize) -> BlockPointer {
+    // SAFETY: the old block is the program's, the new one is not yet.
+    unsafe {
+        let new = malloc(size);
+        if !new.is_null() {
+            copy_first(old, new, size);
+        }
+        new
+    }
 }
 
 fn no_memory() -> BlockPointer {

@@ -2,12 +2,13 @@
 #include "all_but_malloc.h"
 
 void *malloc(size_t);
-void *early[2];
+void *early[3];
 
 static void *(*find(void))(size_t) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (!early[i])
             early[i] = malloc(100);
+    *(char *)early[2] = 7;
     return __libc_malloc;
 }
 

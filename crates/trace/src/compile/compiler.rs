@@ -21,8 +21,8 @@ struct Object {
     slot: u32,
     /// The requested size.
     bytes: u64,
-    /// How many ops of the object's owner must be done before the object can be used: up to the op that made it.
-    born: u64,
+    /// The thread that played the op that made the object, and how many ops that thread must have done.
+    born: Moment,
     /// The thread that used the object last, and how many ops that thread must have done.
     user: Option<Moment>,
     /// The place in the stream that holds the number of the object's touched pages; `None` for a small object.
@@ -98,6 +98,9 @@ impl Compiler {
             }
             Realloc { token, .. } => {
                 let (player, object) = self.reach(thread, token, true)?;
+                // At the point, the old block still lives.
+                self.point(player)?;
+                self.gone(&object);
                 self.make(thread, player, object.slot, Ask::of(event)?)?;
             }
             Free { token } | FreeAligned { token, .. } | ReallocFree { token } => {
@@ -170,17 +173,18 @@ impl Compiler {
         } else {
             *self.objects.get_mut(token)?
         };
-        if ends {
-            self.live_bytes -= object.bytes;
-            if object.pages_at.is_none() {
-                self.whole_bytes -= object.bytes;
-            }
-        }
         self.streams.prepare(player)?;
-        self.streams
-            .wait_for(player, Some((token.thread, object.born)))?;
+        self.streams.wait_for(player, Some(object.born))?;
         self.streams.wait_for(player, object.user)?;
         Ok((player, object))
+    }
+
+    /// Counts an object's bytes as live no more.
+    fn gone(&mut self, object: &Object) {
+        self.live_bytes -= object.bytes;
+        if object.pages_at.is_none() {
+            self.whole_bytes -= object.bytes;
+        }
     }
 
     /// The thread whose freed slots this one reuses: if one thread plays at a time, all threads share them.
@@ -204,16 +208,13 @@ impl Compiler {
         }
         self.streams.prepare(player)?;
         self.streams.wait_for(player, wait)?;
+        self.point(player)?;
         self.make(thread, player, slot, ask)
     }
 
-    /// Appends the op that makes an object: the object is of `thread`, the op of `player`.
-    fn make(&mut self, thread: u32, player: u32, slot: u32, ask: Ask) -> Result<()> {
-        let bytes = ask.bytes;
-        if bytes >= MOST_BYTES {
-            bail!("an allocation of {bytes} bytes that did not fail");
-        }
-        // The memory point stands before the op: after the op, another thread may continue.
+    /// Appends a memory point if one is due. It stands before the op that makes an object: after the op, another
+    /// thread may continue.
+    fn point(&mut self, player: u32) -> Result<()> {
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
             self.next_point = self.head.bytes + POINT_EVERY_BYTES;
             self.head.points += 1;
@@ -224,6 +225,15 @@ impl Compiler {
                 self.whole_bytes,
             ];
             self.streams.push(player, &point)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the op that makes an object: the object is of `thread`, the op of `player`.
+    fn make(&mut self, thread: u32, player: u32, slot: u32, ask: Ask) -> Result<()> {
+        let bytes = ask.bytes;
+        if bytes >= MOST_BYTES {
+            bail!("an allocation of {bytes} bytes that did not fail");
         }
         // The sum is below 2^48, since both terms are below 2^47.
         self.live_bytes += bytes;
@@ -244,8 +254,8 @@ impl Compiler {
             slot,
             bytes,
             // A stray's object is named by its own thread, but another thread makes it.
-            born: if player == thread { ops } else { 0 },
-            user: (player != thread).then_some((player, ops)),
+            born: (player, ops),
+            user: None,
             pages_at: ask.has_pages().then_some(place),
             operator: ask.operator,
             align_log: ask.align.checked_ilog2().map(|log| log as u8),
@@ -262,6 +272,7 @@ impl Compiler {
 
     fn end(&mut self, thread: u32, token: Token, size: Option<u64>) -> Result<()> {
         let (player, object) = self.reach(thread, token, true)?;
+        self.gone(&object);
         let Object { slot, bytes, .. } = object;
         // To pass a wrong size is a fault of the program, and undefined.
         let is_sized = size.is_some_and(|size| size.max(1) == bytes);
@@ -300,12 +311,7 @@ impl Compiler {
                 [Rare::Pages.word(count), extent_pages]
             }
         };
-        // A stray's block was made in another stream, whose own buffer may hold the place.
-        let user = object.user.map(|(user, _)| user);
-        for thread in [token.thread].into_iter().chain(user) {
-            self.streams.mend(thread, place, &words)?;
-        }
-        Ok(())
+        self.streams.mend(object.born.0, place, &words)
     }
 
     /// Ends the streams, writes the table of threads and the head.

@@ -122,10 +122,10 @@ impl ThreadStreams {
         Ok((place, entry.ops))
     }
 
-    /// Replaces the words at a place that may be in the stream of this thread.
+    /// Replaces the words at a place in the stream of this thread.
     pub fn mend(&mut self, thread: u32, place: u64, words: &[u64]) -> Result<()> {
-        let player = self.player(thread) as usize;
-        self.threads[player].stream.mend(&self.writer, place, words)
+        let stream = &mut self.threads[thread as usize].stream;
+        stream.mend(&self.writer, place, words)
     }
 
     /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the
@@ -187,6 +187,8 @@ impl ThreadStreams {
         if player == child || is_known {
             return Ok(());
         }
+        // It publishes its position before it waits: the threads that it waits for may wait for that.
+        self.prepare(player)?;
         // No more threads may run at a time than recorded: the starting thread waits for all that had ended by now.
         let seen = std::mem::replace(
             &mut self.threads[player as usize].ends_seen,
@@ -197,7 +199,6 @@ impl ThreadStreams {
         }
         self.player_of(child)?;
         self.threads[child as usize].is_started = true;
-        self.prepare(player)?;
         self.op(player, &[Rare::Start.word(child)]).map(|_| ())
     }
 

@@ -69,15 +69,17 @@ pub fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> V
 }
 
 /// For each event, those that must come before it: the last event of the same object, the start of
-/// its thread, the ends of other threads before a start.
+/// its thread, the ends of other threads before a start. A call that changes the heap as a whole
+/// keeps its place among all others.
 fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
     let mut made = HashMap::new();
     let mut used = HashMap::new();
     let mut started = HashMap::new();
     let mut ends = Vec::new();
+    let mut tuned = None;
     let mut before = Vec::with_capacity(events.len());
     for (place, (thread, event)) in events.iter().enumerate() {
-        let mut needed: Vec<usize> = started.remove(thread).into_iter().collect();
+        let mut needed: Vec<usize> = started.remove(thread).into_iter().chain(tuned).collect();
         if let Some(token) = event.names() {
             needed.extend(used.insert(token, place));
         }
@@ -96,6 +98,11 @@ fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<
                 needed.extend(&ends);
             }
             Event::ThreadExit => ends.push(place),
+            Event::Mallopt { .. } | Event::Trim { .. } => {
+                // The previous such call has waited for all before it.
+                needed.extend(tuned.unwrap_or(0)..place);
+                tuned = Some(place);
+            }
             _ => {}
         }
         before.push(needed);
@@ -152,6 +159,18 @@ mod tests {
         let threads: Vec<u32> = order.iter().map(|(thread, _)| *thread).collect();
         assert_eq!(threads, [0, 0, 1, 1, 1, 0], "{order:?}");
         assert_eq!(order[5].1, free(1, 5));
+    }
+
+    #[test]
+    fn a_call_that_changes_the_heap_as_a_whole_keeps_its_place_among_the_threads() {
+        let events = vec![
+            (0, malloc()),
+            (1, malloc()),
+            (1, free(1, 0)),
+            (0, Event::Trim { pad: 0 }),
+            (1, malloc()),
+        ];
+        assert_eq!(coalesce(events.clone(), |_| 0), events);
     }
 
     #[test]

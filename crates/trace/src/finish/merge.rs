@@ -150,16 +150,21 @@ impl<'a> Merge<'a> {
             thread,
             stream: place,
         };
+        // The record's own stamp is that of the return, up to which other threads may have events.
+        let stamp = match record.event {
+            Recorded::Realloc { entered, .. } if part == RecordPart::Entry => entered,
+            _ => record.stamp,
+        };
         let is_due = matches!(record.event, Recorded::Clock)
-            || record.stamp.is_some_and(|stamp| stamp >= self.clock_at);
+            || stamp.is_some_and(|stamp| stamp >= self.clock_at);
         match self.until_clock.checked_sub(1) {
             Some(left) if !is_due => self.until_clock = left,
             _ => {
                 self.until_clock = CLOCK_EVERY;
-                if let Some(stamp) = record.stamp {
+                if let Some(stamp) = stamp {
                     self.clock_at = stamp.saturating_add(self.clock_every);
                 }
-                let ns = self.rate.ns(stream.known, record.stamp);
+                let ns = self.rate.ns(stream.known, stamp);
                 if ns > self.ns {
                     self.ns = ns;
                     self.ready.push_back(MergeStep::Event(thread, Clock { ns }));

@@ -15,17 +15,22 @@ pub fn is(start: &[u8]) -> bool {
 
 #[derive(Default)]
 pub struct MemoryReplay {
-    /// Threads by their numbers in the text.
+    /// Live threads by their numbers in the text, which are reused.
     threads: HashMap<u32, u32>,
+    next: u32,
     began_ns: Option<u64>,
     now_ns: u64,
 }
 
 impl MemoryReplay {
     fn thread(&mut self, number: u32, to: &mut Import) -> Result<u32> {
-        let next = self.threads.len() as u32;
-        let thread = *self.threads.entry(number).or_insert(next);
-        if thread == next && next > 0 {
+        if let Some(thread) = self.threads.get(&number) {
+            return Ok(*thread);
+        }
+        let thread = self.next;
+        self.next += 1;
+        self.threads.insert(number, thread);
+        if thread > 0 {
             // The text does not say which thread started this one.
             to.write(0, &Event::ThreadStart { child: thread })?;
         }
@@ -56,7 +61,12 @@ impl Format for MemoryReplay {
             }
         };
         let thread = self.thread(number, to)?;
-        if let [began, _] = words[fields.min(words.len())..] {
+        // Start and end of the call; of the end of a thread, when it was.
+        let began = match (&words[fields.min(words.len())..], function) {
+            ([began, _], _) | ([began], "thread_done") => Some(*began),
+            _ => None,
+        };
+        if let Some(began) = began {
             let ns = decimal(began)?;
             let since = ns.saturating_sub(*self.began_ns.get_or_insert(ns));
             if since > self.now_ns {
@@ -97,7 +107,10 @@ impl Format for MemoryReplay {
                 to.realloc(thread, old, address, decimal(words[4])?)
             }
             "free" => to.free(thread, address),
-            _ => to.write(thread, &Event::ThreadExit),
+            _ => {
+                self.threads.remove(&number);
+                to.write(thread, &Event::ThreadExit)
+            }
         }
     }
 }

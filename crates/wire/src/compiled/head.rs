@@ -3,7 +3,7 @@
 use super::MOST_SLOTS;
 
 /// The first word; the number at its end is the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x05");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x06");
 /// Words of the head.
 pub const HEAD_WORDS: usize = 29;
 

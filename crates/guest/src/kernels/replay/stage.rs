@@ -16,6 +16,7 @@ use crate::scheduled;
 use crate::stack::Stack;
 use crate::threads::{Gate, ThreadTime, create, make_ready, wait_until};
 use core::ffi::c_void;
+use core::sync::atomic::fence;
 use heapmark_wire::ReplayProgress;
 use heapmark_wire::compiled::CompiledThread;
 
@@ -249,9 +250,11 @@ impl<'a> Stage<'a> {
         let argument = ptr::from_ref(seat).cast_mut().cast();
         // SAFETY: the seat and the stage outlive the thread, which is joined, and only then its
         // stack goes.
-        seat.thread
-            .set(unsafe { create(enter, argument, &stack, false, index) });
+        let thread = unsafe { create(enter, argument, &stack, false, index) };
         seat.stack.set(stack);
+        // What joins the thread waits for this store.
+        fence(Release);
+        seat.thread.set(thread);
         if self.strict {
             // Otherwise the first steps of the new thread would race with the threads that
             // continue.

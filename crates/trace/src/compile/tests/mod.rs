@@ -243,6 +243,51 @@ fn alone_one_thread_makes_all_calls_in_the_order_that_several_would() {
 }
 
 #[test]
+fn at_a_memory_point_before_a_realloc_the_old_block_is_alive() {
+    let token = Token {
+        thread: 0,
+        index: 0,
+    };
+    let block = Event::Malloc {
+        size: 4 << 20,
+        operator: false,
+    };
+    let larger = Event::Realloc {
+        token,
+        size: 5 << 20,
+    };
+    let events = [(0, block), (0, larger)];
+    for order in [Order::Strict, Order::Alone] {
+        let (words, _) = compiled(&events, order);
+        let end = Stage::new(&words).play(1).unwrap();
+        assert_eq!(end.live_bytes_at_strict_points, [4u64 << 20], "{order:?}");
+    }
+}
+
+#[test]
+fn a_thread_publishes_its_position_before_it_waits_for_the_ends_of_others() {
+    let calls = compiled::POSITION_EVERY;
+    let mut events = vec![(0, Event::ThreadStart { child: 1 })];
+    events.extend((0..calls).map(|_| (1, Event::FreeNull)));
+    events.extend([
+        (1, Event::ThreadExit),
+        (0, Event::ThreadStart { child: 2 }),
+        (2, malloc()),
+    ]);
+    let (words, head) = compiled(&events, Order::Dependent);
+    let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
+    let expected = [
+        Op::position(0),
+        Rare::Start.word(1),
+        Op::position(calls + 2),
+        Op::wait(1, calls + 1),
+        Rare::Start.word(2),
+        Rare::End.word(0),
+    ];
+    assert_eq!(words[first..first + 6], expected);
+}
+
+#[test]
 fn touched_pages_are_known_before_the_block_is_made() {
     let of = |thread| {
         let token = Token { thread, index: 0 };
@@ -290,6 +335,41 @@ fn touched_pages_are_known_before_the_block_is_made() {
     let (words, head) = compiled(&of(3), Order::Alone);
     assert!(words.windows(3).any(|it| it == known));
     assert_eq!(head.peak, (0, 503));
+}
+
+#[test]
+fn touched_pages_are_known_if_a_third_thread_uses_what_another_made_for_an_ended_one() {
+    let token = Token {
+        thread: 1,
+        index: 0,
+    };
+    let mut events = vec![
+        (0, Event::ThreadStart { child: 1 }),
+        (0, Event::ThreadStart { child: 2 }),
+        (1, Event::ThreadExit),
+    ];
+    // The block is made in a later window than the thread's end.
+    events.extend((0..2000).map(|_| (0, Event::FreeNull)));
+    let block = Event::Malloc {
+        size: 1 << 20,
+        operator: false,
+    };
+    let touch = Event::Touch {
+        token,
+        resident_pages: 7,
+        extent_pages: 9,
+        pages: 256,
+    };
+    events.extend([
+        (1, block),
+        (2, Event::UsableSize { token }),
+        (0, touch),
+        (0, Event::Free { token }),
+    ]);
+    let (words, head) = compiled(&events, Order::Dependent);
+    assert_eq!(head.strays, 1);
+    let known = [Rare::Pages.word(7), 9, Op::Malloc.word(0, 1 << 20)];
+    assert!(words.windows(3).any(|it| it == known));
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn texts_of_malloclab_and_of_androids_memory_replay_are_imported_whole() {
                    186: realloc 0x0 0xb6ff2000 0 2600 2700\n\
                    187: malloc 0x0 99 2800 2900\n\
                    187: free 0x0 3000 3100\n\
-                   187: thread_done 0x0 4000\n";
+                   187: thread_done 0x0 4000\n\
+                   187: malloc 0xb6ff3000 7 3000 3100\n";
     let without_times: String = android
         .lines()
         .map(|line| {
@@ -95,11 +96,14 @@ fn texts_of_malloclab_and_of_androids_memory_replay_are_imported_whole() {
         "t1 failed call=malloc size=99",
         "t1 free object=null",
         "t1 thread_exit",
+        // Another thread of the same number.
+        "t0 thread_start child=2",
+        "t2 malloc size=7 -> t2#0",
     ];
     assert_eq!(imported(&without_times), calls);
-    assert_eq!(imported(&android.replace(" 4000\n", "\n")), calls);
+    assert_eq!(imported(android), calls);
     let stats = place.run(&["trace", "stats", "a.trace"]).stdout;
-    let duration = ["duration", "2.00", "us"];
+    let duration = ["duration", "3.00", "us"];
     let is_told = |line: &str| line.split_whitespace().eq(duration);
     assert!(stats.lines().any(is_told), "{stats}");
 }

@@ -216,6 +216,22 @@ fn time_goes_on_between_two_calls_and_after_the_last() {
         (0, free(0x1000), 60_000_003_000),
     ];
     assert_eq!(clocks(&[], &two), [1000, 60_000_002_000]);
+    // Another thread has events while a realloc takes a minute.
+    let slow = Event::Realloc {
+        old: 0x1000,
+        new: 0x3000,
+        size: 2,
+        entered: Some(200_000),
+    };
+    let during = [
+        (0, malloc(0x1000, 1), 1000),
+        (0, slow, 60_000_000_000),
+        (1, malloc(0x2000, 2), 300_000),
+    ];
+    assert_eq!(
+        clocks(&[], &during),
+        [1000, 200_000, 300_000, 60_000_000_000]
+    );
     // Without stamps, only the end tells of a time.
     let one = [(0, malloc(0x1000, 1), 0), (0, free(0x1000), 0)];
     let ended = [("end.ns", "60000000000")];
