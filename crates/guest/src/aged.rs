@@ -53,6 +53,12 @@ pub fn order(job: &Job<'_>, api: Api) {
     });
 }
 
+/// Whether this process's memory may hold litter: then no figure compares it with what the kernel
+/// requested.
+pub fn is_ordered() -> bool {
+    AGED.get().is_some()
+}
+
 /// Called by the main thread before it creates the `threads` threads that work from the start.
 pub fn prepare(threads: usize) {
     let Some(heap) = AGED.get() else {

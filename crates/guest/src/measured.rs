@@ -48,6 +48,15 @@ impl Moment {
         moment
     }
 
+    /// The present moment, outside of any phase.
+    pub fn uncounted() -> Moment {
+        let wall_ns = now_ns();
+        Moment {
+            wall_ns,
+            ..Moment::usage()
+        }
+    }
+
     /// The span from this moment until now.
     pub fn elapsed(&self) -> Span {
         let wall_ns = now_ns();

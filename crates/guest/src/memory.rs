@@ -347,9 +347,15 @@ pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }
 
-/// Memory that only this process has, and has written to: in a forked process, the memory that it has copied.
-pub fn private_dirty_bytes() -> u64 {
-    proc_kib(c"/proc/self/smaps_rollup", "Private_Dirty:").unwrap_or(0) << 10
+/// Memory that only this process has, and has written to: in a forked process, the memory that it has copied. `None` if
+/// the kernel does not tell.
+pub fn private_dirty_bytes() -> Option<u64> {
+    let mut room = [0u8; 4096];
+    private_dirty_in(read_file(c"/proc/self/smaps_rollup", &mut room)?)
+}
+
+fn private_dirty_in(rollup: &str) -> Option<u64> {
+    Some(kib(rollup, "Private_Dirty:")? << 10)
 }
 
 /// The kernel's estimate of memory available without swapping.
@@ -377,4 +383,17 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
     let len = sys::RawFile::open(path)?.read(room);
     core::str::from_utf8(&room[..len]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_memory_that_the_kernel_does_not_tell_is_not_0() {
+        let rollup = "Rss:  20 kB\nPrivate_Dirty:  8 kB\n";
+        assert_eq!(private_dirty_in(rollup), Some(8192));
+        assert_eq!(private_dirty_in("Private_Dirty: 0 kB\n"), Some(0));
+        assert_eq!(private_dirty_in("Rss: 20 kB\n"), None);
+    }
 }

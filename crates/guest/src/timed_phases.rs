@@ -101,7 +101,8 @@ fn together<L: Load>(
     };
     let mut times = HarnessTable::<ThreadTime>::zeroed(threads);
     let team = Team::gather(Workers::Threads(threads), &course, worker::<L>);
-    let began = team.release();
+    // What workers do before a lap is not counted.
+    let began = team.let_go();
     for lap in 0..laps {
         course.gates[lap].all_here(threads);
         load.all_here(lap);

@@ -194,6 +194,7 @@ impl Case {
                     && self.rows.is_empty()
                     && self.series_ns.is_none()
                     && !self.is_paced()
+                    && self.seconds().is_none()
                     && !has_own_clock(name)
             }
             Target::Command(command) => command.may_take_turns(),
@@ -518,6 +519,18 @@ mod tests {
             [false, true]
         );
         assert_eq!(cases[1].label(), "larson@4");
+    }
+
+    #[test]
+    fn a_case_that_lasts_for_a_time_or_has_clocks_of_its_own_takes_no_turns() {
+        let one_thread = |set: &[&str]| larson(set).unwrap().remove(0);
+        assert!(one_thread(&[]).may_take_turns());
+        assert!(!one_thread(&["larson.seconds=0.5"]).may_take_turns());
+        let own_clocks = Case {
+            target: Target::Kernel("ratchet-timed".into()),
+            ..one_thread(&[])
+        };
+        assert!(!own_clocks.may_take_turns());
     }
 
     #[test]

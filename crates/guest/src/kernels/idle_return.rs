@@ -131,7 +131,7 @@ fn run(bench: &mut Bench) {
         let busy = (during == "busy").then(|| {
             let body = |context: &IdleReturnContext, _| context.work_elsewhere();
             let team = Team::gather(Workers::Threads(1), &context, body);
-            (team.release(), team)
+            (team.let_go(), team)
         });
         let start_ns = now_ns();
         for (place, until_ms) in idle_moments(idle_ms).enumerate() {
@@ -154,7 +154,7 @@ fn run(bench: &mut Bench) {
         context.again.store(true, Release);
         let makers = makers.unwrap_or_else(|| {
             let makers = bench.gather(&context, IdleReturnContext::make);
-            makers.release();
+            makers.let_go();
             makers
         });
         spans[1] = context.time_burst();
@@ -239,9 +239,10 @@ impl IdleReturnContext {
         self.meeting.wait();
     }
 
-    /// The main thread's clock runs between the first two meetings; before the third meeting, the
-    /// main thread takes a point.
+    /// The main thread's clock starts before the second meeting and stops after the third; before
+    /// the fourth, the main thread takes a point.
     fn burst(&self, thread: &ShapeThread, blocks: &Blocks, part: &Range<usize>) {
+        self.meeting.wait();
         self.meeting.wait();
         for place in part.clone() {
             let block = thread.allocate(self.sizes[place] as usize, place as u32);
@@ -253,8 +254,10 @@ impl IdleReturnContext {
 
     /// Times a burst, takes a point, and waits until the burst's blocks are freed.
     fn time_burst(&self) -> Span {
+        // All are here; only when the clock runs may they begin.
         self.meeting.wait();
         let start = Moment::start();
+        self.meeting.wait();
         self.meeting.wait();
         let span = start.elapsed();
         self.shape.point();

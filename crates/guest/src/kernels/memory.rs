@@ -231,10 +231,8 @@ fn quota(shared: &MemoryContext, consumer: usize) -> usize {
 fn allocate(shared: &MemoryContext, size: u32) -> *mut u8 {
     let block = shared.api.allocate(size as usize);
     if shared.touch {
-        for offset in (0..size as usize).step_by(4096) {
-            // SAFETY: within the block.
-            unsafe { block.add(offset).write_volatile(0) };
-        }
+        // SAFETY: the block has that many bytes.
+        unsafe { touch::pages(block, size as usize) };
     }
     block
 }

@@ -194,7 +194,7 @@ pub const WITH_OWN_CLOCKS: [&str; 13] = [
     "idle-return",
     "late-free",
     "open-loop",
-    "ratchet-latency",
+    "ratchet-timed",
     "scatter-loops",
     "scatter-loops-legacy",
     "sized",
@@ -207,4 +207,16 @@ pub const WITH_OWN_CLOCKS: [&str; 13] = [
 /// Finds the kernel with this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {
     ALL.iter().find(|kernel| kernel.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_with_clocks_of_its_own_exists() {
+        for name in WITH_OWN_CLOCKS {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
 }

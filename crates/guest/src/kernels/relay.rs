@@ -31,6 +31,7 @@ struct RelayContext {
     api: Api,
     threads: Handover,
     consumers: usize,
+    seed: u64,
     batches: usize,
     outstanding: u64,
     /// Whether the messages of a batch are linked through their own bytes, so that each hop reads them.
@@ -108,6 +109,7 @@ fn run(bench: &mut Bench) {
         api: bench.api,
         threads: Handover::new(bench, producers, MOST_POINTS),
         consumers,
+        seed: bench.seed,
         batches,
         outstanding,
         inside: bench.parameter("link") == "inside",
@@ -302,7 +304,7 @@ impl RelayContext {
 
     /// Does a proxy's work: it posts each batch to a queue with a lower number than its own queue.
     fn pass_on(&self, worker: usize, queue: usize) {
-        let mut random = SplitMix::new(queue as u64, 0);
+        let mut random = SplitMix::new(self.seed, worker as u64);
         self.each(worker, queue, |node| {
             self.post(worker, random.below(queue as u32) as usize, node)
         });

@@ -2,6 +2,7 @@
 
 use super::laps::LapTimes;
 use super::*;
+use crate::aged;
 use crate::api::SizedFrees;
 use crate::memory::Resident;
 
@@ -320,10 +321,11 @@ impl Load for Replaced {
 
     fn after(&self, worker: usize, _lap: usize) {
         // If there are several threads, others may already be emptying their slots. If memory is measured, what watches
-        // the calls would be counted, too.
+        // the calls would be counted, too; so would an aged heap's litter.
         if let Made::Aligned(_) = self.made
             && self.threads == 1
             && !retained::is_wanted()
+            && !aged::is_ordered()
         {
             self.resident_bytes.set(Resident::now().rss);
         }

@@ -121,7 +121,7 @@ impl GenerationsContext {
     fn generation(&self, at_once: usize, life: fn(&Self, usize)) -> u64 {
         let began_ns = now_ns();
         let team = Team::gather(Workers::Threads(at_once), self, life);
-        let released = team.release();
+        let released = team.let_go();
         team.join(&released, |_, _| {});
         now_ns() - began_ns
     }

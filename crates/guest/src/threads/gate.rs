@@ -29,7 +29,12 @@ impl Gate {
     /// Called by the main thread: starts the clock, then the threads.
     pub fn open(&self) -> Moment {
         let moment = Moment::start();
-        self.open.store(1, Release);
+        self.let_go();
         moment
+    }
+
+    /// Called by the main thread: starts the threads, and no clock.
+    pub fn let_go(&self) {
+        self.open.store(1, Release);
     }
 }

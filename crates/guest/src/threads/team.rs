@@ -36,7 +36,7 @@ impl Workers {
     }
 }
 
-/// Workers that wait at a gate for [`Team::release`].
+/// Workers that wait at a gate for [`Team::release`] or [`Team::let_go`].
 pub struct Team<'c, C> {
     workers: Workers,
     crew: HarnessTable<Crew<'c, C>>,
@@ -106,6 +106,13 @@ impl<'c, C: Sync> Team<'c, C> {
     /// Starts the clock, then the workers. The main thread does its own work in [`Team::join`].
     pub fn release(&self) -> Moment {
         self.crew[0].gate.open()
+    }
+
+    /// Starts the workers, whose measured phases are still to begin: nothing is counted yet.
+    pub fn let_go(&self) -> Moment {
+        let moment = Moment::uncounted();
+        self.crew[0].gate.let_go();
+        moment
     }
 
     /// Waits for the workers to end and passes each one's times to `note`.

@@ -10,6 +10,7 @@ mod tables;
 mod worker;
 
 use super::*;
+use crate::aged;
 use crate::bench::Round;
 use crate::memory;
 use mailbox::{Batch, Desk};
@@ -194,8 +195,8 @@ fn generation(
     totals: &mut ScatterTotals,
 ) -> Span {
     let team = bench.gather(shared, worker::run);
-    let opened = team.release();
-    // Before this meeting, the threads allocate their slot arrays.
+    let opened = team.let_go();
+    // Before this meeting, the threads allocate their slot arrays, which is not counted.
     shared.meeting.wait();
     let mut began = Moment::start();
     shared.meeting.wait();
@@ -282,14 +283,20 @@ fn report(bench: &Bench, legacy: bool, totals: &ScatterTotals) {
     bench.figure("aborted_sequences", totals.aborted as f64);
     let over = |memory: u64, live: u64| 100.0 * (memory as f64 - live as f64) / live.max(1) as f64;
     let grown = |memory: u64| memory.saturating_sub(bench.outside_bytes());
-    bench.figure(
-        "peak_overhead_percent",
-        over(grown(memory::peak_resident_bytes()), peak_bytes),
-    );
+    // An aged heap's litter is resident, too, and no thread requested it.
+    let is_fresh = !aged::is_ordered();
+    if is_fresh {
+        bench.figure(
+            "peak_overhead_percent",
+            over(grown(memory::peak_resident_bytes()), peak_bytes),
+        );
+    }
     if legacy {
         bench.figure("sampled_live_bytes", sample.live_bytes as f64);
         bench.figure("sampled_rss_bytes", sample.rss_bytes as f64);
         bench.figure("sampled_mapped_bytes", sample.mapped_bytes as f64);
+    }
+    if legacy && is_fresh {
         // The document's own figure, and the same figure without what was resident before the first
         // operation.
         bench.figure(

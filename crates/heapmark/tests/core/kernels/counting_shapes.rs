@@ -3,6 +3,7 @@
 
 use crate::kernels::counter::{Counter, Counts};
 use heapmark::execute::Outcome;
+use heapmark_guest::rng::SplitMix;
 
 /// Calls that follow from the parameters.
 fn expect(counter: &Counter, workload: &str, threads: u32, set: &[&str], pairs: u64) {
@@ -156,6 +157,34 @@ fn a_relay_frees_each_message_after_the_hops_that_its_queues_imply() {
             }
         }
     }
+}
+
+#[test]
+fn a_proxy_draws_by_the_seed_and_by_its_number() {
+    let set = [
+        "producers=1",
+        "proxies=2",
+        "consumers=1",
+        "batches=500",
+        "outstanding=100",
+    ];
+    let (_, attempt) = Counter::new().attempt("relay", 1, &set, 0, 1, false);
+    assert_eq!(attempt.outcome, Outcome::Ok, "{}", attempt.report);
+    let hops = attempt.measurement.unwrap().figures["hops_per_batch"];
+    // The seed of these jobs is 42. A batch is drawn by its length, its size, and its first queue.
+    let mut random = SplitMix::new(42, 0);
+    let mut first_queues = [0_usize; 3];
+    for _ in 0..500 {
+        let [_, _, queue] = [16, 4, 3].map(|below| random.below(below));
+        first_queues[queue as usize] += 1;
+    }
+    // The proxy of queue 2 is the last of four threads; some of its batches go to the other proxy first.
+    let mut random = SplitMix::new(42, 3);
+    let twice = (0..first_queues[2])
+        .filter(|_| random.below(2) == 1)
+        .count();
+    let posts = 500 + first_queues[1] + first_queues[2] + twice;
+    assert_eq!((hops * 500.0).round(), posts as f64);
 }
 
 #[test]

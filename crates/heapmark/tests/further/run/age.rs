@@ -73,6 +73,46 @@ fn each_allocator_is_compared_with_itself_and_one_whose_calls_take_longer_with_a
 }
 
 #[test]
+fn memory_beyond_what_was_requested_is_told_of_fresh_heaps_alone() {
+    let place = Place::new();
+    let flags = [
+        "--age",
+        "50",
+        "-t",
+        "1",
+        "--no-aa-copy",
+        "--no-floor",
+        "--no-repeat",
+        "--set",
+        "cross-vector.volume=1000000",
+        "--set",
+        "scatter-1.blocks=1000",
+        "--set",
+        "scatter-1.loops=5",
+        "--set",
+        "aligned.replacements=1000",
+    ];
+    let workloads = "cross-vector,scatter-1,aligned";
+    let end = place.run_block("run", workloads, "glibc", &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    for (workload, figure) in [
+        ("cross-vector", "overhead_ratio"),
+        ("scatter-1", "peak_overhead_percent"),
+        ("aligned", "aligned_overhead"),
+    ] {
+        let is_told = |name: &str| -> Vec<bool> {
+            let timed = of_purpose(&records, "sample").into_iter();
+            let own = timed.filter(|record| word(record, "workload") == name);
+            own.map(|record| record["measurement"]["figures"][figure].is_number())
+                .collect()
+        };
+        assert_eq!(is_told(workload), [true], "{workload}");
+        assert_eq!(is_told(&format!("{workload}-aged")), [false], "{workload}");
+    }
+}
+
+#[test]
 fn ages_that_mean_nothing_are_refused_and_runs_of_two_ages_are_not_compared() {
     let place = Place::new();
     for (flags, words) in [

@@ -505,6 +505,28 @@ fn a_planted_call_of_the_kernel_for_each_malloc_is_counted_each_time() {
 }
 
 #[test]
+fn what_a_thread_allocates_before_its_clock_starts_is_not_counted() {
+    let place = Place::new();
+    let allocators = format!("asking={},glibc", place.fake("asking").display());
+    let flags = [
+        "-t",
+        "1",
+        "--counter",
+        "kernel",
+        "--no-floor",
+        "--set",
+        "hot-ring.ring=64",
+        "--set",
+        "hot-ring.pairs=100",
+    ];
+    let end = place.run_block("run", "hot-ring", &allocators, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // 63 blocks are there before the first pair, which is an operation.
+    let madvise = counted(&place, "madvise_per_operation");
+    assert_eq!(madvise["asking"], 1.0, "{madvise:?}");
+}
+
+#[test]
 fn events_are_counted_where_the_machine_lets_us_and_never_0_where_it_does_not() {
     let place = Place::new();
     let end = run(
