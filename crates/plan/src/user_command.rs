@@ -168,12 +168,12 @@ impl Ready {
 const SIDE: &str = "{side}";
 
 impl UserCommand {
-    /// Whether two processes of the command may take turns on one CPU: a server's client would wait, and a preparation is
-    /// for one process only, unless it is told for which side.
+    /// Whether two processes of the command may take turns on one CPU: a server's client would wait, a program that changes
+    /// its input changes the other side's, and a preparation is for one process only, unless it is told for which side.
     pub fn may_take_turns(&self) -> bool {
         let prepares_for_one = |line: &String| !line.contains(SIDE);
         self.client.is_none()
-            && self.real.is_none()
+            && !self.real.as_ref().is_some_and(|real| real.changes_input)
             && self.values.is_empty()
             && !self.prepare.as_ref().is_some_and(prepares_for_one)
     }

@@ -10,11 +10,12 @@ use super::candidate::{Candidate, LeftOut, rank};
 use super::clock::Clock;
 use super::group::Group;
 use super::memory::MemoryRatio;
-use super::pairwise::{self, PairwiseTest};
+use super::pairwise::{self, PairwiseTest, block_means};
 use super::ratio::Ratio;
 use super::table::TableRow;
+use crate::plan::Plan;
 use crate::store::RunFile;
-use heapmark_stats::{Finding, Judgement, judge_family, mean};
+use heapmark_stats::{Finding, Judgement, judge_family};
 use serde::Serialize;
 
 /// The conclusion of a run.
@@ -107,7 +108,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
     // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
-    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, run.plan.alpha()));
+    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, &run.plan));
     let differs = |copy: &Judgement| {
         matches!(
             copy.finding,
@@ -165,14 +166,10 @@ impl<'a> JudgedCase<'a> {
 }
 
 /// Compares the A/A copy with the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[JudgedCase], alpha: f64) -> Option<Judgement> {
-    let copy = Candidate::new(aa_copy, tables, Vec::new());
-    let blocks = copy.logs.first()?.keys();
-    let means = blocks.filter_map(|block| {
-        let logs = copy.logs.iter().map(|logs| logs.get(block).copied());
-        mean(&logs.collect::<Option<Vec<f64>>>()?)
-    });
-    judge_family(&[means.collect::<Vec<f64>>()], alpha).remove(0)
+fn copy(aa_copy: &str, tables: &[JudgedCase], plan: &Plan) -> Option<Judgement> {
+    let [copy, baseline] =
+        [aa_copy, plan.baseline.as_str()].map(|name| Candidate::new(name, tables, Vec::new()));
+    judge_family(&[block_means(&copy, &baseline)], plan.alpha()).remove(0)
 }
 
 fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclusion {

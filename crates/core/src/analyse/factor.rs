@@ -25,12 +25,14 @@ pub struct FactorRatio {
 const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
 /// The rows of cases with a factor, compared with those of the same allocators without it: the
-/// places of the case and of the row, and both rows.
+/// places of the case and of the row, and both rows. Times that no allocator changes are left out.
 pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
     let has_factor = |place: &usize| tables[*place].case.factor.is_some();
-    (1..tables.len()).filter(has_factor).flat_map(move |place| {
+    let has_times = |place: &usize| !tables[*place - 1].is_paced();
+    let places = (1..tables.len()).filter(has_factor).filter(has_times);
+    places.flat_map(move |place| {
         let rows = tables[place].groups.iter().enumerate();
         rows.filter_map(move |(row, group)| {
             let is_compared = group.role.ranks();

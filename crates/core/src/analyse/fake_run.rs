@@ -5,9 +5,9 @@ use heapmark_core::catalog::Iterations;
 use heapmark_core::catalog::workload::ProgramRow;
 use heapmark_core::execute::footprint::{Resident, Retained};
 use heapmark_core::execute::latency::{Bucket, Calls, Stall};
-use heapmark_core::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
+use heapmark_core::execute::{Footprint, Iteration, Latency, Measurement, Outcome, TurnsTaken};
 use heapmark_core::observe::memory_profile::{MemoryPoint, MemoryProfile};
-use heapmark_core::plan::{Case as PlannedCase, Cell, CellId, Mode, Plan, Target};
+use heapmark_core::plan::{Case as PlannedCase, Cell, CellId, Mode, Plan, Target, Turns};
 use heapmark_core::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 
@@ -222,6 +222,28 @@ impl FakeRun {
         for part in [1, 2] {
             let again = |record: Record| Record { part, ..record };
             self.records.extend(samples.iter().cloned().map(again));
+        }
+        self
+    }
+
+    /// Lets all processes take turns: of 10 ms in even blocks, and of 40 ms in odd ones.
+    pub fn in_turns(mut self) -> FakeRun {
+        for record in &mut self.records {
+            let ms = if record.block.is_multiple_of(2) {
+                10
+            } else {
+                40
+            };
+            if let Some(measurement) = &mut record.measurement {
+                measurement.turns = Some(TurnsTaken {
+                    by: Turns::Stop,
+                    cpu: 0,
+                    at_once: 1,
+                    runs: 1,
+                    slice_ns: ms * 1_000_000,
+                    turn_ns: None,
+                });
+            }
         }
         self
     }

@@ -6,9 +6,9 @@ use super::failure::Failed;
 use super::fixed_time;
 use super::interference;
 use super::role::Role;
-use super::slices::{Dependence, Duet, Length, dependence, of_endless_turns};
+use super::slices::{Dependence, Duet, Length, dependence, is_of_time, of_endless_turns};
 use crate::execute::{Measurement, Outcome};
-use crate::metric::{Process, Sample};
+use crate::metric::{Metric, Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::{Case as PlannedCase, Turns};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
@@ -217,8 +217,18 @@ impl<'a> Group<'a> {
         blocks.len()
     }
 
-    /// ln of this row's value over the other row's, for each slot in which both have one; if the
-    /// ratio depends on how long turns were, as it would be with endless turns.
+    /// ln of this row's value over the other row's, for each slot in which both have one, as it was measured.
+    pub fn measured_ratios(
+        &self,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> BTreeMap<PairKey, f64> {
+        let duets = self.duets(other, value).into_iter();
+        duets.map(|(slot, duet)| (slot, duet.log)).collect()
+    }
+
+    /// As [`Group::measured_ratios`], of times; if the ratio depends on how long turns were, as it would be with
+    /// endless turns.
     pub fn log_ratios(
         &self,
         other: &Group,
@@ -359,7 +369,31 @@ impl<'a> CaseGroups<'a> {
         self.case.is_paced() || check().is_some_and(fixed_time::is_fixed)
     }
 
-    /// ln of a row's value over the baseline's, for each slot in which both have one.
+    /// ln of a row's value by this metric over the baseline's, for each slot in which both have one.
+    pub fn logs_by(
+        &self,
+        group: &Group,
+        by: &Metric,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Vec<f64> {
+        match is_of_time(by) {
+            true => self.logs(group, value),
+            false => self.measured_logs(group, value),
+        }
+    }
+
+    /// ln of a row's value over the baseline's, for each slot in which both have one, as it was measured.
+    pub fn measured_logs(
+        &self,
+        group: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Vec<f64> {
+        let baseline = self.baseline();
+        let ratios = baseline.map(|baseline| group.measured_ratios(baseline, value));
+        ratios.unwrap_or_default().into_values().collect()
+    }
+
+    /// As [`CaseGroups::measured_logs`], of times: if they depend on how long turns were, those of endless turns.
     pub fn logs(&self, group: &Group, value: impl Fn(&Process) -> Option<f64>) -> Vec<f64> {
         let baseline = self.baseline();
         baseline

@@ -76,13 +76,15 @@ impl Analysis {
             .find(|overall| overall.allocator == *allocator)
         {
             let peak = |name: &str| self.held_by(name)?.peak;
-            let held = peak(allocator)
-                .zip(peak(base))
-                .map(|(bytes, base)| bytes / base);
+            // One measure for all rows: what one of them lacks is not replaced by another measure.
+            let memory = match peak(base) {
+                Some(base) => peak(allocator).map(|bytes| bytes / base),
+                None => one.memory.map(|memory| memory.ratio),
+            };
             return Some(Price {
                 time: one.ratio,
                 interval: one.interval,
-                memory: held.or(one.memory.map(|memory| memory.ratio)),
+                memory,
             });
         }
         let case = self.only_case()?;
@@ -103,4 +105,33 @@ struct Price {
     time: f64,
     interval: Option<(f64, f64)>,
     memory: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse::fake_run::FakeRun;
+    use crate::analyse::{Held, analyse};
+
+    #[test]
+    fn memory_of_all_rows_is_one_measure() {
+        let lab = FakeRun::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 6);
+        let lab = lab.fill(|_, _, _| 20.0);
+        let mut analysis = analyse(&lab.run, &lab.records);
+        assert!(analysis.price("b").unwrap().memory.is_some());
+        let held = |allocator: &str, peak| Held {
+            allocator: allocator.into(),
+            peak,
+            replays: 5,
+            pool: None,
+            fan_in: None,
+            returned: None,
+        };
+        analysis.held = vec![
+            held("glibc", Some(2.0)),
+            held("a", Some(3.0)),
+            held("b", None),
+        ];
+        let memory = ["a", "b"].map(|name| analysis.price(name).unwrap().memory);
+        assert_eq!(memory, [Some(1.5), None]);
+    }
 }

@@ -7,7 +7,7 @@
 //! be to choose by the outcome. These are counted, and their processes count.
 
 use crate::observe::interference::Interference;
-use crate::plan::CellId;
+use crate::plan::{CellId, Factor};
 use crate::store::{Purpose, Record};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ impl InterferenceSummary {
     }
 }
 
-/// A part of a block of a case.
+/// A part of a block of a case, which holds the processes of the same case under a factor, too: all are run again as one.
 type BlockPart<'a> = (&'a str, u32, u32, u32);
 
 /// The records without the attempts that do not count, but with all that failed, and a summary of
@@ -125,7 +125,7 @@ pub fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary
     let mut parts: BTreeMap<BlockPart, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for record in records {
         if record.purpose.is_of_a_block() {
-            let workload = record.workload.as_str();
+            let workload = Factor::plain_name(&record.workload);
             let part = (workload, record.threads, record.block, record.part);
             parts
                 .entry(part)
@@ -196,12 +196,12 @@ pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
 fn interrupted(attempts: &BTreeMap<u32, Vec<&Record>>) -> usize {
     let (mut later, mut interrupted) = (BTreeSet::new(), 0);
     for records in attempts.values().rev() {
-        let allocators: BTreeSet<&str> = records
+        let rows: BTreeSet<(&str, &str)> = records
             .iter()
-            .map(|record| record.allocator.as_str())
+            .map(|record| (record.workload.as_str(), record.allocator.as_str()))
             .collect();
-        interrupted += usize::from(!later.is_subset(&allocators));
-        later.extend(allocators);
+        interrupted += usize::from(!later.is_subset(&rows));
+        later.extend(rows);
     }
     interrupted
 }

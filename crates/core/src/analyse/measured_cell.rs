@@ -4,7 +4,7 @@
 use super::group::{CaseGroups, Group, PairKey};
 use super::ratio::Ratio;
 use super::role::Role;
-use super::slices::{Duet, Length, of_endless_turns};
+use super::slices::{Duet, Length, is_of_time, of_endless_turns};
 use super::table_cell::{THRESHOLD, TableCell, by_range};
 use crate::execute::Measurement;
 use crate::metric::{self, Judged, Metric, Sample, Value};
@@ -39,7 +39,7 @@ impl MeasuredCell {
         };
         let values: Vec<f64> = by_slot.iter().map(|(_, value)| *value).collect();
         let cell = TableCell::new(metric, &values)?;
-        let depends = matches!(metric.of, Value::Process(_));
+        let depends = matches!(metric.of, Value::Process(_)) && is_of_time(metric);
         let took_turns = |(_, sample): &(_, Sample)| sample.measurement.turns.is_some();
         let turns = match depends && samples.iter().any(took_turns) {
             true => samples

@@ -8,8 +8,8 @@ use serde::Serialize;
 pub struct Memory {
     /// The process's highest resident set.
     pub peak_rss_bytes: f64,
-    /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` if less
-    /// than 1 MiB was requested.
+    /// (peak RSS - RSS before the first operation + what the allocator held before) / highest sum of requested sizes;
+    /// `None` if less than 1 MiB was requested.
     pub overhead: Option<f64>,
 }
 

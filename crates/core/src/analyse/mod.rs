@@ -80,7 +80,9 @@ use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Case, Counter, HugePages, LimitKind, Mode};
-use crate::store::{AllocatorInfo, Checked, KnownFault, Purpose, Record, RunFile};
+use crate::store::{
+    AllocatorInfo, Checked, KnownFault, Purpose, Record, RunFile, seconds_of_processes,
+};
 use group::{CaseGroups, Group, RecordsByRow};
 use heapmark_stats::{Shift, shift};
 use measured_cell::Beside;
@@ -95,6 +97,9 @@ pub struct Analysis {
     pub baseline: String,
     /// The number of blocks that the run has begun, within its planned minimum and maximum.
     pub planned_blocks: u32,
+    /// Whether the budget that the user gave is used up: if the run is resumed, no further block begins.
+    #[serde(skip)]
+    pub is_out_of_time: bool,
     /// One table per workload and thread count, in plan order.
     #[serde(serialize_with = "timed_document::tables")]
     pub cases: Vec<Table>,
@@ -190,6 +195,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         baseline: run.plan.baseline.clone(),
         planned_blocks: group::blocks_begun(records.iter().copied())
             .clamp(run.plan.blocks, run.plan.most_blocks()),
+        is_out_of_time: is_out_of_time(run, &records),
         counter: run.plan.mode.counter(),
         limit: run.plan.mode.limit(),
         interference,
@@ -256,6 +262,15 @@ pub fn with_release(name: &str, releases: &BTreeMap<String, String>) -> String {
         words => words,
     };
     format!("{name} ({words})")
+}
+
+fn is_out_of_time(run: &RunFile, records: &[&Record]) -> bool {
+    let own_s = run.plan.budget_s.filter(|_| !run.plan.budget_of_suite);
+    let last = group::blocks_begun(records.iter().copied()).saturating_sub(1);
+    let is_of_last = |record: &&Record| record.purpose == Purpose::Sample && record.block == last;
+    let last = records.iter().copied().filter(is_of_last);
+    let used_s = seconds_of_processes(records.iter().copied()) + seconds_of_processes(last);
+    own_s.is_some_and(|budget_s| used_s >= budget_s)
 }
 
 fn hardened(run: &RunFile) -> Vec<String> {
@@ -579,7 +594,7 @@ fn withhold(rows: &mut [TableRow]) {
 
 /// A case's parameters, and what its command does.
 fn work_of(case: &Case) -> Vec<String> {
-    let parameters = case.parameters.iter();
+    let parameters = compare::parameters(case);
     let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
     let command = compare::work(case).into_iter().map(String::from);
     parameters.chain(command).collect()

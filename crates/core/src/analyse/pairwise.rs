@@ -7,6 +7,7 @@ use super::verdict::blocks_more;
 use crate::plan::pairs;
 use heapmark_stats::{Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The test of the leader against one other candidate.
 #[derive(Clone, Debug, Serialize)]
@@ -104,12 +105,12 @@ fn doubt(judgement: Option<&Judgement>) -> Option<Doubt> {
     }
 }
 
-/// The mean over cases of ln(leader / other), for each block in which both ran in every case.
-fn block_means(leader: &Candidate, other: &Candidate) -> Vec<f64> {
-    leader.logs[0]
-        .keys()
+/// The mean over cases of ln(one / other), for each block in which both ran in every case.
+pub(super) fn block_means(one: &Candidate, other: &Candidate) -> Vec<f64> {
+    let blocks = one.logs.first().into_iter().flat_map(BTreeMap::keys);
+    blocks
         .filter_map(|block| {
-            let logs = leader
+            let logs = one
                 .logs
                 .iter()
                 .zip(&other.logs)

@@ -22,7 +22,7 @@ pub enum Role {
 
 impl Role {
     /// The role of a candidate in a case.
-    pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
+    pub(crate) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
         match candidate.tier.as_str() {
             "floor" => Role::Floor,
             "aa-copy" => Role::AaCopy,

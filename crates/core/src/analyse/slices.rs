@@ -3,6 +3,7 @@
 //! that of endless turns, the `a` in `a + b / length`.
 
 use crate::execute::TurnsTaken;
+use crate::metric::{Metric, Unit};
 use heapmark_stats::{mean, median, welch};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,12 @@ const LEAST_APART: f64 = 1.5;
 
 /// Turns of the scheduler that are shorter than this share of what was asked for are reported in a line.
 const LEAST_TAKEN: f64 = 0.5;
+
+/// Whether this measures time, which the length of turns can change: memory does not depend on it, and a line through
+/// its scatter would be one of chance.
+pub fn is_of_time(metric: &Metric) -> bool {
+    matches!(metric.unit, Unit::Ns | Unit::MopsPerS)
+}
 
 /// The log ratio of a duet, and the length of its turns; `None` if its processes ran alone.
 #[derive(Clone, Copy)]

@@ -73,8 +73,8 @@ pub struct Table {
     /// allocator saves, 0 if none does.
     #[serde(skip)]
     pub won_at_most: Option<f64>,
-    /// Whether the harness takes more than half of the fastest allocator's time: means over cases
-    /// then take the floor out of this one.
+    /// Whether the harness takes more than half of the fastest allocator's time. Means over cases of malloc and free
+    /// alone are without the floor of each case, high or not; other means contain all floors.
     #[serde(skip)]
     pub floor_is_high: bool,
     /// The rows, in plan order unless they were sorted.

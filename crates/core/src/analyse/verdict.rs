@@ -1,7 +1,7 @@
 //! The verdict on each row: faster, slower, same, small, unclear. All rows of a run are one family,
 //! so that a run of many rows is wrong no more often than a run of one.
 
-use super::group::CaseGroups;
+use super::group::{CaseGroups, Group};
 use super::role::Role;
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, Metric, Process, Unit, Value};
@@ -128,7 +128,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     let copies = family(
         tables,
         Role::AaCopy,
-        |table, process| table.ranked_by(process),
+        |table, row| table.logs(row, |process| table.ranked_by(process)),
         alpha,
     );
     for (table, _, call) in copies {
@@ -141,7 +141,8 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
             let Value::Process(value) = metric.of else {
                 continue;
             };
-            for (table, row, call) in family(tables, role, |_, process| value(process), alpha) {
+            let logs = |table: &CaseGroups, row: &Group| table.logs_by(row, metric, value);
+            for (table, row, call) in family(tables, role, logs, alpha) {
                 if metric.unit == Unit::Ns && tables[table].is_paced() {
                     continue;
                 }
@@ -154,24 +155,24 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     all
 }
 
-/// The verdicts by one value on all rows of a role, with the places of table and row.
+/// The verdicts by one kind of log ratios on all rows of a role, with the places of table and row.
 fn family(
     tables: &[CaseGroups],
     role: Role,
-    value: impl Fn(&CaseGroups, &Process) -> Option<f64>,
+    logs: impl Fn(&CaseGroups, &Group) -> Vec<f64>,
     alpha: f64,
 ) -> Vec<(usize, usize, Verdict)> {
     let mut places = Vec::new();
-    let mut logs = Vec::new();
+    let mut all = Vec::new();
     for (place, table) in tables.iter().enumerate() {
         for (row, group) in table.groups.iter().enumerate() {
             if group.role == role {
                 places.push((place, row));
-                logs.push(table.logs(group, |process| value(table, process)));
+                all.push(logs(table, group));
             }
         }
     }
-    let judged = judge_family(&logs, alpha);
+    let judged = judge_family(&all, alpha);
     places
         .into_iter()
         .zip(judged)

@@ -76,16 +76,8 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
     // A command to type may quote paths of the run, so they are read as stored.
     let read = |dir: &PathBuf| read(dir, Paths::Stored);
     let runs: Vec<Run> = dirs.iter().map(read).collect::<Result<_>>()?;
-    let differ_in = if differ(&runs, |plan| plan.huge_pages) {
-        Some("had different rules for transparent huge pages (--thp): run both under one of them")
-    } else if differ(&runs, Plan::age) {
-        Some("had heaps of different ages (--age): run both with one of them")
-    } else if differ(&runs, |plan| plan.mode.limit()) {
-        Some("limited different things (--limit): run both under one kind of limit")
-    } else {
-        None
-    };
-    if let Some(what) = differ_in {
+    let plans: Vec<&Plan> = runs.iter().map(|run| &run.head.plan).collect();
+    if let Some(what) = differ_in(&plans) {
         refuse!("these runs {what}");
     }
     let sides: Vec<Side> = runs
@@ -186,9 +178,26 @@ fn workloads(run: &Run) -> Vec<&str> {
     distinct(cases.map(|case| case.workload.as_str()))
 }
 
-/// Whether `of` gives different values for the plans of the runs.
-fn differ<T: PartialEq>(runs: &[Run], of: impl Fn(&Plan) -> T) -> bool {
-    let mut of_each = runs.iter().map(|run| of(&run.head.plan));
+/// Why runs by these plans cannot be compared, if so: what they did differently, in words.
+fn differ_in(plans: &[&Plan]) -> Option<&'static str> {
+    let takes_turns = |plan: &&Plan| plan.cases.iter().any(|case| case.turns.is_some());
+    if differ(plans, |plan| plan.huge_pages) {
+        Some("had different rules for transparent huge pages (--thp): run both under one of them")
+    } else if differ(plans, Plan::age) {
+        Some("had heaps of different ages (--age): run both with one of them")
+    } else if differ(plans, |plan| plan.mode.limit()) {
+        Some("limited different things (--limit): run both under one kind of limit")
+    } else if plans.iter().all(takes_turns) && differ(plans, |plan| plan.turn_lengths_ms.clone()) {
+        // Ratios can depend on how long turns are.
+        Some("gave turns of different lengths (--turns): run both with the same ones")
+    } else {
+        None
+    }
+}
+
+/// Whether `of` gives different values for the plans.
+fn differ<T: PartialEq>(plans: &[&Plan], of: impl Fn(&Plan) -> T) -> bool {
+    let mut of_each = plans.iter().copied().map(of);
     let first = of_each.next();
     of_each.any(|other| Some(other) != first)
 }
@@ -234,4 +243,29 @@ fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
         Some(format!("--fail-on: {name} {what}"))
     });
     failing.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::fake_run::case;
+    use crate::plan::{Case, Turns};
+
+    #[test]
+    fn runs_with_turns_of_different_lengths_are_not_compared() {
+        let plan = |turns, turn_lengths_ms: &[u32]| Plan {
+            cases: vec![Case {
+                turns,
+                ..case("larson")
+            }],
+            turn_lengths_ms: turn_lengths_ms.to_vec(),
+            ..Plan::default()
+        };
+        let usual = plan(Some(Turns::Stop), &[10, 40]);
+        assert_eq!(differ_in(&[&usual, &usual]), None);
+        let others = plan(Some(Turns::Stop), &[80]);
+        assert!(differ_in(&[&usual, &others]).is_some_and(|why| why.contains("--turns")));
+        // Without turns, lengths mean nothing.
+        assert_eq!(differ_in(&[&plan(None, &[10, 40]), &plan(None, &[])]), None);
+    }
 }

@@ -264,7 +264,7 @@ fn selected(
 
 /// What to say of heapmark's own flags behind the command, unless `--` before it says that they are the command's.
 fn flags_behind(command: &[String]) -> Option<String> {
-    if std::env::args().any(|word| word == "--") {
+    if std::env::args_os().any(|word| word == "--") {
         return None;
     }
     let parser = TryArgs::augment_args(clap::Command::new("try"));

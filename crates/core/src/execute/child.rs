@@ -218,7 +218,7 @@ pub fn inherits(command: &mut Command, file: impl AsFd) {
 /// Waits for the end of a child that is not below a launcher. If it takes longer than this, if `stop` was set, or if the
 /// duet of its side is over, the child is ended with all that it has started; then, the result is `None`, [`Interrupted`],
 /// or [`Over`].
-pub(super) fn wait_for(
+pub fn wait_for(
     child: &mut Child,
     timeout: Duration,
     stop: &AtomicBool,

@@ -43,7 +43,8 @@ impl Handed {
             .context("cannot duplicate a file descriptor")?;
         // Opened again, so that each process has its own place to write at.
         let lend = move |_, _| {
-            let again = format!("/proc/self/fd/{}", lent.as_raw_fd());
+            // In this thread's descriptors: those of the process's first thread may be others.
+            let again = format!("/proc/thread-self/fd/{}", lent.as_raw_fd());
             Ok(Some(
                 OpenOptions::new().read(true).append(true).open(again)?,
             ))
@@ -141,6 +142,9 @@ fn sweep(place: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execute::child::own_descriptors;
+    use crate::execute::lender::tests::ask;
+    use heapmark_wire::lent::{ADDRESS_BYTES, SECRET_BYTES};
     use std::io::Write;
 
     #[test]
@@ -158,6 +162,20 @@ mod tests {
         assert_eq!((handed.text().as_str(), handed.trouble()), ("word", None));
         drop(handed);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_thread_with_descriptors_of_its_own_lends_its_file() {
+        let lends = || {
+            own_descriptors();
+            // More than other threads have open: there, the number of the file's descriptor means nothing.
+            let open: Vec<File> = (0..200).map(|_| File::open("/dev/null").unwrap()).collect();
+            let handed = Handed::new().unwrap();
+            drop(open);
+            let told = handed.told();
+            ask(&told, &told[ADDRESS_BYTES..][..SECRET_BYTES], 0)
+        };
+        assert!(std::thread::spawn(lends).join().unwrap());
     }
 
     #[test]

@@ -193,11 +193,12 @@ fn send(stream: &UnixStream, file: &File) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::io::Write;
 
-    fn ask(word: &str, secret: &str, inode: u64) -> bool {
+    /// Whether a process that knows these words gets a file.
+    pub fn ask(word: &str, secret: &str, inode: u64) -> bool {
         let name = SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap();
         let mut stream = UnixStream::connect_addr(&name).unwrap();
         stream

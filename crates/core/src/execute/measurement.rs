@@ -62,7 +62,8 @@ impl Measurement {
         }
     }
 
-    /// Adds the measurement of a later process that did the same work, as further iterations.
+    /// Adds the measurement of a later process that did the same work, as further iterations. Memory stays that of the
+    /// first process: a quicker side of a duet runs more processes, and the highest of more peaks is higher.
     pub(super) fn add(&mut self, later: Measurement) {
         self.iterations.extend(later.iterations);
         for (thread, later) in self.threads.iter_mut().zip(later.threads) {
@@ -72,7 +73,6 @@ impl Measurement {
         for (function, calls) in later.calls {
             *self.calls.entry(function).or_default() += calls;
         }
-        self.peak_rss_bytes = self.peak_rss_bytes.max(later.peak_rss_bytes);
     }
 
     /// What was resident just before the first operation and is not the allocator's.
@@ -213,4 +213,23 @@ pub struct LoadedObject {
     pub inode: u64,
     /// GNU build-id in hex; empty if the file has none.
     pub build_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_side_is_that_of_its_first_process_however_many_follow() {
+        let of = |baseline_rss_bytes, peak_rss_bytes| Measurement {
+            iterations: vec![Iteration::default()],
+            baseline_rss_bytes,
+            peak_rss_bytes,
+            ..Measurement::default()
+        };
+        let mut side = of(2, 14);
+        side.add(of(4, 17));
+        assert_eq!(side.iterations.len(), 2);
+        assert_eq!(side.heap_peak_bytes(), Some(12));
+    }
 }

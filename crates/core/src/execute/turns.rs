@@ -45,7 +45,7 @@ struct Progress {
     /// How many processes have ended by themselves, and their CPU time.
     runs: u32,
     cpu_ns: u64,
-    /// How often the side was continued.
+    /// In how many of its turns the side had a process.
     turns: u64,
 }
 
@@ -153,7 +153,7 @@ impl Duet {
             let [runs, waits] = [turn % 2, 1 - turn % 2];
             signal(&state.sides[waits], Signal::STOP);
             signal(&state.sides[runs], Signal::CONT);
-            state.sides[runs].turns += 1;
+            let mut has_run = state.sides[runs].launcher.is_some();
             let mut turn = Used::by(&state.sides[runs]);
             let end = Instant::now() + self.turn.length * MOST_STRETCHED;
             loop {
@@ -166,7 +166,9 @@ impl Duet {
                 }
                 let waited = self.changed.wait_timeout(state, left);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                has_run |= state.sides[runs].launcher.is_some();
             }
+            state.sides[runs].turns += u64::from(has_run);
         }
     }
 
@@ -337,4 +339,44 @@ fn gives_slices() -> bool {
     // On a thread of its own: the setting ends with the thread.
     let asked = std::thread::spawn(|| heapmark_guest::launch::set_slice(ASKED_NS)).join();
     asked.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::thread;
+
+    #[test]
+    fn turns_in_which_a_side_has_no_process_do_not_count() {
+        let length = Duration::from_millis(1);
+        let turn = Turn {
+            by: Turns::Stop,
+            length,
+            enough: length,
+        };
+        let duet = Duet::new(turn, vec![0], 0).unwrap();
+        let mut sleep = Command::new("sleep").arg("600").spawn().unwrap();
+        let launcher = Pid::from_child(&sleep);
+        let [one, other] = [0, 1].map(|index| duet.side(index));
+        let turns = |side: usize| held(&duet.state).sides[side].turns;
+        let until = |side: usize, count: u64| {
+            while turns(side) < count {
+                thread::sleep(length);
+            }
+        };
+        let counted = thread::scope(|scope| {
+            let _one = one.runs(launcher);
+            let runs = other.runs(launcher);
+            scope.spawn(|| duet.conduct());
+            until(1, 1);
+            drop(runs);
+            let before = turns(1);
+            until(0, before + 10);
+            duet.end();
+            turns(1) - before
+        });
+        sleep.kill().and_then(|()| sleep.wait()).unwrap();
+        assert!(counted <= 1, "{counted}: more than the one that had begun");
+    }
 }

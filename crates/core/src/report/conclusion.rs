@@ -292,6 +292,8 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     let mut sentence = if doubts().any(|doubt| doubt == Some(Doubt::FewBlocks)) {
         let remedy = if analysis.planned_blocks < LEAST_BLOCKS {
             format!("run again with --blocks {LEAST_BLOCKS}")
+        } else if analysis.is_out_of_time {
+            "raise the --budget".to_owned()
         } else {
             "resume the run".to_owned()
         };

@@ -7,11 +7,11 @@ use super::machine::machine_name;
 use super::render::{escaped, row};
 use super::text::{count, join};
 use super::{sheet, timed};
-use crate::analyse::{Analysis, distinct};
-use crate::catalog::Source;
+use crate::analyse::{Analysis, Role, distinct};
+use crate::catalog::{Source, Tier};
 use crate::execute::Subject;
-use crate::plan::{OwnValue, ReadValue};
-use crate::store::RunFile;
+use crate::plan::{Case, OwnValue, ReadValue};
+use crate::store::{AllocatorInfo, RunFile};
 
 /// The most rows of the table: with verdict, headings, machine, versions and command, the text has twelve lines.
 const MOST_ROWS: usize = 5;
@@ -25,7 +25,7 @@ pub fn pr(run: &RunFile, analysis: &Analysis) -> String {
     lines.extend(table(analysis));
     lines.push(String::new());
     lines.push(format!("{}; {}.", measured(run, analysis), releases(run)));
-    lines.push(format!("Again: `{}`", again(run)));
+    lines.extend(again(run).map(|line| format!("Again: `{line}`")));
     lines.join("\n") + "\n"
 }
 
@@ -60,11 +60,8 @@ fn measured(run: &RunFile, analysis: &Analysis) -> String {
 
 /// What each row is: release and variables of an allocator, or the command of a build.
 fn releases(run: &RunFile) -> String {
-    let copy = run.plan.aa_copy.as_ref();
-    let infos = run
-        .allocators
-        .iter()
-        .filter(|info| Some(&info.name) != copy);
+    let is_companion = |info: &&AllocatorInfo| Role::of(info, &run.plan.baseline).is_companion();
+    let infos = run.allocators.iter().filter(|info| !is_companion(info));
     let subject = |name: &str| {
         run.subjects
             .iter()
@@ -98,20 +95,38 @@ fn chosen(run: &RunFile) -> [String; 4] {
     ]
 }
 
-/// The command line that repeats the measurement, but for parameters that --set has changed.
-fn again(run: &RunFile) -> String {
+/// The command line that repeats the measurement, but for parameters that --set has changed; `None` if it would take flags that
+/// the run does not tell.
+fn again(run: &RunFile) -> Option<String> {
+    let plan = &run.plan;
+    let is_git = |subject: &Subject| matches!(subject.allocator.source, Source::Git(_));
+    let has_factor = plan.cases.iter().any(|case| case.factor.is_some());
+    if !plan.mode.spec().plain
+        || !plan.huge_pages.is_machines()
+        || has_factor
+        || run.subjects.iter().any(is_git)
+    {
+        return None;
+    }
     let mut words = vec!["heapmark".to_owned()];
-    let mut commands = run.plan.cases.iter().filter_map(|case| case.command());
+    let mut commands = plan.cases.iter().filter_map(|case| case.command());
     let Some(command) = commands.find(|command| command.real.is_none()) else {
         words.push("run".into());
+        let has_own_threads = |case: &Case| case.is_replay() || case.is_real_program();
         match run.suite.as_str() {
+            "custom" if plan.cases.iter().any(has_own_threads) => return None,
             "custom" => words.extend(chosen(run)),
             suite => words.push(suite.into()),
         }
         words.extend(["--preset".to_owned(), run.preset.clone()]);
         words.extend(allocators(&run.subjects, run));
-        return typed(&words);
+        return Some(typed(&words));
     };
+    let is_fed = command.stdin.is_some() || command.piped.is_some();
+    let is_served = command.client.is_some() || command.prepare.is_some();
+    if is_fed || is_served || command.expect_exit.is_some() {
+        return None;
+    }
     words.push("try".into());
     let as_built = |subject: &Subject| matches!(subject.allocator.source, Source::AsCalled);
     if !run.subjects.iter().any(as_built) {
@@ -131,18 +146,21 @@ fn again(run: &RunFile) -> String {
         }
     }
     let line = typed(&words);
-    match command.variants.is_empty() {
+    Some(match command.variants.is_empty() {
         true => format!("{line} -- {}", command.line()),
         false => line,
-    }
+    })
 }
 
-/// The flag that chooses the allocators: `-a glibc,mine=/path/lib.so`.
+/// The flags that choose the allocators: `-a glibc,mine=/path/lib.so --baseline mine`.
 fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let compared = subjects
-        .iter()
-        .filter(|subject| run.plan.allocators.contains(&subject.allocator.name));
+    // The floor comes by itself.
+    let is_compared = |subject: &&Subject| {
+        let allocator = &subject.allocator;
+        run.plan.allocators.contains(&allocator.name) && allocator.tier != Tier::Floor
+    };
+    let compared = subjects.iter().filter(is_compared);
     for subject in compared {
         let name = &subject.allocator.name;
         // The row of a build has the name `build+allocator`.
@@ -156,7 +174,13 @@ fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
             names.push(word);
         }
     }
-    vec!["-a".to_owned(), names.join(",")]
+    let baseline = run.plan.baseline.rsplit('+').next().unwrap_or_default();
+    let mut words = vec!["-a".to_owned(), names.join(",")];
+    // All suites, and `try`, compare with it.
+    if baseline != "glibc" {
+        words.extend(["--baseline".to_owned(), baseline.to_owned()]);
+    }
+    words
 }
 
 fn of_value(value: &OwnValue) -> Vec<String> {

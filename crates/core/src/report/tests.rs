@@ -238,7 +238,7 @@ fn a_failed_cell_yields_no_number_anywhere() {
     assert!(
         row.ends_with(&format!(
             "crash,SIGSEGV in phase run,crash{}",
-            ",".repeat(13)
+            ",".repeat(14)
         )),
         "{row}"
     );
@@ -348,7 +348,7 @@ fn raw_lines_have_every_iteration_and_fixed_units() {
         ",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,held_before_bytes,peak_rss_bytes,"
     ));
     assert!(lines[2].ends_with(
-        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,0,14680064,10485760,called"
+        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,0,14680064,10485760,called,false"
     ));
 }
 

@@ -2,14 +2,13 @@
 //! enough blocks.
 
 use super::calibrate::{Pace, without_capacity};
-use super::run::seconds_of_processes;
 use super::runner::Due;
 use super::{Progress, Session};
 use crate::analyse::interference::disturbed_by;
 use crate::analyse::standings;
 use crate::execute::Job;
 use crate::plan::{Cell, Part};
-use crate::store::{Purpose, RunFile};
+use crate::store::{Purpose, Record, RunFile, seconds_of_processes};
 use anyhow::Result;
 use heapmark_stats::{Next, Shift, Stopping};
 use std::time::{Duration, Instant};
@@ -53,7 +52,10 @@ impl Session {
             let compared = standings.iter().filter(|standing| !standing.is_copy);
             let shifts: Vec<Option<Shift>> = compared.map(|standing| standing.shift).collect();
             let blocks = block as usize + 1;
-            let is_late = self.over_budget(self.used_s() - began_s);
+            let took_s = self.block_s(block).max(self.used_s() - began_s);
+            // What an earlier session has begun is made whole.
+            let has_next = self.block_s(block + 1) > 0.0;
+            let is_late = !has_next && self.over_budget(took_s);
             let may_end = !self.plan.budget_of_suite || block + 1 >= self.plan.blocks;
             let next = self.stopping().after(blocks, &shifts, is_late && may_end);
             progress.block(block, &standings, self.used_s(), next);
@@ -183,6 +185,13 @@ impl Session {
     pub(super) fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
         self.processes_s().max(here_s)
+    }
+
+    /// How long the stored processes of a block took.
+    fn block_s(&self, block: u32) -> f64 {
+        let purpose = self.plan.mode.spec().purpose;
+        let is_of_block = |record: &&Record| record.purpose == purpose && record.block == block;
+        seconds_of_processes(self.known.all().iter().filter(is_of_block))
     }
 
     /// How long the processes took that the budget is for.

@@ -52,7 +52,7 @@ impl Session {
         };
         progress.begin(&first.sides[1].cell.id);
         // All of these duets are of one case.
-        let lanes = self.lanes_of(first);
+        let lanes = self.lanes_of(first).min(work.len());
         let runner = self.runner.clone();
         runner.duets(lanes, &work, &mut |(index, sides)| {
             for (due, side) in work[index].sides.iter().zip(sides) {

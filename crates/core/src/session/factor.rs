@@ -4,7 +4,7 @@
 
 use super::Session;
 use crate::execute::Job;
-use crate::execute::user_command::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
+use crate::execute::user_command::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES, UNCOUNTED};
 use crate::plan::{Cell, Litter};
 
 impl Session {
@@ -53,8 +53,15 @@ impl Session {
         self.case(cell).age()?;
         let plan = &self.selection.plan;
         let fresh = plan.check_of_baseline(plan.plain(cell.case)).id;
-        let outcome = &self.known.get(&fresh)?.outcome;
-        let why = format!("{fresh} shows with which sizes to age the heap, and it ended {outcome}");
-        (!outcome.is_ok()).then_some(why)
+        let check = self.known.get(&fresh)?;
+        let why = if check.outcome.is_ok() {
+            let measured = check.measurement.as_ref()?;
+            measured.notes.get(UNCOUNTED)?.clone()
+        } else {
+            format!("it ended {}", check.outcome)
+        };
+        Some(format!(
+            "{fresh} shows with which sizes to age the heap, and {why}"
+        ))
     }
 }

@@ -35,4 +35,5 @@ pub use processes::Processes;
 pub use progress::Progress;
 pub use run::{Ended, Session};
 pub use selection::Selection;
+pub use trials::without_turns;
 pub use user_command::DoesNotRun;

@@ -10,7 +10,7 @@ use crate::execute::{Attempt, Interrupted, Outcome, Subject};
 use crate::observe::Root;
 use crate::observe::preflight::{Preflight, When};
 use crate::plan::{Case, Cell, Litter, OTHER_SIZES, Plan};
-use crate::store::{Purpose, Record, Records, RunFile, Store};
+use crate::store::{Purpose, Record, Records, RunFile, Store, seconds_of_processes};
 use anyhow::{Result, bail};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -296,6 +296,17 @@ impl Session {
         &self.selection.plan.cases[cell.case]
     }
 
+    /// Stores that a process cannot run, and why.
+    pub(super) fn cannot_run(&mut self, purpose: Purpose, cell: &Cell, why: String) -> Result<()> {
+        let case = self.case(cell);
+        let outcome = Outcome::Unsupported { why };
+        let record = Record {
+            started: now(),
+            ..Record::new(purpose, cell, &case.workload, case.threads, outcome)
+        };
+        self.keep(record, None)
+    }
+
     /// Stores a process, with its memory over time if that was sampled.
     pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
@@ -312,15 +323,6 @@ impl Session {
         _ = self.known.add(record);
         Ok(())
     }
-}
-
-/// How long processes took; those that ran at the same time count by their share.
-pub(super) fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
-    let wall_ns = |record: &Record| {
-        let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
-        wall_ns / record.at_once()
-    };
-    records.into_iter().map(wall_ns).sum::<u64>() as f64 / 1e9
 }
 
 /// The current time, as records have it.

@@ -97,13 +97,7 @@ impl Session {
             return Ok(None);
         }
         if let Some(why) = self.cannot_age(cell) {
-            let case = self.case(cell);
-            let outcome = Outcome::Unsupported { why };
-            let record = Record {
-                started: now(),
-                ..Record::new(Purpose::Check, cell, &case.workload, case.threads, outcome)
-            };
-            self.keep(record, None)?;
+            self.cannot_run(Purpose::Check, cell, why)?;
             return Ok(None);
         }
         let mut job = self.checked(cell, iterations)?;

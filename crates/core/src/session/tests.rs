@@ -2,7 +2,6 @@
 //! No process is started.
 
 use super::passed::Shelf;
-use super::run::seconds_of_processes;
 use super::runner::{Due, DueDuet, DuetEnding, Ending, Observed, Runner};
 use super::*;
 use crate::analyse::Standing;
@@ -14,7 +13,7 @@ use crate::observe::interference::Interference;
 use crate::observe::machine::{cores, usable_cpus};
 use crate::observe::root::Root;
 use crate::plan::{AskedTurns, Factor, Mode, Plan, Target, Turns};
-use crate::store::{self, Purpose, Record, RunFile, Store};
+use crate::store::{self, Purpose, Record, RunFile, Store, seconds_of_processes};
 use anyhow::Result;
 use heapmark_stats::Next;
 use std::cell::RefCell;
@@ -578,6 +577,27 @@ fn no_block_begins_that_would_end_after_the_budget() {
 }
 
 #[test]
+fn with_its_budget_used_up_a_resumed_run_makes_its_last_block_whole_and_begins_no_other() {
+    let stage = || {
+        Stage::new(12).plan(|plan| {
+            (plan.precision, plan.most_blocks, plan.budget_s) = (Some(0.05), Some(40), Some(100.0));
+        })
+    };
+    let slow = |due: &Due, _: &[String]| Some(wild(due, 2000.0));
+    let mut stored = stage().stored().run(slow).stored;
+    let resumed = |known: &[Record]| {
+        let mut stage = stage();
+        stage.known = known.to_vec();
+        let done = stage.run(slow);
+        assert!(done.is_whole());
+        done.blocks().len()
+    };
+    assert_eq!(resumed(&stored), 0);
+    stored.pop();
+    assert_eq!(resumed(&stored), 2);
+}
+
+#[test]
 fn a_disturbed_part_is_run_again_after_its_block_and_at_the_end_once_more() {
     let disturbed = |of: &'static [&'static str]| {
         move |due: &Due, _: &[String]| {
@@ -636,24 +656,24 @@ fn no_more_parts_are_repeated_than_were_planned() {
 
 #[test]
 fn duets_of_a_kernel_run_two_at_a_time_and_the_trial_by_itself() {
-    let stage = Stage::new(2).plan(|plan| {
-        plan.allocators.push("rpmalloc".into());
-        plan.cases[0].threads = 1;
-        plan.cases[0].turns = Some(Turns::Stop);
-        plan.turn_lengths_ms = vec![10];
-    });
-    let duets = |log: &[String]| -> Vec<String> {
-        let lines = log.iter().filter(|line| line.starts_with("duets"));
-        lines.cloned().collect()
+    let duets = |more: &[&str]| -> Vec<String> {
+        let stage = Stage::new(2).plan(|plan| {
+            plan.allocators
+                .extend(more.iter().map(|name| name.to_string()));
+            plan.cases[0].threads = 1;
+            plan.cases[0].turns = Some(Turns::Stop);
+            plan.turn_lengths_ms = vec![10];
+        });
+        let mut done = stage.run(|_, _| Some(took(20.0)));
+        assert!(done.is_whole());
+        done.log.retain(|line| line.starts_with("duets"));
+        done.log
     };
-    let done = stage.run(|_, _| Some(took(20.0)));
-    assert!(done.is_whole());
     let lanes = cores().len().min(usable_cpus() as usize).min(2);
     let of_block = format!("duets 2, {lanes} at a time");
-    assert_eq!(
-        duets(&done.log),
-        ["duets 1, 1 at a time", &of_block, &of_block]
-    );
+    let alone = "duets 1, 1 at a time";
+    assert_eq!(duets(&["rpmalloc"]), [alone, &of_block, &of_block]);
+    assert_eq!(duets(&[]), [alone; 3], "there is only one");
 }
 
 #[test]

@@ -4,12 +4,12 @@
 use super::Progress;
 use super::calibrate::Pace;
 use super::present::memory_left;
-use super::run::{Session, now};
+use super::run::Session;
 use super::runner::{Due, DueDuet};
 use crate::execute::user_command::WRITES;
 use crate::execute::{Outcome, TurnsTaken};
 use crate::observe::Root;
-use crate::plan::{Cell, Turn};
+use crate::plan::{Cell, Plan, Turn};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
 use std::rc::Rc;
@@ -28,7 +28,6 @@ const LEAST_LOOKS: f64 = 5.0;
 impl Session {
     /// Tries all cases that are to take turns.
     pub(super) fn trials(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
-        let mut alone = Vec::new();
         for (place, pace) in paces.iter().enumerate() {
             let cell = self.plan.trial(place);
             let Some(turn) = self.plan.turn([&cell, &cell]) else {
@@ -42,13 +41,9 @@ impl Session {
             if let Some(Outcome::Unsupported { why }) = trial.map(|trial| &trial.outcome) {
                 let label = self.plan.cases[place].label();
                 progress.say(&format!("{label}: measured alone, {why}"));
-                alone.push(place);
             }
         }
-        let plan = Rc::make_mut(&mut self.plan);
-        for place in alone {
-            plan.cases[place].turns = None;
-        }
+        without_turns(Rc::make_mut(&mut self.plan), self.known.all());
         Ok(())
     }
 
@@ -76,7 +71,6 @@ impl Session {
         progress: &mut dyn Progress,
     ) -> Result<()> {
         let case = self.case(cell);
-        let (workload, threads) = (case.workload.clone(), case.threads);
         let check = self.known.get(&self.plan.check_of_baseline(cell.case).id);
         if check.is_none_or(|check| !check.outcome.is_ok()) {
             return Ok(());
@@ -98,12 +92,7 @@ impl Session {
             )
         };
         if let Some(why) = cannot.or_else(do_not_fit) {
-            let outcome = Outcome::Unsupported { why };
-            let record = Record {
-                started: now(),
-                ..Record::new(Purpose::Trial, cell, &workload, threads, outcome)
-            };
-            return self.keep(record, None);
+            return self.cannot_run(Purpose::Trial, cell, why);
         }
         let due = || {
             let measured = self.measured(cell, pace.iterations, pace.timeout)?;
@@ -149,6 +138,20 @@ impl Session {
             observed.attempt.measurement = None;
         }
         self.ended(&duet.sides[0], started, observed, progress)
+    }
+}
+
+/// Takes the turns from all cases that cannot take any, as their stored trials say.
+pub fn without_turns(plan: &mut Plan, records: &[Record]) {
+    let is_alone = |record: &&Record| {
+        record.purpose == Purpose::Trial && matches!(record.outcome, Outcome::Unsupported { .. })
+    };
+    for trial in records.iter().filter(is_alone) {
+        for case in &mut plan.cases {
+            if (&case.workload, case.threads) == (&trial.workload, trial.threads) {
+                case.turns = None;
+            }
+        }
     }
 }
 

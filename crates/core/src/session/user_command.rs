@@ -4,7 +4,9 @@
 use super::{FIRST_TIMEOUT, Processes, Session};
 use crate::build;
 use crate::execute::turns::Side;
-use crate::execute::user_command::{Aging, CommandRunner, EarlyEnd, PSS_MISSED, Tools};
+use crate::execute::user_command::{
+    Aging, CommandRunner, EarlyEnd, PSS_MISSED, Reference, StepResult, Tools,
+};
 use crate::execute::{Attempt, Job, Outcome, Subject, descendants, held, last_useful_line};
 use crate::observe::TreeSampler;
 use crate::plan::{Cell, UserCommand};
@@ -25,16 +27,19 @@ impl Processes {
         let tools = self.tools()?;
         let subject = self.selection.subject(&cell.allocator)?;
         let variant = command.variant(subject.variant.as_deref());
+        let side = job.side.as_ref().map_or(0, Side::index);
+        // The command itself is that of the first variant.
+        let of_baseline = &command.as_side(side);
         let command = command.as_variant(variant);
         let names_sides = command.names_sides();
-        let command = &command.as_side(job.side.as_ref().map_or(0, Side::index));
-        let baseline = &self.selection.plan.baseline;
+        let command = &command.as_side(side);
+        let baseline = self.selection.subject(&self.selection.plan.baseline)?;
         // The row that this one must do the same as: the baseline, or for another build the first row of that build.
         let model = variant.map(|variant| command.model_of(variant));
         let model = model.filter(|model| *model != &command.variants[0]);
         let model_row = match model {
             Some(model) => self.selection.row_of(model)?,
-            None => self.selection.subject(baseline)?,
+            None => baseline,
         };
         let launcher = self.guest.path();
         let stop = &*self.stop;
@@ -63,36 +68,37 @@ impl Processes {
             ..job.clone()
         };
         let case = self.selection.plan.works_like(cell.case);
-        let known = |row: &Subject| {
-            let key = (case, row.allocator.name.clone());
-            held(&self.references).get(&key).cloned()
+        // How another row ends is no result of this one.
+        let without = |row: &Subject, end: EarlyEnd| {
+            let attempt = match end {
+                EarlyEnd::Error(error) => return Err(error),
+                EarlyEnd::Attempt(attempt) => *attempt,
+            };
+            let name = &row.allocator.name;
+            let outcome = &attempt.outcome;
+            if cell.allocator == *name {
+                return Ok(attempt);
+            }
+            if command.real.is_none() && *name == baseline.allocator.name {
+                bail!("the command does not run under {name} any more: {outcome}");
+            }
+            let why = format!("it does not run under {name}: {outcome}");
+            Ok(Attempt::without_process(Outcome::Unsupported { why }))
         };
-        let of_baseline = self.selection.subject(baseline)?;
-        let like = model.and_then(|_| known(of_baseline));
-        let reference = match known(model_row) {
-            Some(reference) => reference,
-            None => match of(model_row, &free).reference(like.as_deref()) {
-                Ok(reference) => {
-                    let reference = Arc::new(reference);
-                    let key = (case, model_row.allocator.name.clone());
-                    held(&self.references).insert(key, reference.clone());
-                    reference
-                }
-                Err(EarlyEnd::Error(error)) => return Err(error),
-                Err(EarlyEnd::Attempt(attempt))
-                    if cell.allocator == *baseline || model.is_some() =>
-                {
-                    return Ok(*attempt);
-                }
-                Err(EarlyEnd::Attempt(attempt)) if command.real.is_some() => {
-                    let why = format!("it does not run under {baseline}: {}", attempt.outcome);
-                    return Ok(Attempt::without_process(Outcome::Unsupported { why }));
-                }
-                Err(EarlyEnd::Attempt(attempt)) => bail!(
-                    "the command does not run under {baseline} any more: {}",
-                    attempt.outcome
-                ),
-            },
+        let like = model.map(|_| {
+            let runner = CommandRunner {
+                command: of_baseline,
+                ..of(baseline, &free)
+            };
+            self.reference(case, &runner, None)
+        });
+        let like = match like.transpose() {
+            Ok(like) => like,
+            Err(end) => return without(baseline, end),
+        };
+        let reference = match self.reference(case, &of(model_row, &free), like.as_deref()) {
+            Ok(reference) => reference,
+            Err(end) => return without(model_row, end),
         };
         let mut watcher = TreeSampler::new(job.check);
         let mut look = |launcher| match &mut watch {
@@ -123,6 +129,24 @@ impl Processes {
             }
         }
         Ok(attempt)
+    }
+
+    /// What a command does in a row, which must be `like` what it does under the baseline; measured once.
+    fn reference(
+        &self,
+        case: usize,
+        row: &CommandRunner<'_>,
+        like: Option<&Reference>,
+    ) -> StepResult<Arc<Reference>> {
+        let key = (case, row.subject.allocator.name.clone());
+        // Held meanwhile: if two sides of a duet begin with it, one copies the input and measures, and the other waits.
+        let mut references = held(&self.references);
+        if let Some(known) = references.get(&key) {
+            return Ok(known.clone());
+        }
+        let reference = Arc::new(row.reference(like)?);
+        references.insert(key, reference.clone());
+        Ok(reference)
     }
 
     fn tools(&self) -> Result<Tools> {

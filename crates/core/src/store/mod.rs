@@ -25,17 +25,21 @@ pub use published::{Paths, published};
 pub use read::{Run, head, read, read_for_tables, read_published};
 pub use record::{Passed, Record};
 pub use record_index::Lines;
-pub use records::Records;
+pub use records::{Records, seconds_of_processes};
 pub use run::{AllocatorInfo, HEAPMARK, OLDEST_SCHEMA, RunFile, SCHEMA};
 pub use series::{Columns, Point, Series, columns, series};
 
-use crate::file::{self, PUBLIC, RESULTS, WithPath, is_there, make_folder, mode_of, open_stored};
+use crate::file::{
+    self, PUBLIC, RESULTS, WithPath, is_there, make_folder, mode_of, open_stored, read_stored,
+};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use serde::Deserialize;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -255,8 +259,19 @@ pub fn runs() -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|folder| head_of(folder).is_file())
         .collect();
-    runs.sort_by_key(|folder| number(folder));
+    runs.sort_by_cached_key(|folder| (began(folder), number(folder)));
     runs
+}
+
+/// When a run began; `None` if its head does not say.
+fn began(folder: &Path) -> Option<Timestamp> {
+    #[derive(Deserialize)]
+    struct Began {
+        started: String,
+    }
+    let text = read_stored(&head_of(folder)).ok()?;
+    let began: Began = serde_json::from_slice(&text).ok()?;
+    began.started.parse().ok()
 }
 
 /// Removes a run unless a heapmark writes to it; returns whether it did. Other files in its directory stay, and their
@@ -339,6 +354,9 @@ pub fn fresh(date: &str) -> Result<PathBuf> {
 /// Refuses a directory that cannot become a run directory: one that already is, and one with files
 /// that have the names of a run's files. Makes nothing.
 pub fn may_begin(dir: &Path) -> Result<()> {
+    if dir == Path::new("-") {
+        bail!("-o -: a run is a folder, and cannot be printed");
+    }
     if is_there(dir) && !dir.is_dir() {
         bail!(
             "{} is there already, and no folder: give another directory with -o",

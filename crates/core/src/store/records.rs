@@ -5,6 +5,15 @@ use super::Record;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+/// How long processes took; those that ran at the same time count by their share.
+pub fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
+    let wall_ns = |record: &Record| {
+        let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
+        wall_ns / record.at_once()
+    };
+    records.into_iter().map(wall_ns).sum::<u64>() as f64 / 1e9
+}
+
 /// Records, one per cell.
 #[derive(Default)]
 pub struct Records<S = RandomState> {

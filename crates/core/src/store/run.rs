@@ -56,7 +56,7 @@ pub struct RunFile {
 }
 
 /// What a run shares with one that goes on where it was, or whose numbers stand beside its own.
-const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
+pub const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
 
 /// The name in [`RunFile::other_here`] for another version of heapmark.
 pub const HEAPMARK: &str = "heapmark";

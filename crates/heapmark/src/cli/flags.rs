@@ -86,7 +86,8 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
 
 /// The message about missing arguments: what is missing, its possible values, and a line to type.
 fn missing(error: &clap::Error, line: &Command) -> String {
-    let words = std::env::args().skip(1);
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
     let mut line = line.clone();
     // Before this call, clap does not show arguments under their full names.
     line.build();

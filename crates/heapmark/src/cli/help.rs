@@ -264,7 +264,10 @@ pub fn arranged(line: Command) -> Command {
 /// Below the help of the command at this path.
 fn with_text(line: Command, path: &[&str], text: String) -> Command {
     match path {
-        [] => line.after_help(text),
+        [] => {
+            let own = line.get_after_help().map(|own| format!("{own}\n\n"));
+            line.after_help(own.unwrap_or_default() + &text)
+        }
         [name, rest @ ..] => line.mut_subcommand(name, |command| with_text(command, rest, text)),
     }
 }
@@ -310,6 +313,14 @@ mod tests {
     fn each_command_of_a_group_stands_there_with_its_first_clause() {
         let line = Command::new("x").subcommand(Command::new("try").about("Run it: and more"));
         assert!(groups(&line).contains("  try         Run it\n"));
+    }
+
+    #[test]
+    fn a_commands_own_last_words_stand_before_what_is_added() {
+        let line = Command::new("x").subcommand(Command::new("try").after_help("Own."));
+        let line = with_text(line, &["try"], "More.".into());
+        let words = line.find_subcommand("try").unwrap().get_after_help();
+        assert_eq!(words.unwrap().to_string(), "Own.\n\nMore.");
     }
 
     #[test]

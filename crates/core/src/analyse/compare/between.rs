@@ -89,7 +89,8 @@ impl Moved {
         let as_measured = shift_between(&values[0], &values[1]).ok_or(NO_NUMBERS)?;
         let anchor = anchor.filter(|anchor| *anchor != name);
         let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
-            let ratios = group.log_ratios(of.named(anchor?)?, value);
+            // Each run alone would decide whether its ratios depend on turns: then equals differ.
+            let ratios = group.measured_ratios(of.named(anchor?)?, value);
             Some(ratios.into_values().collect())
         };
         let beside = beside(group, new).zip(beside(earlier, old));

@@ -4,11 +4,14 @@ use super::Difference;
 use crate::catalog::joined;
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Facts of a machine that change from minute to minute.
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
+
+/// Parameters of a replay that say where its trace lies. What the trace is, `sha256` says.
+const PLACES: [&str; 2] = ["trace", "compiled"];
 
 /// The index of the same case in another plan, or the reason why there is none.
 pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
@@ -16,13 +19,13 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         .iter()
         .position(|other| (&other.workload, other.threads) == (&case.workload, case.threads))
         .ok_or("the old run does not have its case")?;
-    let ours = &case.parameters;
-    let theirs = &others[place].parameters;
+    let [ours, theirs] =
+        [case, &others[place]].map(|case| parameters(case).collect::<BTreeMap<_, _>>());
     for name in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
         let old = theirs.get(name);
         let new = ours.get(name);
         if old != new {
-            let [old, new] = [old, new].map(|value| value.map_or("not set", String::as_str));
+            let [old, new] = [old, new].map(|value| value.copied().unwrap_or("not set"));
             return Err(format!("{name} was {old} and is {new}: other work"));
         }
     }
@@ -31,8 +34,12 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     if programs.iter().all(|hashes| !hashes.is_empty()) && programs[0] != programs[1] {
         return Err("the programs differ (another file): other work".into());
     }
-    if others[place].turns.is_some() != case.turns.is_some() {
-        return Err("one run measured it in turns and by CPU time, the other alone".into());
+    match (others[place].turns, case.turns) {
+        (old, new) if old == new => {}
+        (Some(_), Some(_)) => {
+            return Err("one run measured it in turns of another kind (--turns)".into());
+        }
+        _ => return Err("one run measured it in turns and by CPU time, the other alone".into()),
     }
     if work(&others[place]) != work(case) {
         return Err(
@@ -41,6 +48,14 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         );
     }
     Ok(place)
+}
+
+/// The parameters that determine a case's work, by name.
+pub fn parameters(case: &Case) -> impl Iterator<Item = (&str, &str)> {
+    let is_replay = case.is_replay();
+    let all = case.parameters.iter();
+    all.map(|(name, value)| (name.as_str(), value.as_str()))
+        .filter(move |(name, _)| !is_replay || !PLACES.contains(name))
 }
 
 /// What a command does: its arguments and its client's, wherever the programs are installed, its input and what is done
@@ -119,7 +134,46 @@ pub fn variables(info: &AllocatorInfo) -> String {
 mod tests {
     use super::*;
     use crate::analyse::fake_run::case;
-    use crate::plan::{Client, PipedInput, RealCommand, Target, UserCommand};
+    use crate::plan::{Client, PipedInput, RealCommand, Target, Turns, UserCommand};
+
+    #[test]
+    fn turns_of_another_kind_are_another_clock() {
+        let of = |turns| Case {
+            turns,
+            ..case("larson")
+        };
+        let why = |old, new| counterpart(&of(new), &[of(old)]).err();
+        let said = |old, new| why(old, new).unwrap_or_default();
+        let [slices, stop] = [Turns::Slices, Turns::Stop].map(Some);
+        assert_eq!(why(stop, stop), None);
+        assert_eq!(why(None, None), None);
+        assert!(said(slices, stop).contains("--turns"));
+        assert!(said(None, stop).contains("the other alone"));
+    }
+
+    #[test]
+    fn a_trace_is_known_by_its_content_wherever_it_lies() {
+        let of = |home: &str, sha256: &str, kernel: &str| {
+            let parameters = [
+                ("trace", format!("{home}/app.trace")),
+                ("compiled", format!("{home}/app.compiled")),
+                ("sha256", sha256.to_owned()),
+            ];
+            Case {
+                target: Target::Kernel(kernel.into()),
+                parameters: parameters
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+                ..case("trace:app")
+            }
+        };
+        let is_same = |one: Case, other: Case| counterpart(&one, &[other]).is_ok();
+        let first = || of("/home/a", "ab", "replay");
+        assert!(is_same(first(), of("/home/b", "ab", "replay")));
+        assert!(!is_same(first(), of("/home/a", "cd", "replay")));
+        let other_kernel = |home: &str| of(home, "ab", "churn");
+        assert!(!is_same(other_kernel("/home/a"), other_kernel("/home/b")));
+    }
 
     #[test]
     fn a_command_with_other_arguments_or_another_input_is_other_work() {

@@ -10,7 +10,7 @@ mod ranges;
 mod tests;
 
 pub use between::between;
-pub use counterpart::{counterpart, library, variables, work};
+pub use counterpart::{counterpart, library, parameters, variables, work};
 
 use super::group::CaseGroups;
 use super::ratio::Ratio;
@@ -21,7 +21,7 @@ use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, Metric, Unit, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
-use heapmark_stats::{Rule, Tested, judge_tested, paired, shift};
+use heapmark_stats::{Rule, Tested, judge_tested, paired};
 use serde::Serialize;
 
 /// One of the runs that are compared.
@@ -105,7 +105,7 @@ pub const PACED: &str = "it was replayed at the recorded times, which no allocat
 pub const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
 
 /// Why a case cannot be compared by this metric, if that is a time which no allocator changes; its memory can be.
-fn no_times(table: &CaseGroups, by: &Metric) -> Option<&'static str> {
+pub fn no_times(table: &CaseGroups, by: &Metric) -> Option<&'static str> {
     match by.unit {
         Unit::Ns if table.case.is_paced() => Some(PACED),
         Unit::Ns if table.is_paced() => Some(FIXED_TIME),
@@ -132,28 +132,33 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let plan = &side.head.plan;
     let tables = grid(side.head, &counting(side.records));
     let verdicts = verdict::verdicts(&tables, plan.alpha());
-    let mut comparison = Comparison::default();
-    let mut tests: Vec<Option<Test>> = Vec::new();
-    for (table, calls) in tables.iter().zip(verdicts) {
-        let case = table.case;
-        for group in table.of(Role::Candidate) {
-            let name = &group.allocator.name;
-            let logs = match no_times(table, by) {
-                Some(why) => Err(why),
-                None => Ok(table.logs(group, value)),
-            };
-            let row = logs.and_then(|logs| {
-                let shift = shift(&logs).ok_or(NO_BASELINE)?;
-                tests.push(Some(Box::new(move |rule| paired(&logs, rule))));
-                Ok(Compared {
-                    verdict: calls.withheld(by),
-                    ..Compared::new(case, name, Ratio::of_shift(shift))
-                })
-            });
-            comparison.add(case, name, row);
-        }
+    let mut candidates = Vec::new();
+    for (table, calls) in tables.iter().zip(&verdicts) {
+        let rows = table.of(Role::Candidate);
+        candidates.extend(rows.map(|row| (table, row, calls.withheld(by))));
     }
-    comparison.judge(&tests, threshold, plan.alpha());
+    // As in the run's own table, rows that cannot be compared are of the family, too.
+    let rule = Rule {
+        threshold: threshold.ln_1p(),
+        ..Rule::new(candidates.len(), plan.alpha())
+    };
+    let tested = candidates
+        .iter()
+        .map(|(table, row, _)| paired(&table.logs_by(row, by, value), &rule));
+    let judged = judge_tested(&tested.collect::<Vec<_>>(), &rule);
+    let mut comparison = Comparison::default();
+    for ((table, row, withheld), judgement) in candidates.into_iter().zip(judged) {
+        let name = &row.allocator.name;
+        let compared = match no_times(table, by) {
+            Some(why) => Err(why),
+            None => judgement.ok_or(NO_BASELINE),
+        };
+        let compared = compared.map(|judgement| Compared {
+            verdict: withheld.or(Some(Verdict::of(&judgement))),
+            ..Compared::new(table.case, name, Ratio::of_shift(judgement.shift))
+        });
+        comparison.add(table.case, name, compared);
+    }
     comparison
 }
 

@@ -1,6 +1,7 @@
 //! Tests of comparisons, by the values of fake runs.
 
 use super::*;
+use crate::analyse::analyse;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
 use crate::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
 use crate::metric::{self, WALL};
@@ -238,6 +239,49 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
         .unwrap();
     let nothing = within(&side(&lab(1.0, [0.0, 0.0])), by_p99, 0.01);
     assert_eq!(nothing.rows[0].ratio.ratio, 1.0);
+}
+
+/// Nine of ten blocks agree, and the tenth is not the smallest: p is 0.037 in a family of one.
+#[test]
+fn a_row_that_failed_counts_in_the_family_as_it_does_in_the_table() {
+    let lab = FakeRun::new(&["glibc", "a", "b"], &["larson"], 10).fill(|_, name, block| {
+        let sign = if block == 6 { -1.0 } else { 1.0 };
+        20.0 * match name {
+            "a" => (sign * 0.01 * f64::from(block + 1)).exp(),
+            _ => 1.0,
+        }
+    });
+    let lab = lab.fail("larson@2/b01/b", crash());
+    let analysis = analyse(&lab.run, &lab.records);
+    let row = analysis.cases[0].row("a").unwrap();
+    let shown = row.time().verdict.map(Verdict::word);
+    assert_eq!(shown, Some("unclear"));
+    assert_eq!(word(&within(&side(&lab), WALL, 0.01), "a"), shown);
+}
+
+/// One run is sure that turns matter, and the other, with more scatter, is not.
+#[test]
+fn turns_make_no_difference_between_two_runs_of_one_binary() {
+    let lab = |scatter: f64| {
+        let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| {
+            let short = if block.is_multiple_of(2) { 0.03 } else { 0.0 };
+            let noise = if (block / 2).is_multiple_of(2) {
+                scatter
+            } else {
+                -scatter
+            };
+            20.0 * match name {
+                "hoard" => f64::exp(short + noise),
+                _ => 1.0,
+            }
+        });
+        lab.in_turns()
+    };
+    let (old, new) = (lab(0.001), lab(0.05));
+    let both = between(&side(&old), &side(&new), WALL, 0.01);
+    let hoard = both.rows.iter().find(|row| row.allocator == "hoard");
+    let ratio = hoard.unwrap().beside_anchor.unwrap().ratio;
+    assert!((ratio - 1.0).abs() < 0.005, "{ratio}");
 }
 
 #[test]

@@ -89,6 +89,22 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
     assert!(matches!(few, Conclusion::Unclear(_)), "{few:?}");
 }
 
+#[test]
+fn a_copy_of_a_baseline_without_numbers_withholds_nothing() {
+    let times = &[
+        ("glibc", 20.0),
+        ("half", 10.0),
+        ("twice", 40.0),
+        ("copy", 20.0),
+    ];
+    let lab = with_tier(lab(times, 12), "copy", "aa-copy").fail("larson@2/b03/glibc", crash());
+    let conclusion = run(&lab).conclusion;
+    assert!(
+        matches!(conclusion, Conclusion::Fastest(_)),
+        "{conclusion:?}"
+    );
+}
+
 /// Four cases; in some of them the A/A copy takes twice the time, which leaves the ratios in the
 /// others right.
 #[test]

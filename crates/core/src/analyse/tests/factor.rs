@@ -3,6 +3,7 @@
 use super::calls::with_tier;
 use super::*;
 use crate::analyse::Verdict;
+use crate::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
 use crate::plan::{Factor, HugePages};
 
 /// Times in a fresh and in an aged heap.
@@ -73,6 +74,16 @@ fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
         drift * noise(&format!("{workload}{name}"), block)
     });
     assert_eq!(verdict(&run(&lab)), Verdict::AaCopyDiffers);
+}
+
+#[test]
+fn what_runs_for_a_fixed_time_is_not_compared_with_itself() {
+    let figures = [(SLOWER_CALLS, 0.1), (SLOWER_WALL, 1.0)];
+    let lab = lab(12, |_| 1.5).told("churn@2/check/glibc", &figures);
+    let analysis = run(&lab);
+    let aged = &analysis.cases[1];
+    assert_eq!(aged.workload, "churn-aged");
+    assert!(aged.rows.iter().all(|row| row.factor.is_none()));
 }
 
 #[test]

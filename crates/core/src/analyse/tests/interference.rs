@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::analyse::interference::disturbed_by;
+use crate::plan::Factor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -211,6 +212,32 @@ fn of_a_part_that_was_interrupted_the_whole_attempt_counts_and_was_not_disturbed
         assert!(close(numbers(&analysis, row).time().spread.median, 2.0));
     }
     assert_eq!(analysis.interference.repeated, 0);
+}
+
+/// Both run one after the other and are run again as one: a pair from two attempts would be none.
+#[test]
+fn a_case_and_the_same_under_a_factor_count_from_one_attempt() {
+    let mut lab = FakeRun::new(&["glibc"], &["larson"], 1);
+    let aged = lab.run.plan.cases[0].under(Factor::Age(50));
+    lab.run.plan.cases.push(aged);
+    lab = lab.fill(|_, _, _| 1.0);
+    let again = |record: &Record| Record {
+        attempt: 1,
+        cell: record.cell.replace("b00", "b00~1").into(),
+        measurement: Some(measurement(2.0)),
+        ..record.clone()
+    };
+    let is_sample = |record: &&Record| record.purpose == Purpose::Sample;
+    let second: Vec<Record> = lab.records.iter().filter(is_sample).map(again).collect();
+    lab.records.extend(second);
+    lab.cell("larson-aged@2/b00/glibc").interference = Some(others(0.9, 0.0));
+    let analysis = run(&lab);
+    for case in &analysis.cases {
+        let median = case.rows[0].time().spread.median;
+        assert!(close(median, 2.0), "{}: {median}", case.workload);
+    }
+    let seen = &analysis.interference;
+    assert_eq!((seen.parts, seen.repeated, seen.disturbed), (1, 1, 0));
 }
 
 /// Two attempts of one part, and which of them counts.

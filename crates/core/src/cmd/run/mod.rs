@@ -24,7 +24,9 @@ use super::output::{AnswerFormat, Output};
 use super::page::beside;
 use super::show::what_next;
 use super::signals::{self, Answer, has_stopped};
-use super::{Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, usage};
+use super::{
+    Exit, export, is_of_disk, note, piped_input, print, say_damage, screen, surroundings, usage,
+};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::{Guest, Subject, knows};
@@ -149,6 +151,11 @@ pub fn run(command: RunArgs) -> Result<Exit> {
 /// Measures what an earlier run has left, or a selection, whichever command chose it, and prints the
 /// results.
 pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
+    // What could be neither kept nor printed in the end is refused before anything is built or measured.
+    if let Some(dir) = &args.output {
+        store::may_begin(dir).map_err(usage)?;
+    }
+    surroundings::stdout()?;
     let root = Root::find().map_err(usage)?;
     // Before the allocators are built, which may take minutes.
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
@@ -319,10 +326,7 @@ fn measure(
 fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
     let dir = match (&args.resume, &args.output) {
         (Some(run), _) => store::find(run)?,
-        (None, Some(dir)) => {
-            store::may_begin(dir).map_err(usage)?;
-            dir.clone()
-        }
+        (None, Some(dir)) => dir.clone(),
         (None, None) => Path::new(RESULTS).join(format!("{}-N", today())),
     };
     print(outline::outline(selection, args, &dir))?;

@@ -74,13 +74,10 @@ impl Selection {
         if scratch.is_some() {
             must_take_programs(&chosen)?;
         }
-        if let Some(dir) = &flags.output {
-            store::may_begin(dir).map_err(usage)?;
-        }
         // What takes long comes when nothing of the flags can be refused any more.
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (beside, mut compiled_traces) =
-            traces::beside(beside, cpus, patience_s).map_err(usage)?;
+            traces::beside(beside, &cases, cpus, patience_s).map_err(usage)?;
         let (cases, compiled) = traces::make_ready(cases, cpus, patience_s).map_err(usage)?;
         compiled_traces.extend(compiled);
         let mut cases = with_factor(cases, flags);
@@ -534,6 +531,11 @@ fn refuse_idle(
         (
             threads,
             "--threads: how many threads these workloads have follows from their parameters (--set)",
+        ),
+        (
+            !mode.spec().plain
+                && (args.comparison.precision.is_some() || args.comparison.max_blocks.is_some()),
+            "--precision and --max-blocks: only times are measured until they are precise; --blocks N sets the number",
         ),
         (
             target && mode.spec().simulated,

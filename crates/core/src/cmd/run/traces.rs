@@ -200,10 +200,11 @@ pub fn make_ready(
     Ok((ready, compiled_traces))
 }
 
-/// Like [`make_ready`], for cases whose memory is measured beside the times of others. A replay gets a name of its own, since the run may
-/// time the same trace.
+/// Like [`make_ready`], for cases whose memory is measured beside the times of others. What the run times, too, gets a
+/// name of its own, since processes are known by their names; a replay always does.
 pub fn beside(
     mut cases: Vec<Case>,
+    timed: &[Case],
     cpus: u32,
     patience_s: f64,
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
@@ -212,7 +213,8 @@ pub fn beside(
     cases.retain(|case| !case.is_played_by_one());
     for case in &mut cases {
         case.beside = true;
-        if case.is_replay() {
+        let is_timed = timed.iter().any(|timed| timed.workload == case.workload);
+        if is_timed || case.is_replay() {
             case.workload += MEMORY;
         }
     }
@@ -458,6 +460,7 @@ fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::fake_run::case;
 
     #[test]
     fn the_workload_of_replays_has_a_value_for_each_parameter() {
@@ -474,5 +477,13 @@ mod tests {
         let stems = stems.map(|name| stem(Path::new(name)));
         assert_eq!(stems, ["a", "c__1m__x", "", "gr__e"]);
         assert!(stem(Path::new(&"x".repeat(300))).len() <= 60);
+    }
+
+    #[test]
+    fn what_is_timed_and_measured_beside_has_two_names() {
+        let cases = ["ratchet", "fan-in"].map(case).to_vec();
+        let (beside, _) = beside(cases, &[case("ratchet")], 2, 60.0).unwrap();
+        let labels: Vec<String> = beside.iter().map(Case::label).collect();
+        assert_eq!(labels, ["ratchet-memory@2", "fan-in@2"]);
     }
 }

@@ -121,7 +121,8 @@ fn number(name: &str) -> Option<u32> {
 fn unnamed(text: &str) -> Result<File> {
     let mut file = stream_file("heapmark-cpus")?;
     file.write_all(text.as_bytes())?;
-    Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
+    let again = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
+    Ok(File::open(again)?)
 }
 
 /// `/proc/stat`, with a line for each CPU.

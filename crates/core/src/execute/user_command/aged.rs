@@ -15,6 +15,8 @@ use std::io::Write;
 pub const SIZES: &str = "sizes";
 /// Note: the program whose heap is aged: device, inode, path.
 pub const AGED_PROGRAM: &str = "aged_program";
+/// Note: why the requested sizes are unknown.
+pub const UNCOUNTED: &str = "uncounted";
 /// Figure: the most bytes that are live at a time.
 pub const MOST_LIVE: &str = "most_live_bytes";
 /// Figure: threads that allocate.

@@ -2,7 +2,7 @@
 //! malloc and free, how much of the memory is malloc's, and which programs of the tree, and which
 //! of their libraries, no allocator reaches.
 
-use super::aged::SizesFile;
+use super::aged::{SizesFile, UNCOUNTED};
 use super::in_malloc::{Calls, SLOWER_CALLS, SLOWER_WALL, Times};
 use super::malloc_probe::{self, Silent};
 use super::output::nowhere;
@@ -56,7 +56,7 @@ impl CommandRunner<'_> {
         let is_first = self.is_first_variant();
         match self.variant().map(|variant| &variant.inside[..]) {
             None | Some([]) => {
-                self.sized(measurement)?;
+                self.sized(measurement, plain)?;
                 self.timed(measurement, plain, is_first)?;
             }
             Some(inside) => untimed(format!("it has {} inside", joined(inside, ", "))),
@@ -74,18 +74,9 @@ impl CommandRunner<'_> {
     /// its file shows.
     fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         self.prepare()?;
-        let nothing = Path::new("/none");
-        let libraries = Preloaded {
-            witness: nothing,
-            serves: nothing,
-            counts: true,
-        };
+        let libraries = Preloaded::nothing(true);
         let (found, _) = self.traced(&self.subject.environment(), libraries, plain, None)?;
-        let executed = |pid: &i32| found.executed.iter().any(|one| one.pid == *pid);
-        let requests = found.asked.iter().filter(|(pid, _)| executed(pid));
-        let (brk, mmap) = requests.fold((0, 0), |(brk, mmap), (_, calls)| {
-            (brk + calls.brk, mmap + calls.mmap)
-        });
+        let (brk, mmap) = found.calls();
         let least = found.cut.as_ref().map_or("", |_| "at least ");
         let notes = &mut measurement.notes;
         let served_by = notes.entry(SERVED_BY.into()).or_default();
@@ -117,18 +108,19 @@ impl CommandRunner<'_> {
 
     /// Runs one process in which glibc serves and the requested sizes are counted, if a heap is to
     /// be aged with them.
-    fn sized(&self, measurement: &mut Measurement) -> Result<()> {
+    fn sized(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         let Some(aging) = self.tools.aging.as_ref().filter(|_| self.job.counts_sizes) else {
             return Ok(());
         };
         self.prepare()?;
         let sizes = SizesFile::new()?;
-        self.start(
-            self.below(&aging.sizes, &libc()?, sizes.variable()),
-            None,
-            None,
-            None,
-        )?;
+        let variables = self.below(&aging.sizes, &libc()?, sizes.variable());
+        let sized = self.start(variables, None, None, None)?;
+        if let Some(outcome) = failed(&sized, plain) {
+            let why = format!("the process that counts them ended {outcome}");
+            measurement.notes.insert(UNCOUNTED.into(), why);
+            return Ok(());
+        }
         sizes.add_to(measurement)
     }
 
@@ -186,12 +178,7 @@ impl CommandRunner<'_> {
             variables.insert("HEAPMARK_SLOWER_UNTIL_NS".into(), until_ns.to_string());
         }
         let timed = self.start(variables, None, None, Some(&times))?;
-        let fault = match &timed.served {
-            Some(served) => served.fault.clone(),
-            None if timed.end.code().is_some() && timed.end.code() == plain.end.code() => None,
-            None => timed.end.outcome(Phase::Run, None),
-        };
-        if let Some(outcome) = fault {
+        if let Some(outcome) = failed(&timed, plain) {
             return Ok(Err(outcome));
         }
         let calls = match &timed.served {
@@ -263,12 +250,7 @@ impl CommandRunner<'_> {
         self.prepare()?;
         let counts = ReachFile::new()?;
         let variables = self.below(&self.tools.reach, &libc()?, counts.variable());
-        let nothing = Path::new("/none");
-        let libraries = Preloaded {
-            witness: nothing,
-            serves: nothing,
-            counts: false,
-        };
+        let libraries = Preloaded::nothing(false);
         let (_, drive) = self.traced(&variables, libraries, plain, Some(&counts))?;
         if let Some(mut drive) = drive
             && drive.fault(None).is_none()
@@ -310,6 +292,16 @@ impl CommandRunner<'_> {
             bail!("{outcome}");
         }
         Ok(())
+    }
+}
+
+/// How a process with a probe ended, if not as the plain one did.
+fn failed(probed: &Ran, plain: &Ran) -> Option<Outcome> {
+    let end = &probed.end;
+    match &probed.served {
+        Some(served) => served.fault.clone(),
+        None if end.code().is_some() && end.code() == plain.end.code() => None,
+        None => end.outcome(Phase::Run, None),
     }
 }
 

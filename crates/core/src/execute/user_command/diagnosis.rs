@@ -40,23 +40,29 @@ impl CommandRunner<'_> {
         }
         let is_unproven = ran.witnessed.is_empty() && self.silent().is_none();
         let phase = if is_unproven { Phase::Load } else { Phase::Run };
+        let unproven = || {
+            let why = "no process of the command reported which library serves its malloc";
+            let why = match &ran.unreported {
+                Some(trouble) => format!("{why}: {trouble}"),
+                None => why.into(),
+            };
+            Outcome::NotLoaded { why }
+        };
         if let Some(served) = &ran.served {
             let fault = served.fault.clone();
-            return Ok(fault.or(self.other_output(ran, reference)?));
+            return match fault.or_else(|| is_unproven.then(unproven)) {
+                None => self.other_output(ran, reference),
+                fault => Ok(fault),
+            };
         }
         let Some(code) = ran.end.code() else {
             return Ok(ran.end.outcome(phase, None));
         };
         if is_unproven {
             let outcome = ran.end.outcome(phase, None);
-            let why = "no process of the command reported which library serves its malloc";
-            let why = match &ran.unreported {
-                Some(trouble) => format!("{why}: {trouble}"),
-                None => why.into(),
-            };
             return Ok(outcome
                 .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
-                .or(Some(Outcome::NotLoaded { why })));
+                .or_else(|| Some(unproven())));
         }
         if let Some(reference) = reference
             && code != reference.code
@@ -126,5 +132,80 @@ impl CommandRunner<'_> {
         let failed = format!("the digest of what it wrote failed ({})", end.status);
         let what = with_words(&failed, &String::from_utf8_lossy(&end.stderr));
         Err(Outcome::WrongResult { what }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tools;
+    use super::super::server::Served;
+    use super::*;
+    use crate::execute::exit::End;
+    use crate::execute::memory_file::stream_file;
+    use crate::execute::{Job, Subject};
+    use crate::plan::UserCommand;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    #[test]
+    fn a_server_of_which_no_process_reports_is_no_result() {
+        let command = UserCommand {
+            command: vec!["server".into()],
+            ..UserCommand::default()
+        };
+        let tools = Tools {
+            witness: PathBuf::new(),
+            timer: PathBuf::new(),
+            reach: PathBuf::new(),
+            aging: None,
+        };
+        let runner = CommandRunner {
+            command: &command,
+            tools: &tools,
+            subject: &Subject::libc(),
+            shares_files: false,
+            is_baseline: true,
+            job: &Job::default(),
+            launcher: Path::new("/none"),
+            timeout: Duration::ZERO,
+            prepare_timeout: Duration::ZERO,
+            stop: &AtomicBool::new(false),
+        };
+        let fault = |fault: Option<Outcome>| {
+            let served = Served {
+                client: Default::default(),
+                used: Default::default(),
+                rest_rss_bytes: None,
+                drained: Vec::new(),
+                fault,
+            };
+            let end = End {
+                launched: Default::default(),
+                hang: None,
+                stderr: stream_file("heapmark-stderr").unwrap(),
+                under_limit: None,
+                oom_kill: false,
+                unaccounted: false,
+            };
+            let mut ran = Ran {
+                end,
+                output: None,
+                witnessed: Vec::new(),
+                unreported: None,
+                end_rss_bytes: None,
+                scheduled: BTreeSet::new(),
+                digest: Vec::new(),
+                served: Some(served),
+                litter: None,
+                before: None,
+            };
+            runner.fault(&mut ran, None).unwrap()
+        };
+        assert!(matches!(fault(None), Some(Outcome::NotLoaded { .. })));
+        let what = "the client failed".into();
+        let of_client = Some(Outcome::WrongResult { what });
+        assert_eq!(fault(of_client.clone()), of_client);
     }
 }

@@ -68,11 +68,7 @@ pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> 
     let processes = witnessed.iter().filter(|process| process.serves_itself());
     let programs: BTreeSet<&str> = processes.map(|process| process.program.as_str()).collect();
     let words = |program| format!("{program} (it defines a malloc of its own)");
-    programs
-        .into_iter()
-        .map(words)
-        .collect::<Vec<_>>()
-        .into_iter()
+    programs.into_iter().map(words)
 }
 
 /// Why a tree does not count: the first of its processes that another allocator served. Programs

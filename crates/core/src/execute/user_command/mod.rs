@@ -39,7 +39,7 @@ use written_files::Files;
 
 pub use super::child::Look;
 pub use super::early_end::{EarlyEnd, StepResult};
-pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES};
+pub use aged::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, SIZES, UNCOUNTED};
 pub use baseline_probes::{SILENT, UNPROVEN, UNSEARCHED, UNTIMED};
 pub use command_runner::{Aging, CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE, SLOWER_CALLS, SLOWER_WALL};

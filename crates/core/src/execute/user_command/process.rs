@@ -230,7 +230,7 @@ impl CommandRunner<'_> {
             (None, Some(piped)) => {
                 let file = piped.file.as_ref().context("stdin was not read again")?;
                 // Opened again: each process reads from the beginning.
-                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
                 File::open(path)
                     .context("cannot read what came from stdin")?
                     .into()

@@ -41,6 +41,7 @@ struct SampleLine {
     peak_rss_bytes: Option<u64>,
     requested_peak_bytes: Option<u64>,
     purge: String,
+    took_turns: Option<bool>,
 }
 
 /// One line per iteration of each sample, including cold ones; and one without numbers per process of any purpose that did not end `ok`.
@@ -84,6 +85,7 @@ fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
                 peak_rss_bytes: Some(measurement.peak_rss_bytes),
                 requested_peak_bytes: Some(measurement.requested_peak_bytes),
                 purge: plain(&measurement.purge),
+                took_turns: Some(measurement.turns.is_some()),
                 ..head()
             })
             .collect(),
@@ -130,7 +132,30 @@ mod tests {
     use super::*;
     use crate::analyse::analyse;
     use crate::analyse::fake_run::FakeRun;
+    use crate::execute::TurnsTaken;
     use crate::observe::interference::Interference;
+    use crate::plan::Turns;
+
+    #[test]
+    fn a_line_says_whether_its_wall_time_has_the_turns_of_another() {
+        let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
+        let took_turns = |lab: &FakeRun| {
+            let analysis = analyse(&lab.run, &lab.records);
+            let record = lab.records.last().unwrap();
+            lines(&analysis, record).pop().unwrap().took_turns
+        };
+        assert_eq!(took_turns(&lab), Some(false));
+        let measurement = lab.cell("larson@2/b00/glibc").measurement.as_mut();
+        measurement.unwrap().turns = Some(TurnsTaken {
+            by: Turns::Stop,
+            cpu: 0,
+            at_once: 1,
+            runs: 1,
+            slice_ns: 20_000_000,
+            turn_ns: None,
+        });
+        assert_eq!(took_turns(&lab), Some(true));
+    }
 
     #[test]
     fn of_two_attempts_the_one_that_was_disturbed_does_not_count() {

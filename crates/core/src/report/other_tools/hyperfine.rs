@@ -60,8 +60,11 @@ fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option
     if let Some(memory) = memory.collect::<Option<Vec<_>>>() {
         command["memory_usage_byte"] = memory.into();
     }
-    // All exit codes are 0: a row with a process that ended otherwise has no numbers.
-    command["exit_codes"] = vec![0_u8; times.len()].into();
+    // A row with a process that ended otherwise has no numbers.
+    let facts = entry.case.command.as_ref();
+    let exit = facts.and_then(|facts| facts.exit.as_ref());
+    let code: u8 = exit.and_then(|(code, _)| code.parse().ok()).unwrap_or(0);
+    command["exit_codes"] = vec![code; times.len()].into();
     command["parameters"] = json!({
         "allocator": plain(&entry.row.allocator),
         "threads": entry.case.threads.to_string(),

@@ -80,15 +80,21 @@ fn too_few_blocks_tell_what_to_do() {
 
 #[test]
 fn an_interrupted_run_is_to_be_resumed() {
-    let lab = FakeRun::new(&["glibc", "a"], &["larson"], 10)
+    let mut lab = FakeRun::new(&["glibc", "a"], &["larson"], 10)
         .fill(|_, _, _| 20.0)
         .without(|record| record.block > 4);
-    assert!(
-        sentence(&lab).contains("too few for a verdict (6 needed): resume the run."),
-        "{}",
-        sentence(&lab)
-    );
+    let advises = |lab: &FakeRun, advice: &str| {
+        let said = sentence(lab);
+        let wanted = format!("too few for a verdict (6 needed): {advice}.");
+        assert!(said.contains(&wanted), "{said}");
+    };
+    advises(&lab, "resume the run");
     assert!(on(WIDE, &lab).contains("5 of 10 blocks"));
+    // The budget of a suite ends no run that early.
+    lab.run.plan.budget_s = Some(0.0);
+    advises(&lab, "raise the --budget");
+    lab.run.plan.budget_of_suite = true;
+    advises(&lab, "resume the run");
 }
 
 #[test]

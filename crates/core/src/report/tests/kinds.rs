@@ -176,6 +176,32 @@ fn a_mark_of_a_comparison_follows_from_the_ratio_that_is_judged() {
 }
 
 #[test]
+fn a_pull_request_does_not_name_the_harnesss_own_floor() {
+    let mut lab = FakeRun::new(&["glibc", "rpmalloc", "null"], &["larson"], 10)
+        .fill(|_, name, _| name.len() as f64);
+    lab.allocator("null").tier = "floor".into();
+    lab.allocator("rpmalloc").release = "rpmalloc 2".into();
+    let text = exported(Format::Pr, &lab);
+    assert!(text.contains("rpmalloc is rpmalloc 2."), "{text}");
+}
+
+#[test]
+fn a_pull_request_has_a_command_only_if_it_repeats_the_run() {
+    let lab = || FakeRun::new(&["hoard", "glibc"], &["larson"], 10).fill(|_, _, _| 20.0);
+    let again = |lab: FakeRun| {
+        let text = exported(Format::Pr, &lab);
+        text.lines().last().unwrap().to_owned()
+    };
+    assert!(again(lab()).ends_with("--baseline hoard`"));
+    let latency = lab().timing_calls(16, |_| vec![(20, 1000)]);
+    assert!(!again(latency).contains("Again"));
+    let mut replay = lab();
+    replay.run.suite = "custom".into();
+    replay.run.plan.cases[0].target = Target::Kernel("replay".into());
+    assert!(!again(replay).contains("Again"));
+}
+
+#[test]
 fn each_number_of_a_row_stands_below_its_own_name() {
     let mut lab = FakeRun::new(&["glibc", "rpmalloc", "null"], &["larson"], 10)
         .fill(|_, name, block| name.len() as f64 + f64::from(block * block));

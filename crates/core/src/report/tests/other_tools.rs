@@ -1,9 +1,10 @@
 //! Other tools' files by values: what they contain, and what they must not.
 
 use super::*;
-use crate::execute::TurnsTaken;
-use crate::plan::Turns;
+use crate::execute::{Measurement, TurnsTaken};
+use crate::plan::{Target, Turns};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const FOREIGN: [Format; 5] = [
     Format::Bmf,
@@ -139,6 +140,22 @@ fn hyperfine_gets_measured_phases_in_seconds() {
         parsed(Format::Hyperfine, &single)["results"][0]["stddev"],
         Value::Null
     );
+}
+
+#[test]
+fn hyperfine_gets_the_code_with_which_a_command_always_exits() {
+    let mut lab = lab();
+    let code =
+        |lab: &FakeRun| parsed(Format::Hyperfine, lab)["results"][0]["exit_codes"][0].clone();
+    assert_eq!(code(&lab), 0);
+    lab.run.plan.cases[0].target = Target::Command(Box::default());
+    let check = lab.cell("larson@2/check/glibc");
+    let notes = BTreeMap::from([("exit_code".to_owned(), "3".to_owned())]);
+    check.measurement = Some(Measurement {
+        notes,
+        ..Measurement::default()
+    });
+    assert_eq!(code(&lab), 3);
 }
 
 /// Three processes took the turns of each duet; the other side's turns are in their wall time.

@@ -107,6 +107,7 @@ fn several_programs_are_measured_compared_and_leave_nothing() {
         "2",
         "--no-repeat",
         "--no-aa-copy",
+        "--alone",
     ]);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     let absent = "not installed: t-absent; apt-get install t-absent-package\n";
@@ -249,6 +250,26 @@ fn what_real_programs_cannot_do_is_refused_in_a_line() {
         "{}{}",
         sized.stdout,
         sized.stderr
+    );
+    plant(
+        &home,
+        "t-writes",
+        &format!("{SH}changes-input = true"),
+        "echo > out",
+    );
+    let both = [
+        "run",
+        "programs",
+        "-w",
+        "t-steady,t-writes",
+        "-a",
+        "glibc,glibc-notcache",
+        "--dry-run",
+    ];
+    let planned = home.heapmark(&both).stdout;
+    assert!(
+        planned.contains(" t-steady@1: their CPU time"),
+        "what changes its input would change the other side's: {planned}"
     );
     let listed = home.heapmark(&["list", "programs"]).stdout;
     let line = |name: &str| {

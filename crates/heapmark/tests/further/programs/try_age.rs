@@ -128,6 +128,21 @@ fn what_cannot_be_aged_is_said_and_has_no_numbers() {
         "{outcome}"
     );
 
+    // A command that fails while its sizes are counted.
+    let line = ["--", "/bin/sh", "-c", "test -z \"$HEAPMARK_SIZES\""];
+    let (end, records) = run(
+        &place,
+        &[&["--age", "50", "-a", "glibc"], &line[..]].concat(),
+    );
+    assert_ne!(end.code, Some(0), "{}", end.stdout);
+    let checks = of_purpose(&records, "check").into_iter();
+    let outcomes: String = checks.map(|check| check["outcome"].to_string()).collect();
+    assert!(
+        outcomes.contains("the process that counts them ended exit: code 1"),
+        "{outcomes}{}",
+        end.stderr
+    );
+
     // A command that executes another program each time: the one whose sizes were counted is not there.
     let line = format!(
         "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; cp {command} {command}$n; {command}$n; true"

@@ -662,6 +662,19 @@ fn rustix_is_root() -> bool {
 }
 
 #[test]
+fn a_process_of_a_command_that_takes_no_turns_runs_again_by_its_name() {
+    let place = Place::new();
+    let [honest, walker] =
+        ["honest", "list_walker"].map(|name| place.fake(name).display().to_string());
+    let libraries = format!("glibc,honest={honest},walker={walker}");
+    let (end, records) = run(&place, &["-a", &libraries, "--", "/bin/true"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let cell = word(of_purpose(&records, "sample")[0], "cell");
+    let end = place.run(&["try", "--resume", "run", "--cell", cell]);
+    assert_eq!(end.code, Some(0), "{cell}: {}", end.stderr);
+}
+
+#[test]
 fn a_command_that_does_not_run_under_the_baseline_is_not_measured() {
     let place = Place::new();
     let (end, records) = tried(&place, &[], &shell("kill -ABRT $$"));

@@ -98,9 +98,39 @@ fn a_build_that_does_other_work_is_a_wrong_result() {
     let other = outcome(&["-static", "-UCODE", "-DCODE=3"]);
     assert!(other.starts_with("exit code 3, under one 0"), "{other}");
     let other = outcome(&["-USAYS", "-DSAYS=\"other\""]);
-    assert_eq!(
-        other,
-        "line 1 of the output: \"other\\n\", but \"done\\n\" under one"
+    let wanted = "line 1 of the output: \"other\\n\", but \"done\\n\" under one";
+    assert_eq!(other, wanted);
+    // As after a signal between the checks: what `one` prints is then not known.
+    let file = place.at("run/samples.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let lines = text.split_inclusive('\n');
+    let kept: String = lines
+        .take_while(|line| !line.contains("/check/two"))
+        .collect();
+    fs::write(&file, kept).unwrap();
+    let end = place.run(&["try", "--resume", "run"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let records = crate::support::samples(&place.at("run"));
+    let outcome = &record(&records, "check", "two")["outcome"];
+    assert_eq!(word(outcome, "what"), wanted);
+}
+
+#[test]
+fn a_build_that_fails_by_itself_is_not_run_under_other_allocators() {
+    let place = Place::new();
+    build(&place, "one", &[]);
+    build(&place, "two", &["-UCODE", "-DCODE=3"]);
+    let honest = format!("glibc,honest={}", place.fake("honest").display());
+    let (end, records) = compared(&place, &["-a", &honest]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let outcome = |row: &str| &record(&records, "check", row)["outcome"];
+    assert_eq!(word(outcome("two+glibc"), "kind"), "wrong-result");
+    let other = outcome("two+honest");
+    assert_eq!(word(other, "kind"), "unsupported");
+    let why = word(other, "why");
+    assert!(
+        why.starts_with("it does not run under two+glibc: wrong-result: exit code 3"),
+        "{why}"
     );
 }
 

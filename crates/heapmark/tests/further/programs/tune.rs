@@ -1,6 +1,8 @@
 //! `heapmark tune` on planted knobs, and on settings that do not arrive.
 
+use crate::support::live::{finish, send, start, wait_for};
 use crate::support::{Place, repository};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -170,6 +172,21 @@ fn what_does_not_run_yet_is_tried_again_and_what_confirms_is_tried_first() {
     assert_eq!(end.code, Some(2));
     let why = "no setting of honest is known, so there is nothing to try";
     assert!(end.stderr.contains(why), "{}", end.stderr);
+}
+
+/// The second one hangs: by then a signal does not end heapmark at once any more.
+#[test]
+fn a_signal_ends_a_prepare_that_hangs() {
+    let place = Place::new();
+    let prepare = "test -e seen && touch hangs && sleep 600 && touch over; touch seen";
+    let child = start(&place, &["tune", "--prepare", prepare, "--", "true"]);
+    wait_for("a --prepare that hangs", || place.at("hangs").exists());
+    send(&child, Signal::TERM);
+    let end = finish(child);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    let said = "what was measured is stored in heapmark-tune/";
+    assert!(end.stderr.contains(said), "{}", end.stderr);
+    assert!(!place.at("over").exists());
 }
 
 /// The first pairs tell how long a round takes; then the budget is too little for any.

@@ -397,6 +397,20 @@ fn a_run_that_is_not_there_cannot_go_on() {
     );
 }
 
+#[test]
+fn the_latest_run_is_the_one_that_began_last_whatever_its_name() {
+    let place = Place::new();
+    for (name, started) in [("aa", "2026-01-02"), ("zz", "2026-01-01")] {
+        let folder = place.at("heapmark-results").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let head = format!(r#"{{"started": "{started}T00:00:00Z"}}"#);
+        std::fs::write(folder.join("run.json"), head).unwrap();
+    }
+    let end = place.run(&["export", "latest", "--to", "md"]);
+    let first = "heapmark-results/aa/run.json is damaged";
+    assert!(end.stderr.contains(first), "{}", end.stderr);
+}
+
 /// A machine without a compiler on which nothing is built. The libraries of its packages are `files`;
 /// the others of that kind are not there.
 fn without_a_compiler(place: &Place, files: &[(&str, &str)]) -> End {

@@ -430,6 +430,10 @@ fn all_mistakes_are_told_in_one_way() {
         "{}",
         end.stderr
     );
+    // Names of files need not be.
+    let mut command = place.heapmark(&["export", "-o"]);
+    let unnamed = command.arg(OsStr::from_bytes(b"\xff.csv")).output();
+    End::of(unnamed.unwrap()).is_one_line(2);
     let mut command = place.heapmark(&["--help"]);
     let full = End::of(
         command
