@@ -3,7 +3,10 @@
 use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
 use crate::series::{self, Told};
-use crate::unchanged::{refuse_changed, refuse_elsewhere, refuse_other_command, refuse_other_work};
+use crate::unchanged::{
+    refuse_changed, refuse_elsewhere, refuse_other_command, refuse_other_libraries,
+    refuse_other_work,
+};
 use anyhow::Result;
 use clap::ValueEnum;
 use heapmark_core::analyse::compare::Side;
@@ -335,11 +338,7 @@ fn measure(
         run.args.comparison.output = output;
         run.args.comparison.part_of = PartOf::History;
         return run_command::go(&run.args.comparison, || {
-            let selection = Selection::of_flags(&run)?;
-            if let Some(before) = before {
-                refuse_other_work(before, &selection.plan.cases, dir)?;
-            }
-            Ok(selection)
+            comparable(Selection::of_flags(&run)?, before, dir)
         });
     }
     line.push("--".into());
@@ -348,12 +347,17 @@ fn measure(
     run.comparison.output = output;
     run.comparison.part_of = PartOf::History;
     run_command::go(&run.comparison, || {
-        let selection = try_command::selection(&run)?;
-        if let Some(before) = before {
-            refuse_other_work(before, &selection.plan.cases, dir)?;
-        }
-        Ok(selection)
+        comparable(try_command::selection(&run)?, before, dir)
     })
+}
+
+/// A selection, unless it is of other work or of other libraries than the run `before` it.
+fn comparable(selection: Selection, before: Option<&RunFile>, dir: &Path) -> Result<Selection> {
+    if let Some(before) = before {
+        refuse_other_work(before, &selection.plan.cases, dir)?;
+        refuse_other_libraries(before, &selection.subjects, dir)?;
+    }
+    Ok(selection)
 }
 
 /// Whether the history's versions are whole C libraries.

@@ -118,13 +118,13 @@ impl Exhibit {
             .collect()
     }
 
-    /// The command that measures the exhibit alone, in the directory that the museum has for it.
-    pub fn command(&self) -> String {
+    /// The command that measures the exhibit alone, in the directory that this museum has for it.
+    pub fn command(&self, museum: &Path) -> String {
         let blocks = self.blocks.map(|blocks| format!(" --blocks {blocks}"));
         format!(
-            "heapmark history -a {} -o {MUSEUM}/{} {}{}",
+            "heapmark history -a {} -o {} {}{}",
             self.versions().join(","),
-            self.name,
+            museum.join(&self.name).display(),
             self.work.join(" "),
             blocks.unwrap_or_default()
         )
@@ -227,12 +227,12 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
         .any(|(_, shown)| matches!(shown, Exhibited::Shown { .. } | Exhibited::NotShown { .. }))
     {
         let page = args.output.join("museum.html");
-        let text = report::museum_page(&shown);
+        let text = report::museum_page(&shown, &args.output);
         file::replace(&page, text.as_bytes(), PUBLIC).with_path("cannot write", &page)?;
         note(format!("the museum as a page: {}", page.display()));
     }
     match args.format {
-        AnswerFormat::Json => print(report::museum_json(&shown))?,
+        AnswerFormat::Json => print(report::museum_json(&shown, &args.output))?,
         AnswerFormat::Text => print(render::terminal(&report::museum(&shown), screen()))?,
     }
     Ok(exit)
@@ -255,7 +255,7 @@ fn one_by_one<'e>(
 
 /// Measures what is not measured yet of an exhibit.
 fn measure(exhibit: &Exhibit, museum: &Path) -> Result<Exit> {
-    note(format!("{}: {}", exhibit.name, exhibit.command()));
+    note(format!("{}: {}", exhibit.name, exhibit.command(museum)));
     let dir = museum.join(&exhibit.name);
     let mut history = opened(&dir, String::new(), exhibit.work.clone(), &[])?;
     let length = Length {
@@ -306,12 +306,26 @@ mod tests {
                 catalog.workloads(workload).unwrap();
             }
             // Whoever types the command goes on with what the museum has measured.
-            let command = exhibit.command();
-            assert!(command.contains(&format!(" -o {MUSEUM}/{name} ")));
+            let command = exhibit.command(Path::new("elsewhere"));
+            assert!(command.contains(&format!(" -o elsewhere/{name} ")));
             let flags: Vec<String> = command.split(' ').skip(2).map(str::to_owned).collect();
             let args: HistoryArgs = parsed(&flags).unwrap();
             assert_eq!(work(&args), exhibit.work, "{name}");
         }
+    }
+
+    #[test]
+    fn lines_to_copy_go_on_in_the_museum_that_was_named() {
+        let all = exhibits().unwrap().into_iter();
+        let shown: Vec<(Exhibit, Exhibited)> = all
+            .map(|exhibit| (exhibit, Exhibited::NotMeasured))
+            .collect();
+        let measured = shown.iter().find(|(one, _)| one.why_not.is_none());
+        let museum = Path::new("elsewhere");
+        let line = measured.unwrap().0.command(museum);
+        assert!(report::museum_json(&shown, museum).contains(&line));
+        let page = report::museum_page(&shown, museum);
+        assert!(page.contains("-o elsewhere") && !page.contains("-o heapmark-museum"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! two samples. Where a test decides, the series is split into stretches of one level; where ranges decide, each
 //! version is compared with the next. All pairs of neighbours of a metric are one family.
 
-use heapmark_core::analyse::compare::Side;
+use heapmark_core::analyse::compare::{Side, no_times};
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::verdict::{Verdict, verdicts};
 use heapmark_core::analyse::{Failed, Ratio, Role, TableCell, by_range, counting, grid, tables};
@@ -204,12 +204,14 @@ fn by_test(
     let groups = grid(side.head, &counting(side.records));
     let judged = verdicts(&groups, side.head.plan.alpha());
     for (table, judged) in groups.iter().zip(judged) {
-        let Some(reference) = table.baseline().filter(|_| !table.is_paced()) else {
+        let reference = table.baseline();
+        let Some(reference) = reference.filter(|_| no_times(table, metric).is_none()) else {
             continue;
         };
         let rows = of_case(all, table.case, metric, side.head);
         for group in versions_of(table) {
-            let logs = group.log_ratios(reference, of).into_iter();
+            // As measured: that turns are too short is seen of some versions and runs and not of others.
+            let logs = group.measured_ratios(reference, of).into_iter();
             let logs: BTreeMap<u32, f64> = logs.map(|((block, _), log)| (block, log)).collect();
             let Some(value) = median(&group.values(|_, process| of(process))) else {
                 continue;
@@ -600,7 +602,8 @@ impl Series {
 mod tests {
     use super::*;
     use crate::fake_run::FakeRun;
-    use heapmark_core::execute::Outcome;
+    use heapmark_core::execute::{Outcome, TurnsTaken};
+    use heapmark_core::plan::{Target, Turns};
 
     const EIGHT: [&str; 8] = ["v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
 
@@ -689,6 +692,53 @@ mod tests {
     fn a_series_without_a_change_has_none() {
         let results = told_of(&[run_of(&EIGHT, 12, |_| 1.0)], &EIGHT);
         assert_eq!(changes(&results), []);
+    }
+
+    #[test]
+    fn of_a_replay_at_recorded_times_memory_is_compared_and_time_is_not() {
+        let mut run = run_of(&EIGHT, 12, |_| 1.0);
+        let case = &mut run.run.plan.cases[0];
+        case.target = Target::Kernel("replay".into());
+        case.parameters.insert("mode".into(), "paced".into());
+        let results = told_of(&[run], &EIGHT);
+        let series = results.series.iter();
+        let keys: Vec<&str> = series.map(|series| series.metric.key).collect();
+        assert!(keys.contains(&"grown_bytes"), "{keys:?}");
+        assert!(!keys.contains(&WALL.key), "{keys:?}");
+    }
+
+    /// Half of the duets have turns of 10 ms, in which the older version pays more for its caches.
+    #[test]
+    fn ratios_are_compared_as_they_were_measured() {
+        let is_short = |block: u32| block.is_multiple_of(2);
+        let mut run = FakeRun::new(&["v2", "v1"], &["larson"], 12).fill(|_, name, block| {
+            let ns = match name {
+                "v1" if is_short(block) => 14.0,
+                "v1" => 11.0,
+                _ => 20.0,
+            };
+            ns * noise(name, block)
+        });
+        for record in &mut run.records {
+            let ms = if is_short(record.block) { 10 } else { 40 };
+            if let Some(measurement) = &mut record.measurement {
+                measurement.turns = Some(TurnsTaken {
+                    by: Turns::Stop,
+                    cpu: 0,
+                    at_once: 1,
+                    runs: 1,
+                    slice_ns: ms * 1_000_000,
+                    turn_ns: None,
+                });
+            }
+        }
+        let results = told_of(&[run], &["v1", "v2"]);
+        let mut series = results.series.iter();
+        let time = series.find(|series| series.metric.key == WALL.key).unwrap();
+        let ratio = time.points[0].ratio.unwrap().ratio;
+        let expected = (0.7_f64 * 0.55).sqrt();
+        // Of turns without end it would be 0.51.
+        assert!((ratio / expected - 1.0).abs() < 0.03, "{ratio}");
     }
 
     #[test]

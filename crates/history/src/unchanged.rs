@@ -8,6 +8,7 @@ use heapmark_core::build::command::{as_a_shell_starts, recognise_command};
 use heapmark_core::build::{hash_of_file, user};
 use heapmark_core::catalog::Source;
 use heapmark_core::cmd::{catalog, described_machine, usage};
+use heapmark_core::execute::Subject;
 use heapmark_core::plan::{Case, UserCommand};
 use heapmark_core::store::{self, AllocatorInfo, HEAPMARK, RunFile};
 use std::collections::BTreeMap;
@@ -124,26 +125,41 @@ fn other_work(before: &[Case], now: &[Case]) -> Option<String> {
     }
     // A case that is timed and one that is measured beside others may have the same name.
     [false, true].into_iter().find_map(|beside| {
-        let of = |cases: &[Case]| -> Vec<Case> {
-            let cases = cases.iter().filter(|case| case.beside == beside);
-            cases.map(without_places).collect()
-        };
-        let before = of(before);
-        of(now).iter().find_map(|case| {
+        let is_it = |case: &&Case| case.beside == beside;
+        let before: Vec<Case> = before.iter().filter(is_it).cloned().collect();
+        now.iter().filter(is_it).find_map(|case| {
             let why = counterpart(case, &before).err()?;
             Some(format!("{}: {why}", case.label()))
         })
     })
 }
 
-/// A case without the paths of its trace: the hash says what that is, wherever it lies.
-fn without_places(case: &Case) -> Case {
-    let mut case = case.clone();
-    if case.is_replay() {
-        case.parameters.remove("trace");
-        case.parameters.remove("compiled");
+/// Refuses libraries that are not those that a run has measured by the same names.
+pub fn refuse_other_libraries(before: &RunFile, subjects: &[Subject], dir: &Path) -> Result<()> {
+    match other_library(&before.allocators, subjects)? {
+        Some(why) => refuse!("{}: {why}, or {MEND}", dir.display()),
+        None => Ok(()),
     }
-    case
+}
+
+/// How a library is another than that which a run has measured by the same name, if one is. A name of the catalogue may stand for
+/// two: the compiler that builds it now is not that of then.
+fn other_library(before: &[AllocatorInfo], subjects: &[Subject]) -> Result<Option<String>> {
+    for subject in subjects {
+        let name = &subject.allocator.name;
+        let Some(info) = before.iter().find(|info| info.name == *name) else {
+            continue;
+        };
+        for (file, sha256) in zip(&subject.library.files, &info.sha256) {
+            if hash_of_file(file)? != *sha256 {
+                return Ok(Some(format!(
+                    "{} is not the library that its last run measured as {name}: bring that back, or the compiler that built it",
+                    file.display()
+                )));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses a command of the user's whose programs are others than in a run, or that would start in another folder.
@@ -188,6 +204,7 @@ fn other_command(before: &UserCommand, words: &[String], folder: &Path) -> Resul
 mod tests {
     use super::*;
     use crate::fake_run::{FakeRun, case};
+    use heapmark_core::build::Library;
     use heapmark_core::catalog::allocator::{Commit, CommitBuild};
     use heapmark_core::file::Draft;
     use heapmark_core::plan::Target;
@@ -227,6 +244,31 @@ mod tests {
         assert!(why(None).unwrap().contains("1.so is not the library"));
         fs::remove_file(&measured).unwrap();
         assert_eq!(why(None), None);
+    }
+
+    #[test]
+    fn a_name_of_the_catalogue_stands_for_what_one_compiler_built() {
+        let folder = folder();
+        let file = folder.path().join("built.so");
+        fs::write(&file, "by gcc 12").unwrap();
+        let mut run = FakeRun::new(&["base"], &["larson"], 1);
+        run.allocator("base").sha256 = vec![hash_of_file(&file).unwrap()];
+        let before = &run.run.allocators;
+        let why = |name: &str| {
+            let mut allocator = catalog().unwrap().allocators[0].clone();
+            allocator.name = name.into();
+            let library = Library {
+                files: vec![file.clone()],
+                ..Library::default()
+            };
+            other_library(before, &[Subject::new(allocator, library)]).unwrap()
+        };
+        assert_eq!(why("base"), None);
+        fs::write(&file, "by gcc 13").unwrap();
+        let other = why("base").unwrap();
+        assert!(other.contains("built.so is not the library that its last run measured as base"));
+        // A release that is new to the history has no earlier library.
+        assert_eq!(why("new"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! ratio is always formed within a block on one machine; only ratios are pooled.
 
 use heapmark_core::analyse::compare::{
-    Difference, FIXED_TIME, LeftAlone, PACED, Side, counterpart, library, variables,
+    Difference, LeftAlone, Side, counterpart, library, no_times, variables,
 };
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::role::Role;
@@ -502,18 +502,16 @@ fn usable(
     by: &Metric,
     value: fn(&Process) -> Option<f64>,
 ) -> Result<Vec<f64>, String> {
-    if table.case.is_paced() {
-        return Err(PACED.into());
-    }
-    if table.is_paced() {
-        return Err(FIXED_TIME.into());
+    if let Some(why) = no_times(table, by) {
+        return Err(why.into());
     }
     if calls.withheld(by).is_some() {
         return Err(
             "the baseline differed from its own copy there: that machine was disturbed".into(),
         );
     }
-    let logs = table.logs(group, value);
+    // As measured: that turns are too short is seen in some runs and not in others, whose ratios must be of the same.
+    let logs = table.measured_logs(group, value);
     if logs.is_empty() {
         return Err("it has no numbers beside the baseline's".into());
     }
@@ -639,9 +637,12 @@ fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
 mod tests {
     use super::*;
     use crate::fake_run::{FakeRun, crash, measurement, noise};
+    use heapmark_core::analyse::compare::FIXED_TIME;
+    use heapmark_core::execute::TurnsTaken;
     use heapmark_core::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
     use heapmark_core::metric::{self, WALL};
     use heapmark_core::observe::preflight::{Preflight, PreflightItem};
+    use heapmark_core::plan::Turns;
 
     /// A run on a machine where hoard takes this share of glibc's time.
     fn on(machine: &str, share: f64) -> FakeRun {
@@ -914,15 +915,50 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_runs_for_a_fixed_time_is_left_out() {
+    fn a_command_that_runs_for_a_fixed_time_is_left_out_and_its_memory_is_not() {
         let fixed = |machine: &str| {
             let figures = [(SLOWER_CALLS, 0.1), (SLOWER_WALL, 1.0)];
             on(machine, 0.8).told("larson@2/check/glibc", &figures)
         };
-        let pool = pooled(&[fixed("a"), fixed("b")]);
+        let runs = [fixed("a"), fixed("b")];
+        let pool = pooled(&runs);
         assert!(pool.rows.is_empty(), "{:?}", pool.rows);
         let whys: Vec<&str> = pool.left_out.iter().map(|left| left.why.as_str()).collect();
         assert_eq!(whys, [FIXED_TIME, FIXED_TIME]);
+        let by_memory = Pooling::new(metric::named("grown_bytes")).unwrap();
+        let left_out = of_runs(by_memory, None, &runs).left_out;
+        assert!(left_out.is_empty(), "{left_out:?}");
+    }
+
+    /// Half of the duets have turns of 10 ms, in which hoard pays more for its caches.
+    #[test]
+    fn ratios_are_pooled_as_they_were_measured() {
+        let is_short = |block: u32| block.is_multiple_of(2);
+        let mut run = FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| {
+            let ns = match name {
+                "hoard" if is_short(block) => 14.0,
+                "hoard" => 11.0,
+                _ => 20.0,
+            };
+            ns * noise(name, block)
+        });
+        for record in &mut run.records {
+            let ms = if is_short(record.block) { 10 } else { 40 };
+            if let Some(measurement) = &mut record.measurement {
+                measurement.turns = Some(TurnsTaken {
+                    by: Turns::Stop,
+                    cpu: 0,
+                    at_once: 1,
+                    runs: 1,
+                    slice_ns: ms * 1_000_000,
+                    turn_ns: None,
+                });
+            }
+        }
+        let ratio = pooled(&[run]).rows[0].ratio;
+        let expected = (0.7_f64 * 0.55).sqrt();
+        // Of turns without end it would be 0.51.
+        assert!((ratio / expected - 1.0).abs() < 0.03, "{ratio}");
     }
 
     #[test]

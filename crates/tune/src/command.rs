@@ -15,7 +15,9 @@ use heapmark_core::catalog::Catalog;
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{budget, listed};
 use heapmark_core::cmd::run::resolve::{must_be_ready, named, resolve};
-use heapmark_core::cmd::{Exit, catalog, note, parsed, print, print_json, screen, usage};
+use heapmark_core::cmd::{
+    Exit, catalog, described_machine, note, parsed, print, print_json, screen, usage,
+};
 use heapmark_core::execute::{Interrupted, Subject};
 use heapmark_core::file::{self, WithPath};
 use heapmark_core::observe::machine;
@@ -23,6 +25,7 @@ use heapmark_core::plan::{Case, Plan};
 use heapmark_core::report::render;
 use heapmark_core::report::text::list;
 use heapmark_core::session::Selection;
+use heapmark_core::store::run::OF_MACHINE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -443,6 +446,9 @@ fn surroundings(
     folder: &Path,
 ) -> Vec<String> {
     let mut facts = valid_for(subjects);
+    let machine = described_machine();
+    let fact = |key: &str| Some(format!("{key} {}", machine.get(key)?));
+    facts.extend(OF_MACHINE.into_iter().filter_map(fact));
     facts.push(format!("heapmark {}", env!("CARGO_PKG_VERSION")));
     for setting in settings {
         facts.push(format!("{}: {}", setting.name, setting.words()));
@@ -556,6 +562,17 @@ mod tests {
             assert!(at_most(bad).is_err(), "{bad}");
         }
         assert_eq!(GOALS.len(), Goal::value_variants().len());
+    }
+
+    #[test]
+    fn another_machine_is_other_surroundings() {
+        let args: TuneArgs = parsed(&["--".to_owned(), "true".to_owned()]).unwrap();
+        let facts = surroundings(&args, &[], &[], Path::new("/"));
+        let machine = described_machine();
+        for key in OF_MACHINE {
+            let fact = machine.get(key).map(|value| format!("{key} {value}"));
+            assert!(fact.is_none_or(|fact| facts.contains(&fact)), "{key}");
+        }
     }
 
     #[test]

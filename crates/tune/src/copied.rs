@@ -1,6 +1,7 @@
 //! Lines to copy: how a setting is given in a shell, by systemd, in a Dockerfile, in Kubernetes, and when a program is built.
 
 use crate::setting::Setting;
+use heapmark_core::catalog::knob;
 use heapmark_core::execute::Subject;
 use serde::Serialize;
 
@@ -52,8 +53,13 @@ pub fn lines(setting: &Setting, row: &Subject, command: &str) -> Vec<CopiedLine>
     let calls: Vec<String> = calls
         .map(|(knob, value)| knob.call.replace("{}", value))
         .collect();
-    // Part of a bundle would be another setting.
-    if !calls.is_empty() && calls.len() == setting.parts.len() {
+    let parts = setting.parts.iter();
+    let set_by_parts = knob::variables(parts.map(|(knob, value)| (knob, value.as_str())));
+    // Part of a bundle would be another setting, as would be one without what the allocator's entry sets.
+    if !calls.is_empty()
+        && calls.len() == setting.parts.len()
+        && set_by_parts == row.allocator.environment
+    {
         lines.push(("C, before the first allocation", calls.join(" ")));
     }
     lines
@@ -158,6 +164,11 @@ mod tests {
             line(&of_row, "C").unwrap(),
             "const char *malloc_conf = \"hpa:true,dirty_decay_ms:60000,muzzy_decay_ms:60000\";"
         );
+        let of_variant = settings("glibc-arena1", &knobs("glibc")).remove(0);
+        let of_row = lines_of(&of_variant, &[], "app");
+        let shell = line(&of_row, "shell").unwrap();
+        assert!(shell.contains("glibc.malloc.arena_max=1"), "{shell}");
+        assert_eq!(line(&of_row, "C, before the first allocation"), None);
         let of_row = lines_of(&Setting::none("mimalloc3-purge0"), &[], "app");
         assert_eq!(
             line(&of_row, "shell").unwrap(),

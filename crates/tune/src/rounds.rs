@@ -14,10 +14,11 @@ use heapmark_core::cmd::run::{self as run_command, RunArgs, stop_on_signals};
 use heapmark_core::cmd::signals::has_stopped;
 use heapmark_core::cmd::try_command::{self, TryArgs};
 use heapmark_core::cmd::{Exit, note, parsed};
-use heapmark_core::execute::child::{Launch, Rules, padded};
+use heapmark_core::execute::child::{Launch, Rules, may_go_on, padded, wait_for};
 use heapmark_core::execute::{Guest, Interrupted, Subject, descendants};
 use heapmark_core::file::{self, WithPath, make_folder, read_stored};
 use heapmark_core::metric::Sample;
+use heapmark_core::session::FIRST_TIMEOUT;
 use heapmark_core::store::{self, Purpose, Record};
 use heapmark_stats::median;
 use heapmark_which::ProcessView;
@@ -349,22 +350,23 @@ impl<'a> Rounds<'a> {
         let Some(line) = &self.work.prepare else {
             return Ok(());
         };
-        let status = Command::new("sh")
+        let mut shell = Command::new("sh")
             .arg("-c")
             .arg(line)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .env_remove("LD_PRELOAD")
-            .status()
+            .spawn()
             .context("cannot start sh for --prepare")?;
+        let stop = stop_on_signals();
+        let ended = wait_for(&mut shell, FIRST_TIMEOUT, &stop, None)?;
         // The terminal sends Ctrl-C to sh, too.
-        if has_stopped() {
-            return Err(Interrupted.into());
+        may_go_on(&stop)?;
+        match ended {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => refuse!("--prepare: {status}"),
+            None => refuse!("--prepare took longer than {} s", FIRST_TIMEOUT.as_secs()),
         }
-        if !status.success() {
-            refuse!("--prepare: {status}");
-        }
-        Ok(())
     }
 
     /// Fails unless this command, which confirms, runs under the default: better now than after the search.

@@ -54,28 +54,36 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// All that settings are judged by: the goal, and that of the limit.
+    fn goals(&self) -> impl Iterator<Item = Goal> {
+        let limited = self.at_most.map(|limit| limit.goal);
+        [self.goal].into_iter().chain(limited)
+    }
+
     /// Whether it depends on what is resident at the end, which no process without a clock tells.
     fn is_of_idle(&self) -> bool {
-        self.goal == Goal::Idle || self.at_most.is_some_and(|limit| limit.goal == Goal::Idle)
+        self.goals().any(|goal| goal == Goal::Idle)
     }
 
     /// Fails if a round has no number to judge by.
     fn must_be_in(&self, round: &Round) -> Result<()> {
-        if self.goal == Goal::Time && round.is_paced {
-            refuse!(
-                "its time is fixed, whatever the allocator: judge by --value, or --for memory or idle"
-            );
-        }
-        let mut known = round.rows.values().flatten().chain(&round.decoys);
-        if !known.any(|logs| logs.contains_key(&self.goal)) {
-            refuse!(
-                "no process told its {}{}",
-                self.goal.word(),
-                match self.goal {
-                    Goal::Idle => ": a program that ends by _exit or a signal does not",
-                    Goal::Time | Goal::Memory => "",
-                }
-            );
+        for goal in self.goals() {
+            if goal == Goal::Time && round.is_paced {
+                refuse!(
+                    "its time is fixed, whatever the allocator: judge by --value, or by memory or idle"
+                );
+            }
+            let mut known = round.rows.values().flatten().chain(&round.decoys);
+            if !known.any(|logs| logs.contains_key(&goal)) {
+                refuse!(
+                    "no process told its {}{}",
+                    goal.word(),
+                    match goal {
+                        Goal::Idle => ": a program that ends by _exit or a signal does not",
+                        Goal::Time | Goal::Memory => "",
+                    }
+                );
+            }
         }
         Ok(())
     }
@@ -459,6 +467,12 @@ impl Tuned {
         field.iter().map(setting).collect()
     }
 
+    /// The place of an allocator as it is, if that was raced.
+    fn place_of(&self, row: &Setting) -> Option<usize> {
+        let mut entries = self.entries.iter();
+        entries.position(|entry| entry.setting.name == row.name)
+    }
+
     /// Settings that were measured and are not in these rows, from the best to the worst with equal steps between them.
     fn spread(&self, rows: &[Setting], goal: Goal) -> Vec<usize> {
         let value = |place: usize| estimate(&self.entries[place].logs, goal);
@@ -634,13 +648,14 @@ fn confirm(
         }
     }
     let mut places: Vec<Option<usize>> = field.iter().copied().map(Some).collect();
-    places.resize(rows.len(), None);
+    places.extend(rows[finalists..].iter().map(|row| tuned.place_of(row)));
     if wanted.is_stand_in {
         let beside = tuned.spread(&rows, wanted.goal);
         rows.extend(tuned.rows(&beside));
         places.extend(beside.into_iter().map(Some));
     }
     let round = race.round(Stage::Confirm, &rows, lengths.confirmation)?;
+    wanted.must_be_in(&round)?;
     let found = |row: &Setting| match round.rows.get(&row.name) {
         Some(Ok(logs)) => Ok(logs.clone()),
         Some(Err(why)) => Err(why.clone()),

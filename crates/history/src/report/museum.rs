@@ -9,6 +9,7 @@ use heapmark_core::report::page::section::Section;
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{self, count};
 use serde::Serialize;
+use std::path::Path;
 
 /// A line for each exhibit.
 pub fn museum(all: &[(Exhibit, Exhibited)]) -> Vec<Block> {
@@ -20,8 +21,8 @@ pub fn museum(all: &[(Exhibit, Exhibited)]) -> Vec<Block> {
     ]
 }
 
-/// The museum as JSON, for programs.
-pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
+/// The museum in this directory as JSON, for programs.
+pub fn museum_json(all: &[(Exhibit, Exhibited)], museum: &Path) -> String {
     #[derive(Serialize)]
     struct ExhibitRow<'a> {
         #[serde(flatten)]
@@ -31,21 +32,21 @@ pub fn museum_json(all: &[(Exhibit, Exhibited)]) -> String {
     }
     let rows = all.iter().map(|(exhibit, here)| ExhibitRow {
         exhibit,
-        command: exhibit.command(),
+        command: exhibit.command(museum),
         here,
     });
     text::json(&rows.collect::<Vec<_>>())
 }
 
-/// The museum as a page.
-pub fn museum_page(all: &[(Exhibit, Exhibited)]) -> String {
+/// The museum in this directory as a page.
+pub fn museum_page(all: &[(Exhibit, Exhibited)], museum: &Path) -> String {
     let head = Head {
         verdict: conclusion(all),
         says: "heapmark museum: each regression was published by its users or its authors".into(),
         ..Head::default()
     };
     let commands = all.iter().filter(|(exhibit, _)| exhibit.why_not.is_none());
-    let commands = commands.map(|(exhibit, _)| vec![exhibit.name.clone(), exhibit.command()]);
+    let commands = commands.map(|(exhibit, _)| vec![exhibit.name.clone(), exhibit.command(museum)]);
     let commands = Sheet::of_text("", &["exhibit", "command"], commands);
     let reasons = reasons(all).into_iter().map(|reason| vec![reason]);
     let sections = vec![

@@ -44,8 +44,8 @@ struct Script {
     counts: bool,
     /// Whether what confirms has the opposite effects.
     is_reversed: bool,
-    /// Whether its time is fixed.
-    is_paced: bool,
+    /// In which stages its time is fixed.
+    paced: &'static [Stage],
 }
 
 fn script(truths: &[Truth], seed: u64) -> Script {
@@ -58,7 +58,7 @@ fn script(truths: &[Truth], seed: u64) -> Script {
         sights: 0,
         counts: true,
         is_reversed: false,
-        is_paced: false,
+        paced: &[],
     }
 }
 
@@ -152,7 +152,7 @@ impl Race for Script {
             .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
         let mut round = Round {
             process_s: 0.1,
-            is_paced: self.is_paced,
+            is_paced: self.paced.contains(&stage),
             ..Round::default()
         };
         for row in rows {
@@ -367,29 +367,67 @@ fn a_trace_must_have_the_order_of_its_program() {
     assert!(winners(&tuned).is_empty() && tuned.order.unwrap().rank_correlation > 0.9);
 }
 
+/// Each finalist is of another allocator, which stands beside it as it is: those count for the order, too.
+#[test]
+fn allocators_as_they_are_have_their_place_in_the_order() {
+    let space = [("a", 0.8), ("b", 0.85), ("c", 0.9), ("own", 1.2)];
+    let mut script = script(&space.map(|(bundle, time)| truth(bundle, time)), 11);
+    let settings = space.map(|(allocator, _)| Setting {
+        name: format!("{allocator}+{allocator}"),
+        allocator: allocator.into(),
+        ..planted(allocator, Moved::Time)
+    });
+    let defaults = ["own", "a", "b", "c"].map(Setting::none);
+    let wanted = Wanted {
+        is_stand_in: true,
+        ..TIME
+    };
+    let tuned = tune(
+        &defaults,
+        settings.into(),
+        &wanted,
+        &mut script,
+        &mut |_| {},
+    );
+    let tuned = tuned.unwrap();
+    let as_they_are = tuned.confirmed.iter().filter(|row| row.setting.is_none());
+    assert_eq!(as_they_are.count(), 3);
+    assert!(tuned.confirmed.iter().all(|row| row.search.is_some()));
+    assert!(tuned.order.unwrap().settings > LEAST_IN_ORDER);
+}
+
 #[test]
 fn without_a_number_to_judge_by_there_is_no_race() {
-    let mut paced = script(&space(), 7);
-    paced.is_paced = true;
-    let error = paced.run(&TIME).unwrap_err().to_string();
-    assert!(error.starts_with("its time is fixed"), "{error}");
-    let memory = Wanted {
-        goal: Goal::Memory,
-        ..TIME
+    let of = |goal| Wanted { goal, ..TIME };
+    let limited = |wanted: Wanted, goal| Wanted {
+        at_most: Some(AtMost { goal, ratio: 1.02 }),
+        ..wanted
     };
-    assert!(paced.run(&memory).is_ok());
-    let idle = Wanted {
-        goal: Goal::Idle,
-        ..TIME
+    let paced_in = |paced: &'static [Stage]| Script {
+        paced,
+        ..script(&space(), 7)
     };
-    let mut script = script(&space(), 7);
-    let error = script.run(&idle).unwrap_err().to_string();
-    assert!(
-        error.starts_with("no process told its memory at its end"),
-        "{error}"
-    );
-    // What is resident at the end is in no count: nothing has left for its counts.
-    assert!(script.rounds[0].1.contains(&"own+counted".to_owned()));
+    let mut paced = paced_in(&[Stage::Search, Stage::Confirm]);
+    for wanted in [TIME, limited(of(Goal::Memory), Goal::Time)] {
+        let error = paced.run(&wanted).unwrap_err().to_string();
+        assert!(error.starts_with("its time is fixed"), "{error}");
+    }
+    assert_eq!(paced.rounds.len(), 2);
+    assert!(paced.run(&of(Goal::Memory)).is_ok());
+    // Another client confirms, and that one has a fixed time.
+    let error = paced_in(&[Stage::Confirm]).run(&TIME).unwrap_err();
+    assert!(error.to_string().starts_with("its time is fixed"));
+    for wanted in [of(Goal::Idle), limited(TIME, Goal::Idle)] {
+        let mut script = script(&space(), 7);
+        let error = script.run(&wanted).unwrap_err().to_string();
+        assert!(
+            error.starts_with("no process told its memory at its end"),
+            "{error}"
+        );
+        // What is resident at the end is in no count: nothing has left for its counts.
+        assert!(script.rounds[0].1.contains(&"own+counted".to_owned()));
+        assert_eq!(script.rounds.len(), 1);
+    }
 }
 
 #[test]
