@@ -92,16 +92,16 @@ paper)
     wide wide-llheap llheap -w "churn,speed-*,$shared" --threads 1,8,16 -a "$llheap$bring" --blocks 5
     # What others have published, on programs at their size of about a second; they have no floor.
     preset=quick
-    part field-fan -w fan-in-race -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 5
+    part field-fan -w fan-in-race --set fan-in-race.producers=1 -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 12
     floor=
-    part field-gs programs -w gs-pages -a glibc,rpmalloc,mimalloc2,mimalloc3,jemalloc,gperftools,snmalloc,scudo --blocks 7
-    part field-cc1 programs -w cc1-functions -a glibc,rpmalloc,mimalloc2,snmalloc --blocks 5
+    part field-gs programs -w gs-pages -a glibc,rpmalloc,mimalloc2,mimalloc3,jemalloc,gperftools,snmalloc,scudo --blocks 12
+    part field-cc1 programs -w cc1-functions -a glibc,rpmalloc,mimalloc2,snmalloc --blocks 12
     part field-redis programs -w redis-values -a glibc,mimalloc2,snmalloc,jemalloc,tbbmalloc --blocks 12
-    part field-bc programs -w bc-digits -a glibc,rpmalloc,snmalloc,tbbmalloc,scudo --blocks 5
+    part field-bc programs -w bc-digits -a glibc,rpmalloc,snmalloc,tbbmalloc,scudo --blocks 12
     part field-cc1plus programs -w cc1plus-templates -a glibc,mimalloc2 --blocks 12
     part field-python programs -w python-json -a glibc,jemalloc,mimalloc2 --blocks 12
-    part field-yosys programs -w yosys-synth -a glibc,rpmalloc,snmalloc --blocks 5
-    part field-rocksdb programs -w rocksdb-fill -a glibc,mimalloc3,jemalloc --blocks 5
+    part field-yosys programs -w yosys-synth -a glibc,rpmalloc,snmalloc --blocks 12
+    part field-rocksdb programs -w rocksdb-fill -a glibc,mimalloc3,jemalloc --blocks 12
     ;;
 *)
     echo "SIZE is quick or paper, not $size" >&2

@@ -131,6 +131,9 @@ pub struct Claim {
     /// Why the claim may not hold; shown if it does not.
     #[serde(default)]
     pub explain: String,
+    /// What a measurement of our own has shown of why it does not hold, with its command; shown if it does not.
+    #[serde(default)]
+    pub explain_measured: String,
     /// Why no measurement here shows whether the claim is true: then it is not testable, whatever
     /// was measured.
     #[serde(default)]

@@ -65,6 +65,8 @@ pub struct JudgedClaim {
     pub is_comparison: bool,
     /// Why the claim may not hold, which is a supposition; set only if it does not.
     pub explain: Option<String>,
+    /// What a measurement has shown of why the claim does not hold; set only if it does not.
+    pub explained: Option<String>,
     /// What was found with allocators configured like the document's versions; set only if the
     /// claim does not hold as it is, or is unclear, and such rows were measured.
     pub as_then: Option<AsThen>,

@@ -87,8 +87,8 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
     let several = tried.len() > 1;
     let differ = tried.iter().any(|(_, verdict, _)| *verdict != tried[0].1);
     let verdict = together(tried.iter().map(|(_, verdict, _)| *verdict).collect());
-    let explain = (verdict == Verdict::DoesNotHold && !claim.explain.is_empty())
-        .then(|| claim.explain.clone());
+    let if_not =
+        |why: &String| (verdict == Verdict::DoesNotHold && !why.is_empty()).then(|| why.clone());
     let mut judged = JudgedClaim {
         id: claim.id.clone(),
         document: document.short.clone(),
@@ -107,7 +107,8 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
         machine: None,
         measured: Vec::new(),
         is_comparison: document.comparisons,
-        explain,
+        explain: if_not(&claim.explain),
+        explained: if_not(&claim.explain_measured),
         as_then: None,
     };
     let mut spots: Vec<Spot> = Vec::new();
@@ -147,7 +148,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
     let measured = judged.verdict != Verdict::NotTestable;
     if let Some(why) = not_comparable(claim, &judged).filter(|_| measured) {
         judged.verdict = Verdict::NotTestable;
-        judged.explain = None;
+        (judged.explain, judged.explained) = (None, None);
         judged.parts.insert(0, JudgedPart::lack(why));
     } else if let (parts, disturbed @ 1..) = evidence.disturbed(&spots) {
         let note = format!("{disturbed} of {parts} parts of its runs were disturbed");

@@ -156,6 +156,12 @@ pub fn one_reason(judged: &JudgedClaim) -> String {
         .into_iter()
         .collect();
     words.extend(further(judged));
+    words.extend(
+        judged
+            .explained
+            .iter()
+            .map(|why| format!("measured: {why}")),
+    );
     words.extend(judged.explain.iter().map(|why| format!("supposed: {why}")));
     words.join("; ")
 }

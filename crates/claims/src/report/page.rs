@@ -52,6 +52,7 @@ mod tests {
             measured: Vec::new(),
             is_comparison: false,
             explain: None,
+            explained: None,
             as_then: None,
         }
     }

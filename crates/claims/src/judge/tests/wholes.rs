@@ -158,7 +158,7 @@ fn a_row_that_failed_has_no_numbers_and_says_why() {
 fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
     let catalog = Catalog::load().unwrap();
     let claim = document(&format!(
-        "workloads = [\"churn\"]\nexplain = \"newer\"\n{AHEAD}"
+        "workloads = [\"churn\"]\nexplain = \"newer\"\nexplain-measured = \"slower\"\n{AHEAD}"
     ));
     let judge = |a: f64| {
         let run = Stage::of(&[("a", "churn@1", a), ("b", "churn@1", 20.0)], 5)
@@ -172,6 +172,9 @@ fn an_explanation_stands_only_where_it_does_not_hold_and_sizes_are_said() {
         (judge(10.0).explain, judge(40.0).explain),
         (None, Some("newer".to_string()))
     );
+    let reason = |a: f64| crate::report::one_reason(&judge(a));
+    assert!(reason(40.0).ends_with("measured: slower; supposed: newer"));
+    assert!(!reason(10.0).contains("measured"));
     assert_eq!(judge(10.0).sizes, ["objects = 7 (the document: 100000)"]);
 }
 
