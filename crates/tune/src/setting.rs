@@ -66,7 +66,9 @@ impl Setting {
         if self.allocator != other.allocator || is_shared || self.is_none() || other.is_none() {
             return None;
         }
-        let name = format!("{}+{}", self.name, other.bundles.join("+"));
+        // With its number: two values of a bundle make two pairs.
+        let behind = other.name.strip_prefix(&*self.allocator)?;
+        let name = format!("{}{behind}", self.name);
         let bundles = [&self.bundles[..], &other.bundles].concat();
         let parts = [&self.parts[..], &other.parts].concat();
         let mut both = Setting::of_parts(name, &self.allocator, bundles, parts);
@@ -230,7 +232,7 @@ pub mod tests {
             .find(|setting| setting.name == "glibc+arenas-2")
             .unwrap();
         let both = thresholds.with(arenas).unwrap();
-        assert_eq!(both.name, "glibc+thresholds-1+arenas");
+        assert_eq!(both.name, "glibc+thresholds-1+arenas-2");
         assert!(both.environment["GLIBC_TUNABLES"].ends_with(":glibc.malloc.arena_max=2"));
         assert!(!both.is_counted());
         let given = Setting::given("glibc", 1, "GLIBC_TUNABLES", "glibc.malloc.perturb=1");
