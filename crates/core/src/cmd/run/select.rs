@@ -568,6 +568,15 @@ fn refuse_idle(
             "--target-ms changes nothing for {names}: that work is fixed"
         ));
     }
+    let own = workloads
+        .iter()
+        .filter(|workload| workload.threads.is_some());
+    let own = joined(own.map(|workload| &workload.name), ", ");
+    if !command.threads.is_empty() && !own.is_empty() {
+        note(format!(
+            "--threads changes nothing for {own}: how many they have follows from their parameters (--set)"
+        ));
+    }
     Ok(())
 }
 

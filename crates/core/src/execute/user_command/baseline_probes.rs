@@ -115,7 +115,7 @@ impl CommandRunner<'_> {
         self.prepare()?;
         let sizes = SizesFile::new()?;
         let variables = self.below(&aging.sizes, &libc()?, sizes.variable());
-        let sized = self.start(variables, None, None, None)?;
+        let sized = self.start(variables, None, None, None, None)?;
         if let Some(outcome) = failed(&sized, plain) {
             let why = format!("the process that counts them ended {outcome}");
             measurement.notes.insert(UNCOUNTED.into(), why);
@@ -177,7 +177,7 @@ impl CommandRunner<'_> {
             variables.insert("HEAPMARK_SLOWER_NS".into(), by_ns.to_string());
             variables.insert("HEAPMARK_SLOWER_UNTIL_NS".into(), until_ns.to_string());
         }
-        let timed = self.start(variables, None, None, Some(&times))?;
+        let timed = self.start(variables, None, None, Some(&times), None)?;
         if let Some(outcome) = failed(&timed, plain) {
             return Ok(Err(outcome));
         }

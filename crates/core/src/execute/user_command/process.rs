@@ -118,7 +118,7 @@ impl CommandRunner<'_> {
             .transpose()?;
         let mut variables = self.variables(&log);
         variables.extend(litter.iter().map(LitterFile::variable));
-        let ran = self.start(variables, look, stdout, None)?;
+        let ran = self.start(variables, look, stdout, None, Some(&log))?;
         let report = log.text();
         let witnessed = malloc_probe::parse(&report);
         let cut = || (!report.is_empty()).then(|| "the report was cut off".to_owned());
@@ -266,6 +266,7 @@ impl CommandRunner<'_> {
         look: Option<Look<'_>>,
         stdout: Option<Stdio>,
         times: Option<&Times>,
+        reports: Option<&Handed>,
     ) -> Result<Ran> {
         let mut launch = self.launch(&["inherit"], &variables)?;
         let mut stdout = stdout.map_or_else(nowhere, Ok)?;
@@ -281,6 +282,7 @@ impl CommandRunner<'_> {
             .context("cannot hand on a memory file")?;
         let mut drive = Drive::of(self, &launch.account, times, of_client)?;
         if let Some(drive) = &mut drive {
+            drive.reports = reports;
             drive.rests = self.job.check && look.is_some();
             if drive.rests {
                 drive.drain = self.drain(false);

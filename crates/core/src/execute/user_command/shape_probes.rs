@@ -65,7 +65,7 @@ impl CommandRunner<'_> {
             ..*self
         };
         let mut look = |_| SHORT;
-        let ran = runner.start(variables, Some(&mut look), None, None)?;
+        let ran = runner.start(variables, Some(&mut look), None, None, None)?;
         let Some(served) = ran.served.filter(|served| served.fault.is_none()) else {
             return Ok(None);
         };

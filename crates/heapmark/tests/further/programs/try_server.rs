@@ -358,3 +358,46 @@ fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
         end.stdout
     );
 }
+
+/// A library of the server sleeps before the server's malloc can be looked at, and its client ends at once.
+#[test]
+fn a_client_of_what_answers_nowhere_begins_when_the_server_has_said_who_serves_it() {
+    let place = Place::new();
+    let late = "#include <unistd.h>\n__attribute__((constructor)) static void late(void) { usleep(300000); }\n";
+    let waits = "#include <unistd.h>\nint main(void) { return pause(); }\n";
+    fs::write(place.at("late.c"), late).unwrap();
+    fs::write(place.at("waits.c"), waits).unwrap();
+    for words in [
+        &["-shared", "-fPIC", "late.c", "-o", "liblate.so"][..],
+        &[
+            "waits.c",
+            "-Wl,--no-as-needed",
+            "-L.",
+            "-llate",
+            "-Wl,-rpath,$ORIGIN",
+            "-o",
+            "waits",
+        ],
+    ] {
+        let mut cc = Command::new("cc");
+        let end = cc.args(words).current_dir(place.at(".")).output().unwrap();
+        assert!(
+            end.status.success(),
+            "{}",
+            String::from_utf8_lossy(&end.stderr)
+        );
+    }
+    let flags = [
+        "--server",
+        "./waits",
+        "--client",
+        "true",
+        "--ready",
+        "started",
+        "-a",
+        "glibc",
+        "--no-aa-copy",
+    ];
+    let (end, _) = run(&place, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+}

@@ -529,15 +529,15 @@ fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
 fn a_signal_leaves_neither_half_a_file_nor_a_draft() {
     let place = Place::new();
     fs::create_dir(place.at("in")).unwrap();
-    assert!(
-        Command::new("mkfifo")
-            .arg(place.at("text"))
-            .status()
-            .unwrap()
-            .success()
-    );
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut command = place.heapmark(&["trace", "import", "text", "-o", "in/a.trace"]);
+    for (signal, name) in [
+        (Signal::INT, "int"),
+        (Signal::TERM, "term"),
+        (Signal::HUP, "hup"),
+    ] {
+        // A pipe of its own: what another test starts may hold the last one's end for a moment, and `import` would read its end.
+        let made = Command::new("mkfifo").arg(place.at(name)).status();
+        assert!(made.unwrap().success());
+        let mut command = place.heapmark(&["trace", "import", name, "-o", "in/a.trace"]);
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -545,7 +545,7 @@ fn a_signal_leaves_neither_half_a_file_nor_a_draft() {
             .unwrap();
         let mut text = fs::File::options()
             .write(true)
-            .open(place.at("text"))
+            .open(place.at(name))
             .unwrap();
         text.write_all(b"= Start\n@ ./a:[0x1] + 0x1000 0x10\n")
             .unwrap();

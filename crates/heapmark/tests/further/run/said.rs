@@ -240,6 +240,18 @@ fn every_time_is_written_in_one_notation() {
     let end = place.run(&[&["run", "--target-ms", "20"], &both[..]].concat());
     let says = "--target-ms changes nothing for same-thread: that work is fixed";
     assert!(end.stderr.contains(says), "{}", end.stderr);
+    let both = [
+        "-w",
+        "churn,fan-in-race",
+        "-t",
+        "1",
+        "-a",
+        "glibc",
+        "--dry-run",
+    ];
+    let end = place.run(&[&["run"], &both[..]].concat());
+    let says = "--threads changes nothing for fan-in-race: how many";
+    assert!(end.stderr.contains(says), "{}", end.stderr);
     for args in [
         &["run", "--timeout", "soon"][..],
         &["run", "--budget", "0"],

@@ -14,6 +14,7 @@ use super::reached::ReachFile;
 use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
+use crate::execute::handed::Handed;
 use crate::execute::tree::{descendants, held_descendants, program};
 use crate::plan::Ready;
 use anyhow::{Context, Result, bail};
@@ -83,6 +84,10 @@ pub(super) struct Drive<'a> {
     began: Instant,
     /// When another process was first seen to answer.
     doubted: Option<Instant>,
+    /// Where the server's processes report which library serves them, if they are to.
+    pub reports: Option<&'a Handed>,
+    /// When the server was first seen to have executed its program.
+    executed: Option<Instant>,
     /// The account that the server's launcher writes; empty while the server lives.
     server: File,
     driver: ClientProcess,
@@ -121,6 +126,8 @@ impl<'a> Drive<'a> {
             step: ServerStep::Waits,
             began: Instant::now(),
             doubted: None,
+            reports: None,
+            executed: None,
             server: server.context("cannot hand on a memory file")?,
             driver: ClientProcess::new(tried, &client.command, stdout)?,
             used: Used::default(),
@@ -220,11 +227,18 @@ impl<'a> Drive<'a> {
         Some(format!("the server ended before {step}{}", why()))
     }
 
-    fn is_ready(&self, launcher: i32) -> bool {
+    fn is_ready(&mut self, launcher: i32) -> bool {
         match self.ready {
-            Ready::Started => has_executed(launcher),
+            Ready::Started => has_executed(launcher) && self.has_reported(),
             _ => answers(&self.ready),
         }
+    }
+
+    /// Whether a process of the server has said which library serves it: then it is loaded. A static one never says so.
+    fn has_reported(&mut self) -> bool {
+        let executed = *self.executed.get_or_insert_with(Instant::now);
+        let says_nothing = |reports: &Handed| reports.text().is_empty();
+        !self.reports.is_some_and(says_nothing) || executed.elapsed() > DOUBT
     }
 
     /// Called when a process answers. Notes what the server has used, then starts the
