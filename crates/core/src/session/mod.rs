@@ -35,5 +35,4 @@ pub use processes::Processes;
 pub use progress::Progress;
 pub use run::{Ended, Session};
 pub use selection::Selection;
-pub use trials::without_turns;
 pub use user_command::DoesNotRun;

@@ -142,7 +142,7 @@ impl Session {
 }
 
 /// Takes the turns from all cases that cannot take any, as their stored trials say.
-pub fn without_turns(plan: &mut Plan, records: &[Record]) {
+fn without_turns(plan: &mut Plan, records: &[Record]) {
     let is_alone = |record: &&Record| {
         record.purpose == Purpose::Trial && matches!(record.outcome, Outcome::Unsupported { .. })
     };

@@ -4,7 +4,7 @@ use super::progress::TerminalProgress;
 use crate::cmd::{Exit, print};
 use crate::execute::Guest;
 use crate::report::plain;
-use crate::session::{Interrupted, Processes, Selection, Session, without_turns};
+use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
 use anyhow::Result;
 use std::sync::Arc;
@@ -13,13 +13,11 @@ use std::sync::atomic::AtomicBool;
 /// Runs one cell and prints the output of the guest; stores nothing.
 pub fn run(
     guest: Guest,
-    mut selection: Selection,
+    selection: Selection,
     known: Vec<Record>,
     id: &str,
     stop: Arc<AtomicBool>,
 ) -> Result<Exit> {
-    // Without turns, the cells of a case have other names.
-    without_turns(&mut selection.plan, &known);
     let plan = &selection.plan;
     let blocks = (0..plan.most_blocks())
         .flat_map(|block| plan.block(block))
