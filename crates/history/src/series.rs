@@ -602,8 +602,8 @@ impl Series {
 mod tests {
     use super::*;
     use crate::fake_run::FakeRun;
-    use heapmark_core::execute::{Outcome, TurnsTaken};
-    use heapmark_core::plan::{Target, Turns};
+    use heapmark_core::execute::Outcome;
+    use heapmark_core::plan::Target;
 
     const EIGHT: [&str; 8] = ["v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
 
@@ -711,7 +711,7 @@ mod tests {
     #[test]
     fn ratios_are_compared_as_they_were_measured() {
         let is_short = |block: u32| block.is_multiple_of(2);
-        let mut run = FakeRun::new(&["v2", "v1"], &["larson"], 12).fill(|_, name, block| {
+        let run = FakeRun::new(&["v2", "v1"], &["larson"], 12).fill(|_, name, block| {
             let ns = match name {
                 "v1" if is_short(block) => 14.0,
                 "v1" => 11.0,
@@ -719,20 +719,7 @@ mod tests {
             };
             ns * noise(name, block)
         });
-        for record in &mut run.records {
-            let ms = if is_short(record.block) { 10 } else { 40 };
-            if let Some(measurement) = &mut record.measurement {
-                measurement.turns = Some(TurnsTaken {
-                    by: Turns::Stop,
-                    cpu: 0,
-                    at_once: 1,
-                    runs: 1,
-                    slice_ns: ms * 1_000_000,
-                    turn_ns: None,
-                });
-            }
-        }
-        let results = told_of(&[run], &["v1", "v2"]);
+        let results = told_of(&[run.in_turns()], &["v1", "v2"]);
         let mut series = results.series.iter();
         let time = series.find(|series| series.metric.key == WALL.key).unwrap();
         let ratio = time.points[0].ratio.unwrap().ratio;

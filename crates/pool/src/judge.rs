@@ -638,11 +638,9 @@ mod tests {
     use super::*;
     use crate::fake_run::{FakeRun, crash, measurement, noise};
     use heapmark_core::analyse::compare::FIXED_TIME;
-    use heapmark_core::execute::TurnsTaken;
     use heapmark_core::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
     use heapmark_core::metric::{self, WALL};
     use heapmark_core::observe::preflight::{Preflight, PreflightItem};
-    use heapmark_core::plan::Turns;
 
     /// A run on a machine where hoard takes this share of glibc's time.
     fn on(machine: &str, share: f64) -> FakeRun {
@@ -934,7 +932,7 @@ mod tests {
     #[test]
     fn ratios_are_pooled_as_they_were_measured() {
         let is_short = |block: u32| block.is_multiple_of(2);
-        let mut run = FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| {
+        let run = FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| {
             let ns = match name {
                 "hoard" if is_short(block) => 14.0,
                 "hoard" => 11.0,
@@ -942,20 +940,7 @@ mod tests {
             };
             ns * noise(name, block)
         });
-        for record in &mut run.records {
-            let ms = if is_short(record.block) { 10 } else { 40 };
-            if let Some(measurement) = &mut record.measurement {
-                measurement.turns = Some(TurnsTaken {
-                    by: Turns::Stop,
-                    cpu: 0,
-                    at_once: 1,
-                    runs: 1,
-                    slice_ns: ms * 1_000_000,
-                    turn_ns: None,
-                });
-            }
-        }
-        let ratio = pooled(&[run]).rows[0].ratio;
+        let ratio = pooled(&[run.in_turns()]).rows[0].ratio;
         let expected = (0.7_f64 * 0.55).sqrt();
         // Of turns without end it would be 0.51.
         assert!((ratio / expected - 1.0).abs() < 0.03, "{ratio}");

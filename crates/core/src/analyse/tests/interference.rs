@@ -193,15 +193,19 @@ fn an_attempt_without_a_row_that_was_given_up_is_complete() {
     assert!(!row(&analysis, "crasher").has_run());
 }
 
-#[test]
-fn of_a_part_that_was_interrupted_the_whole_attempt_counts_and_was_not_disturbed() {
-    let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 1).fill(|_, _, _| 1.0);
-    let again = |record: &Record| Record {
+/// The second attempt at what a record is of, which takes twice as long.
+fn again(record: &Record) -> Record {
+    Record {
         attempt: 1,
         cell: record.cell.replace("b00", "b00~1").into(),
         measurement: Some(measurement(2.0)),
         ..record.clone()
-    };
+    }
+}
+
+#[test]
+fn of_a_part_that_was_interrupted_the_whole_attempt_counts_and_was_not_disturbed() {
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 1).fill(|_, _, _| 1.0);
     let is_sample = |record: &&Record| record.purpose == Purpose::Sample;
     let whole: Vec<Record> = lab.records.iter().filter(is_sample).map(again).collect();
     assert_eq!(whole.len(), 2);
@@ -221,12 +225,6 @@ fn a_case_and_the_same_under_a_factor_count_from_one_attempt() {
     let aged = lab.run.plan.cases[0].under(Factor::Age(50));
     lab.run.plan.cases.push(aged);
     lab = lab.fill(|_, _, _| 1.0);
-    let again = |record: &Record| Record {
-        attempt: 1,
-        cell: record.cell.replace("b00", "b00~1").into(),
-        measurement: Some(measurement(2.0)),
-        ..record.clone()
-    };
     let is_sample = |record: &&Record| record.purpose == Purpose::Sample;
     let second: Vec<Record> = lab.records.iter().filter(is_sample).map(again).collect();
     lab.records.extend(second);

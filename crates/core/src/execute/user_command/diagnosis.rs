@@ -144,7 +144,6 @@ mod tests {
     use crate::execute::memory_file::stream_file;
     use crate::execute::{Job, Subject};
     use crate::plan::UserCommand;
-    use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
@@ -189,19 +188,7 @@ mod tests {
                 oom_kill: false,
                 unaccounted: false,
             };
-            let mut ran = Ran {
-                end,
-                output: None,
-                witnessed: Vec::new(),
-                unreported: None,
-                end_rss_bytes: None,
-                scheduled: BTreeSet::new(),
-                digest: Vec::new(),
-                served: Some(served),
-                litter: None,
-                before: None,
-            };
-            runner.fault(&mut ran, None).unwrap()
+            runner.fault(&mut Ran::of(end, Some(served)), None).unwrap()
         };
         assert!(matches!(fault(None), Some(Outcome::NotLoaded { .. })));
         let what = "the client failed".into();

@@ -50,6 +50,22 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// A process that ended so, of which nothing else is read yet.
+    pub(super) fn of(end: End, served: Option<Served>) -> Ran {
+        Ran {
+            end,
+            output: None,
+            witnessed: Vec::new(),
+            unreported: None,
+            end_rss_bytes: None,
+            scheduled: BTreeSet::new(),
+            digest: Vec::new(),
+            served,
+            litter: None,
+            before: None,
+        }
+    }
+
     /// Time from start to end; for a server, the time of its client.
     pub fn wall_ns(&self) -> u64 {
         let served = self.served.as_ref();
@@ -303,17 +319,7 @@ impl CommandRunner<'_> {
         };
         let timeout = self.timeout + self.drained_for();
         let end = launch.run(timeout, self.stop, Some(&mut looks))?;
-        Ok(Ran {
-            served: drive.map(|drive| drive.served(&end)),
-            end,
-            output: None,
-            witnessed: Vec::new(),
-            unreported: None,
-            end_rss_bytes: None,
-            scheduled: BTreeSet::new(),
-            digest: Vec::new(),
-            litter: None,
-            before: None,
-        })
+        let served = drive.map(|drive| drive.served(&end));
+        Ok(Ran::of(end, served))
     }
 }

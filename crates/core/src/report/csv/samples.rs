@@ -132,29 +132,18 @@ mod tests {
     use super::*;
     use crate::analyse::analyse;
     use crate::analyse::fake_run::FakeRun;
-    use crate::execute::TurnsTaken;
     use crate::observe::interference::Interference;
-    use crate::plan::Turns;
 
     #[test]
     fn a_line_says_whether_its_wall_time_has_the_turns_of_another() {
-        let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
+        let lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
         let took_turns = |lab: &FakeRun| {
             let analysis = analyse(&lab.run, &lab.records);
             let record = lab.records.last().unwrap();
             lines(&analysis, record).pop().unwrap().took_turns
         };
         assert_eq!(took_turns(&lab), Some(false));
-        let measurement = lab.cell("larson@2/b00/glibc").measurement.as_mut();
-        measurement.unwrap().turns = Some(TurnsTaken {
-            by: Turns::Stop,
-            cpu: 0,
-            at_once: 1,
-            runs: 1,
-            slice_ns: 20_000_000,
-            turn_ns: None,
-        });
-        assert_eq!(took_turns(&lab), Some(true));
+        assert_eq!(took_turns(&lab.in_turns()), Some(true));
     }
 
     #[test]
