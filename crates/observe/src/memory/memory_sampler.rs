@@ -17,6 +17,10 @@ const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
 const WALKS_APART: u64 = 1000;
 /// The least number of looks with live bytes that make a memory profile.
 const LEAST_POINTS: usize = 5;
+/// A look during which this share of the live bytes came or went had to wait for a CPU: what it read belongs to several moments.
+const MOST_CHANGE: u64 = 64;
+/// How often a look is taken until it is of one moment. A program that allocates and frees most of what it holds all the time has no such look.
+const LOOKS: usize = 3;
 
 /// The points that a process took itself, as a table like the memory sampler's.
 pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> String {
@@ -68,18 +72,25 @@ impl MemorySampler {
     /// A process that has ended meanwhile leaves no sample.
     fn point(&mut self, pid: i32, phase: Phase, held: &Held) -> Option<MemorySample> {
         let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
-        let time_ns = now_ns();
-        let live_before = held.live_bytes();
-        let mut point = MemorySample {
-            time_ns,
-            running: matches!(phase, Phase::Cold | Phase::Run),
-            rss_bytes: files.resident_bytes()?,
-            live_bytes: live_before.min(held.live_bytes()),
-            occupied_bytes: held.occupied_bytes(),
-            harness_bytes: held.harness_bytes(),
-            walked: None,
-        };
-        if point.running && time_ns >= self.next_walk_ns {
+        let running = matches!(phase, Phase::Cold | Phase::Run);
+        let mut point = MemorySample::default();
+        for _ in 0..LOOKS {
+            let (time_ns, live_before) = (now_ns(), held.live_bytes());
+            point = MemorySample {
+                time_ns,
+                running,
+                rss_bytes: files.resident_bytes()?,
+                occupied_bytes: held.occupied_bytes(),
+                harness_bytes: held.harness_bytes(),
+                ..point
+            };
+            let live_after = held.live_bytes();
+            point.live_bytes = live_before.min(live_after);
+            if live_before.abs_diff(live_after) <= point.live_bytes / MOST_CHANGE {
+                break;
+            }
+        }
+        if running && point.time_ns >= self.next_walk_ns {
             let began_ns = thread_cpu_ns();
             point.walked = files.walked();
             let walk_ns = thread_cpu_ns() - began_ns;
