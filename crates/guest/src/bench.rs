@@ -7,7 +7,7 @@ use crate::counted;
 use crate::cpus::Cpus;
 use crate::held;
 use crate::job::{Job, c_str};
-use crate::measured::{Moment, Span};
+use crate::measured::{self, Moment, Span};
 use crate::memory::{self, HarnessTable, Resident};
 use crate::purge::PurgeCall;
 use crate::report;
@@ -390,6 +390,7 @@ impl<'a> Bench<'a> {
         let peak_bytes = self.peak_bytes.unwrap_or_else(memory::peak_resident_bytes);
         report::say("peak_rss_bytes", peak_bytes);
         report::say("cpus", self.cpus);
+        report::say("read_within_ns", measured::read_within_ns());
         report::say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
         report::say("held_before_bytes", held::before_bytes());
         retained::report();

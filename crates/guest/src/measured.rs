@@ -5,10 +5,22 @@ use crate::clock::{must_agree, now_ns};
 use crate::counted;
 use crate::sys;
 use core::ops::AddAssign;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Wall time from before the first reading of each phase to after its last one, over all phases: a thread that waits for a CPU between
+/// two readings does not stop the others.
+static READ_WITHIN_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The time in which all that phases used was used.
+pub fn read_within_ns() -> u64 {
+    READ_WITHIN_NS.load(Relaxed)
+}
 
 /// The resources used up to one moment; the difference of two is a span.
 #[derive(Clone, Copy)]
 pub struct Moment {
+    /// When its readings began.
+    began_ns: u64,
     wall_ns: u64,
     user_ns: u64,
     sys_ns: u64,
@@ -50,10 +62,10 @@ impl Moment {
 
     /// The present moment, outside of any phase.
     pub fn uncounted() -> Moment {
-        let wall_ns = now_ns();
+        let moment = Moment::usage();
         Moment {
-            wall_ns,
-            ..Moment::usage()
+            wall_ns: moment.began_ns,
+            ..moment
         }
     }
 
@@ -62,6 +74,7 @@ impl Moment {
         let wall_ns = now_ns();
         counted::end();
         let end = Moment::usage();
+        READ_WITHIN_NS.fetch_add(now_ns() - self.began_ns, Relaxed);
         must_agree();
         Span {
             wall_ns: wall_ns - self.wall_ns,
@@ -77,6 +90,7 @@ impl Moment {
     }
 
     fn usage() -> Moment {
+        let began_ns = now_ns();
         // SAFETY: fills a local.
         let usage = unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
@@ -87,6 +101,7 @@ impl Moment {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
         Moment {
+            began_ns,
             wall_ns: 0,
             user_ns: ns(usage.ru_utime),
             sys_ns: ns(usage.ru_stime),
