@@ -16,18 +16,20 @@ use crate::plan::{AskedTurns, Factor, Mode, Plan, Target, Turns};
 use crate::store::{self, Purpose, Record, RunFile, Store, seconds_of_processes};
 use anyhow::Result;
 use heapmark_stats::Next;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 const CALIBRATED: Iterations = Iterations::Calibrated(Calibrated::Calibrated);
 
-/// The result of a process in a script: its outcome, its time per operation, and how busy others were.
+/// The result of a process in a script: its outcome, its time per operation, how busy others were, and how long its turns took, in
+/// lengths asked for.
 struct Turn {
     outcome: Outcome,
     ns_per_op: f64,
     foreign_cpu_share: f64,
+    turn_ns: u64,
 }
 
 fn took(ns_per_op: f64) -> Turn {
@@ -35,6 +37,7 @@ fn took(ns_per_op: f64) -> Turn {
         outcome: Outcome::Ok,
         ns_per_op,
         foreign_cpu_share: 0.0,
+        turn_ns: 1,
     }
 }
 
@@ -69,6 +72,8 @@ struct Script {
     present: Rc<RefCell<Vec<(usize, u64)>>>,
     /// The bytes that each process was said to need.
     largest: Rc<RefCell<BTreeMap<String, u64>>>,
+    /// How long the turns of the last process took.
+    turn_ns: Cell<u64>,
 }
 
 fn attempt(outcome: Outcome, ns_per_op: f64) -> Attempt {
@@ -129,10 +134,12 @@ impl Runner for Script {
             outcome,
             ns_per_op,
             foreign_cpu_share,
+            turn_ns,
         }) = turn
         else {
             return Err(Interrupted.into());
         };
+        self.turn_ns.set(turn_ns);
         self.log.borrow_mut().push(due.cell.id.to_string());
         let interference = due.purpose.is_of_a_block().then(|| Interference {
             wall_ns: 10_000_000_000,
@@ -163,7 +170,10 @@ impl Runner for Script {
             let side = |due| {
                 let mut observed = self.run(due, duet.largest_bytes)?;
                 if let Some(measurement) = &mut observed.attempt.measurement {
-                    measurement.turns = Some(turns(duet.turn.by, lanes as u32));
+                    measurement.turns = Some(TurnsTaken {
+                        turn_ns: Some(self.turn_ns.get()),
+                        ..turns(duet.turn.by, lanes as u32)
+                    });
                 }
                 anyhow::Ok(Some((String::new(), observed)))
             };
@@ -286,6 +296,7 @@ impl Stage {
             log: log.clone(),
             present: present.clone(),
             largest: largest.clone(),
+            turn_ns: Cell::new(1),
         };
         let dir = self.store.as_ref().map(|folder| folder.path().join("run"));
         let store = dir.as_ref().map(|dir| Store::create(dir, head).unwrap());
@@ -674,6 +685,32 @@ fn duets_of_a_kernel_run_two_at_a_time_and_the_trial_by_itself() {
     let alone = "duets 1, 1 at a time";
     assert_eq!(duets(&["rpmalloc"]), [alone, &of_block, &of_block]);
     assert_eq!(duets(&[]), [alone; 3], "there is only one");
+}
+
+#[test]
+fn turns_that_took_too_long_are_tried_again_before_a_case_is_measured_alone() {
+    let trials = |long: usize| {
+        let stage = Stage::new(2).plan(|plan| {
+            plan.cases[0].threads = 1;
+            plan.cases[0].turns = Some(Turns::Stop);
+            plan.turn_lengths_ms = vec![10];
+        });
+        let mut done = stage.run(move |due, log| {
+            let trials = log.iter().filter(|line| line.starts_with("duets")).count();
+            let is_long = due.purpose == Purpose::Trial && trials <= long;
+            Some(Turn {
+                turn_ns: if is_long { 3 } else { 1 },
+                ..took(20.0)
+            })
+        });
+        assert!(done.is_whole());
+        done.log.retain(|line| line.starts_with("duets"));
+        done.log.len()
+    };
+    let blocks = 2;
+    assert_eq!(trials(0), 1 + blocks);
+    assert_eq!(trials(2), 3 + blocks);
+    assert_eq!(trials(3), 3, "measured alone");
 }
 
 #[test]
