@@ -22,26 +22,25 @@ pub use scene::Measured;
 
 use crate::document::{Claim, Document, Rows};
 use checks::Findings;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// Judges every claim of the documents, in their order, each claim by the runs on one machine: of
-/// the machines on which it can be judged, the one with most cores.
+/// the machines on which it can be judged, that of most threads; of several, the one with the document's sizes, and then the one with
+/// most cores.
 pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
         let then = document.rows_as_then();
         let of_claim = |claim: &Claim| {
             let machines = evidence.of_machines(claim.workloads.iter());
-            let mut tried = machines
+            let tried = machines
                 .iter()
                 .map(|seen| (judged(document, &document.rows, claim, seen), seen));
-            let first = tried.next();
-            let is_judged = |(judgement, _): &(JudgedClaim, &Evidence)| {
-                judgement.verdict != Verdict::NotTestable
-            };
-            let decides = match first {
-                Some(first) if !is_judged(&first) => tried.find(is_judged).or(Some(first)),
-                first => first,
-            };
+            let decides = tried.min_by_key(|(judgement, _)| {
+                let is_judged = judgement.verdict != Verdict::NotTestable;
+                let threads = judgement.threads.iter().max().copied();
+                Reverse(is_judged.then_some((threads, judgement.sizes.is_empty())))
+            });
             let (mut judgement, seen) = decides.expect("there is always a machine");
             judgement.machine = (machines.len() > 1 && judgement.verdict != Verdict::NotTestable)
                 .then(|| seen.machine_words());

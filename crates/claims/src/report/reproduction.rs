@@ -76,7 +76,7 @@ fn head(evidence: &Evidence, judged: &[JudgedClaim]) -> String {
     let machines = distinct(runs().map(|(run, _)| machine(run)));
     out += "\n";
     if machines.len() > 1 {
-        out += "Several machines: of those on which a claim can be judged, the one with most usable cores decides; its verdict names it.\n\n";
+        out += "Several machines: of those on which a claim can be judged, the one with most threads decides, of equals the one with the document's sizes, and its verdict names it.\n\n";
     }
     for name in machines {
         out += &format!("- Machine: {name}\n");

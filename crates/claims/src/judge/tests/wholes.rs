@@ -128,6 +128,34 @@ fn each_document_is_judged_by_the_machine_that_ran_its_workloads() {
 }
 
 #[test]
+fn of_machines_with_equal_threads_the_one_with_the_documents_sizes_decides() {
+    let catalog = Catalog::load().unwrap();
+    let of = |stage: Stage, machine: &str, cpus: &str| {
+        let mut run = stage.measured;
+        let facts = [("cpu_model", machine), ("usable_cpus", cpus)];
+        let facts = facts.map(|(key, value)| (key.into(), value.into()));
+        run.head.machine.extend(facts);
+        run
+    };
+    let at = |place: &str, b: f64| Stage::of(&[("a", place, 10.0), ("b", place, b)], 5);
+    let claim = document(&format!("workloads = [\"churn\"]\n{AHEAD}"));
+    let decides = |place: &str| {
+        let share = at(place, 5.0).with("churn", "objects", "7");
+        let runs = [
+            of(at("churn@1", 20.0), "Abacus", "8"),
+            of(share, "Difference engine", "16"),
+        ];
+        let evidence = Evidence::new(&catalog.workloads, &runs);
+        let judged = judge(std::slice::from_ref(&claim), &evidence).remove(0);
+        (judged.verdict, judged.machine.unwrap_or_default())
+    };
+    let of_few = (Holds, "Abacus, 8 usable CPUs".to_string());
+    let of_many = (DoesNotHold, "Difference engine, 16 usable CPUs".to_string());
+    assert_eq!(decides("churn@1"), of_few);
+    assert_eq!(decides("churn@16"), of_many);
+}
+
+#[test]
 fn a_row_that_failed_has_no_numbers_and_says_why() {
     let good = || Stage::of(&[("a", "churn@1", 10.0), ("b", "churn@1", 20.0)], 5);
     let failed = || {
