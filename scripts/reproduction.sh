@@ -57,6 +57,7 @@ micromalloc='glibc,glibc-notcache,jemalloc,jemalloc-decay0,mimalloc2,snmalloc,rp
 rpmalloc='glibc,glibc-notcache,jemalloc,rpmalloc,gperftools'
 llheap='glibc,dlmalloc,hoard,jemalloc,rpmalloc,tbbmalloc'
 bring=${BRING:+,$BRING}
+wide='glibc,glibc-notcache,jemalloc-decay0,mimalloc2,snmalloc'
 sized='churn,speed-*,memory,memory-4x4'
 shared='cache-thrash,cache-scratch'
 
@@ -84,12 +85,16 @@ paper)
     # Whether a claim depends on the distribution shows where claims are judged: with no more threads than CPUs.
     part llheap-uniform llheap -w "$sized" --threads 1,2 --set '*.distribution=uniform' -a "$llheap" --blocks 5
     part llheap-shared llheap -w "$shared" --threads 1,2,4,8 -a "$llheap" --blocks 5
-    wide wide-binary-trees binary-trees -w binary-trees,binary-trees-20 -a "$trees" --blocks 5
-    wide wide-micromalloc micromalloc --threads 1,2,3,4,6,8,10 -a "$micromalloc$bring" --blocks 5
-    wide wide-rpmalloc rpmalloc --threads 1,2,3,4,6,8,10 --set 'scatter-legacy-*.loops=50' -a "$rpmalloc$bring" --blocks 5
-    wide wide-rpmalloc-caches rpmalloc -w scatter-legacy-cache-study --threads 1,6 --set scatter-legacy-cache-study.loops=5 -a "$rpmalloc$bring" --blocks 5
-    wide wide-zalloc zalloc --threads 1,2,4,8,16 -a glibc,jemalloc,mimalloc2 --blocks 20
-    wide wide-llheap llheap -w "churn,speed-*,$shared" --threads 1,8,16 -a "$llheap$bring" --blocks 5
+    # The documents' own thread counts, in shares of their sizes that a machine with 16 cores measures in a quarter of an hour.
+    wide wide-binary-trees binary-trees -w binary-trees --set binary-trees.n=17 -a "$trees" --alone --no-repeat --blocks 5
+    wide wide-zalloc zalloc -w zalloc,zalloc-clwb,zalloc-pmdk --threads 1,2,4,8,16 --set zalloc-pmdk.pool-bytes=268435456 -a glibc,jemalloc,mimalloc2 --alone --no-repeat --blocks 12
+    wide wide-rpmalloc-caches rpmalloc -w scatter-legacy-cache-study --threads 6 --set scatter-legacy-cache-study.loops=5 --set scatter-legacy-cache-study.blocks=30000 --set scatter-legacy-cache-study.ops=15000 -a glibc,rpmalloc,rpmalloc-nocache --alone --no-repeat --blocks 5
+    wide wide-same-thread micromalloc -w same-thread,same-thread-5000 --threads 1,2,4,6,8,10 --set 'same-thread*.volume=150000000' -a "$wide$bring" --alone --no-repeat --blocks 5
+    wide wide-cross-vector micromalloc -w cross-vector,cross-vector-5000 --threads 1,2,4,8 --set 'cross-vector*.volume=20000000' -a "$wide$bring" --alone --no-repeat --blocks 5
+    wide wide-larson micromalloc -w larson --threads 1,2,3,4,6,8,10 --set larson.seconds=0.2 -a "$wide$bring" --alone --no-repeat --blocks 5
+    wide wide-one-pair micromalloc -w larson-one-pair --threads 8,10 --set larson-one-pair.seconds=0.2 -a "$wide" --alone --no-repeat --blocks 5
+    wide wide-llheap llheap -w "churn,speed-[cfmr]*,$shared" --threads 1,8,16 --set 'speed-*.objects=50000' --set 'cache-*.iterations=50' -a "$llheap$bring" --alone --no-repeat --blocks 5
+    wide wide-rpmalloc rpmalloc --threads 1,2,4,8,10 --set 'scatter-legacy-*.loops=10' -a "glibc,jemalloc,rpmalloc,gperftools$bring" --alone --no-repeat --blocks 5
     # What others have published, on programs at their size of about a second; they have no floor.
     preset=quick
     part field-fan -w fan-in-race --set fan-in-race.producers=1 -a glibc,jemalloc,mimalloc2,rpmalloc,snmalloc,tbbmalloc,gperftools --blocks 12
