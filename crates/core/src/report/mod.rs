@@ -4,6 +4,7 @@
 mod allocators;
 #[doc(hidden)]
 pub mod benchres;
+mod best_and_worst;
 mod compare;
 #[doc(hidden)]
 pub mod conclusion;

@@ -6,7 +6,8 @@ use super::render;
 use super::screen::Screen;
 use super::text::enclosed;
 use super::{
-    conclusion, count, doubts, drained, footprint, hardening, latency, legend, limit, sheet, timed,
+    best_and_worst, conclusion, count, doubts, drained, footprint, hardening, latency, legend,
+    limit, sheet, timed,
 };
 use crate::analyse::{Analysis, Conclusion, Failure};
 use crate::execute::last_useful_line;
@@ -49,6 +50,7 @@ fn body(analysis: &Analysis) -> Vec<Block> {
     let mut sheets = sheets(analysis);
     sheets.extend(hardening::sheet(analysis));
     sheets.push(sheet::overall(analysis));
+    sheets.push(best_and_worst::sheet(analysis));
     let mut blocks: Vec<Block> = sheets.into_iter().map(Block::Sheet).collect();
     blocks.extend(conclusion::interference(analysis).map(Block::text));
     blocks.push(failures(analysis));

@@ -48,6 +48,7 @@ mod tests;
 
 pub use page_run::PageRun;
 
+use super::best_and_worst;
 use super::document::{Alignment, Sheet};
 use super::text::plain;
 use crate::analyse::analyse;
@@ -131,8 +132,14 @@ fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -
         text_sections::not_ok(legend),
         whole::section(legend).hiding("the share of allocation in it"),
     ];
+    let extremes = legend.runs.iter().enumerate().map(|(run, shown)| {
+        let mut sheet = best_and_worst::sheet(&shown.analysis);
+        sheet.heading += &legend.suffix(run);
+        sheet
+    });
     let tables = [
         text_sections::results(legend),
+        Section::of_tables("best-and-worst", "Best and worst case", extremes),
         text_sections::failed_checks(legend),
         text_sections::trust(legend),
         text_sections::method(legend),

@@ -164,3 +164,35 @@ fn equal_numbers_name_no_winner() {
         on(WIDE, &apart)
     );
 }
+
+#[test]
+fn the_best_case_and_the_worst_stand_below_the_mean_that_hides_them() {
+    let ns = |case: &str, name: &str| match (name, case) {
+        ("hoard", "larson") => 10.0,
+        ("hoard", "xmalloc") => 40.0,
+        _ => 20.0,
+    };
+    let lab = FakeRun::new(&["glibc", "hoard"], &["larson", "xmalloc", "churn"], 10)
+        .fill(|case, name, _| ns(case, name));
+    let text = exported(Format::Markdown, &lab);
+    let start = text.find("## Best and worst case").unwrap();
+    let row = text[start..]
+        .lines()
+        .find(|line| line.starts_with("| hoard"));
+    let cells: Vec<&str> = row.unwrap().split(" | ").collect();
+    assert_eq!(cells[1..4], ["1", "1", "1"], "faster, slower, neither");
+    assert!(
+        cells[4].starts_with("larson@") && cells[5].starts_with("0.50"),
+        "{cells:?}"
+    );
+    assert!(
+        cells[6].starts_with("xmalloc@") && cells[7].starts_with("2.0"),
+        "{cells:?}"
+    );
+    let lab =
+        FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|case, name, _| ns(case, name));
+    assert!(
+        !exported(Format::Markdown, &lab).contains("Best and worst"),
+        "one case has its table"
+    );
+}

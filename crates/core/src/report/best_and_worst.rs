@@ -1,0 +1,47 @@
+//! Where each allocator is best and where it is worst: a mean over cases hides both.
+
+use super::document::Sheet;
+use super::sheet::SheetOf;
+use crate::analyse::{Analysis, Overall, Ratio};
+
+/// The table; without rows if there is no mean over cases.
+pub fn sheet(analysis: &Analysis) -> Sheet {
+    let base = &analysis.baseline;
+    let rivals = analysis.overall.iter().filter(|one| one.allocator != *base);
+    let mut table = SheetOf::new(format!("Best and worst case: time / {base}"), rivals);
+    table.add("allocator", |one: &Overall| &one.allocator);
+    for (title, count) in [
+        ("faster", (|one| one.faster) as fn(&Overall) -> usize),
+        ("slower", |one| one.slower),
+        ("neither", |one| one.cases - one.faster - one.slower),
+    ] {
+        table.add(title, |one| count(one) as u64);
+    }
+    for (title, is_worst) in [("best", false), ("worst", true)] {
+        let end = |one: &Overall| {
+            let cases = by_ratio(analysis, &one.allocator);
+            let of_end = if is_worst {
+                cases.last()
+            } else {
+                cases.first()
+            };
+            of_end.cloned()
+        };
+        table.add(title, |one| end(one).map(|(case, _)| case));
+        table.add("ratio [95 %]", |one| end(one).map(|(_, ratio)| ratio));
+    }
+    table.sheet
+}
+
+/// The cases in which an allocator is compared with the baseline, the one in which it saves most first.
+fn by_ratio(analysis: &Analysis, allocator: &str) -> Vec<(String, Ratio)> {
+    let cases = analysis.cases.iter().filter(|case| case.counts());
+    let mut all: Vec<(String, Ratio)> = cases
+        .filter_map(|case| {
+            let ratio = case.row(allocator)?.time().ratio?;
+            Some((format!("{}@{}", case.workload, case.threads), ratio))
+        })
+        .collect();
+    all.sort_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio));
+    all
+}
