@@ -1,5 +1,6 @@
 //! An aged heap for any kernel: before the clock starts, the threads that will work litter the
-//! heap, and what is left of the litter stays until the kernel has ended. No kernel knows about it.
+//! heap, and what is left of the litter stays until the kernel has ended. Kernels need no code for
+//! that.
 
 use crate::api::Api;
 use crate::job::Job;
@@ -59,7 +60,8 @@ pub fn is_ordered() -> bool {
     AGED.get().is_some()
 }
 
-/// Called by the main thread before it creates the `threads` threads that work from the start.
+/// Prepares the litter; called by the main thread before it creates the `threads` threads that work
+/// from the start.
 pub fn prepare(threads: usize) {
     let Some(heap) = AGED.get() else {
         return;
@@ -83,8 +85,8 @@ pub fn prepare(threads: usize) {
     });
 }
 
-/// Called by each working thread before the clock starts. The threads that work from the start
-/// litter the heap, all at once.
+/// Litters the heap if the calling thread works from the start; all these threads do so at once.
+/// Called by each working thread before the clock starts.
 pub fn come() {
     let Some((heap, littered)) = AGED
         .get()
@@ -106,8 +108,8 @@ pub fn come() {
     }
 }
 
-/// Called by the main thread after the clock has stopped: frees what is left of the litter, and
-/// reports it.
+/// Frees what is left of the litter, and reports it; called by the main thread after the clock has
+/// stopped.
 pub fn sweep() {
     let Some(littered) = AGED.get().and_then(|heap| heap.littered.get()) else {
         return;

@@ -31,13 +31,14 @@ const OWN_MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const OWN_MACHINE: u32 = 0xc000_00b7;
 
-/// The older call `open`, whose flags are one argument earlier. Where there is no such call, this number matches none.
+/// The number of the older call `open`, whose flags are one argument earlier than those of `openat`. On an architecture
+/// without that call, a number that matches no call.
 #[cfg(target_arch = "x86_64")]
 const OPEN: u32 = libc::SYS_open as u32;
 #[cfg(not(target_arch = "x86_64"))]
 const OPEN: u32 = u32::MAX;
 
-/// A file opened with any of these flags is not just opened for reading.
+/// Flags of `open`: a file that is opened with any of them is not only read.
 const NOT_READ: u32 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_PATH) as u32;
 
 const FILTER: [libc::sock_filter; 13] = [
@@ -56,8 +57,8 @@ const FILTER: [libc::sock_filter; 13] = [
     step(ANSWER, 0, 0, libc::SECCOMP_RET_ALLOW),
 ];
 
-/// Makes heapmark answer from here on: sends it the listener's descriptor through this socket. Returns whether that
-/// worked.
+/// Lets heapmark answer the filtered calls from here on, by sending it the listener's descriptor through this socket.
+/// Returns whether that worked.
 pub fn by(socket: c_int) -> bool {
     let listener = listen(&FILTER);
     listener >= 0 && send(socket, listener)
@@ -99,9 +100,9 @@ fn set(filter: &[libc::sock_filter]) -> c_int {
     }
 }
 
-/// Sends a byte together with the descriptor.
+/// Sends the descriptor as ancillary data of a one-byte message. Returns whether that worked.
 fn send(socket: c_int, descriptor: c_int) -> bool {
-    /// Room for the kernel's message header and one descriptor, aligned like the header.
+    /// Words of 8 bytes: enough for the kernel's message header and one descriptor, and aligned like the header.
     const ROOM: usize = 4;
     let mut room = [0_u64; ROOM];
     let mut byte = 1_u8;
@@ -109,7 +110,8 @@ fn send(socket: c_int, descriptor: c_int) -> bool {
         iov_base: (&raw mut byte).cast(),
         iov_len: 1,
     };
-    // SAFETY: zeros are valid; the message is of locals, and the room is as long as CMSG_SPACE says.
+    // SAFETY: zeros are valid; the message refers only to locals, and the room is at least as long as CMSG_SPACE
+    // requires.
     unsafe {
         let mut message: libc::msghdr = core::mem::zeroed();
         message.msg_iov = &raw mut part;

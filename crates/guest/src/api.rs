@@ -178,8 +178,8 @@ pub struct SizedFrees {
 }
 
 impl Api {
-    /// The C functions, or the C++ operators, that the allocator's own library has. If the functions under test are not
-    /// from a library, the C functions are taken without looking for them.
+    /// Returns the C functions, or the C++ operators, that the allocator's own library has. If the functions under test
+    /// are not from a library, the C functions are taken without looking for them.
     pub fn sized_frees(&self, is_no_library: bool) -> Option<SizedFrees> {
         let has = |name: &CStr| beside_free(name).is_some();
         if is_no_library || FREE_SIZED.iter().any(|name| has(name)) {
@@ -288,7 +288,7 @@ unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
     0
 }
 
-/// Finds a function in the object that owns `free`: a function from another object would not know the allocator's
+/// Finds a function in the object that owns `free`: a function from another object could not handle the allocator's
 /// blocks.
 pub fn beside_free(name: &CStr) -> Option<*mut c_void> {
     Objects::loaded().find_beside(libc::free as *mut c_void, name, None)

@@ -82,7 +82,7 @@ impl Display for KernelWork {
 /// One repetition of the workload in this process.
 #[derive(Clone, Copy)]
 pub struct Round {
-    /// A warm-up: recorded, but never part of a result.
+    /// Whether the round is a warm-up, which is recorded but never part of a result.
     pub cold: bool,
 }
 
@@ -103,7 +103,7 @@ pub struct Bench<'a> {
     /// CPUs that this process may use, counted before a kernel pins any thread.
     cpus: usize,
     baseline_bytes: Option<u64>,
-    /// The peak, if the kernel takes memory of its own after its work.
+    /// The peak of the resident set, if the kernel takes memory of its own after its work.
     peak_bytes: Option<u64>,
     /// Sums over all rounds, used in a check: its times mean nothing, and there may be more rounds
     /// than the report can hold.
@@ -189,18 +189,17 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Called just before the first operation: what is resident now does not belong to the
-    /// workload.
+    /// Records the baseline just before the first operation: what is resident now does not belong to the workload.
     pub fn begin(&mut self) {
         self.begin_with(self.threads);
     }
 
-    /// [`Bench::begin`] if some working threads start later.
+    /// Like [`Bench::begin`], if some working threads start later.
     pub fn begin_with(&mut self, threads_at_start: usize) {
         if self.baseline_bytes.is_none() {
             aged::prepare(threads_at_start);
             watched::pause();
-            // What was drawn and thrown away before is no memory of the workload.
+            // Memory that was used and released before does not belong to the workload.
             memory::forget_peak();
             let now = Resident::now();
             self.baseline_bytes = Some(now.rss);
@@ -285,8 +284,8 @@ impl<'a> Bench<'a> {
         });
     }
 
-    /// [`Bench::lap`] of a load that takes memory of its own after the clock: the peak of the first such lap is the
-    /// process's.
+    /// [`Bench::lap`] of a load that takes memory of its own after the clock: the peak resident set of the first such
+    /// lap counts as the process's.
     pub fn lap_with_peak<L: Load>(&mut self, round: Round, load: &L) -> Span {
         let (mut span, mut peak_bytes) = (Span::default(), None);
         self.laps(round, 1, load, |_, lapse| {
@@ -305,7 +304,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Where the workers publish the requested bytes of their live blocks, one ledger each.
+    /// Returns the ledgers, one for each worker, in which the workers publish the requested bytes of their live blocks.
     pub fn ledgers(&self) -> &'a [Ledger] {
         watched::ledgers(self.page, self.threads)
     }
@@ -315,7 +314,7 @@ impl<'a> Bench<'a> {
         self.page.watched()
     }
 
-    /// Purges, if the workload counts purging, and returns how long it took.
+    /// Purges, if the workload counts purging, and returns the nanoseconds that this took.
     pub fn purge(&self, counted: bool) -> u64 {
         if !counted {
             return 0;
@@ -369,7 +368,7 @@ impl<'a> Bench<'a> {
         report::say("requested_peak_bytes", bytes);
     }
 
-    /// Reports a further figure of this workload; the name carries the unit.
+    /// Reports a further figure of this workload; the name contains the unit.
     pub fn figure(&self, name: impl Display, value: f64) {
         report::say("figure", format_args!("{name} {value}"));
     }
@@ -379,7 +378,7 @@ impl<'a> Bench<'a> {
         report::say("note", format_args!("{name} {word}"));
     }
 
-    /// Called after the last round: reports memory and thread times.
+    /// Reports memory and thread times after the last round.
     pub(crate) fn finish(&self) {
         check::sizes::report();
         aged::sweep();
@@ -401,8 +400,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Which threads do the work: the main thread or separate workers, as the parameter `thread` says,
-/// which not all kernels have.
+/// Returns which threads do the work: the main thread if the parameter `thread` selects it, which not all kernels have;
+/// otherwise separate workers.
 fn workers(job: &Job<'_>) -> Workers {
     let threads = job.number("threads").max(1) as usize;
     if !job.is("param.thread", "main") {

@@ -8,7 +8,7 @@ use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Monotonic wall time.
+/// Returns the monotonic wall time.
 pub fn now_ns() -> u64 {
     let function = match READ.load(Relaxed) {
         unknown if unknown.is_null() => find(),
@@ -20,14 +20,14 @@ pub fn now_ns() -> u64 {
     ns(time)
 }
 
-/// Two clocks of one kernel may differ by this much where the kernel is emulated; on a native
-/// kernel they do not differ at all.
+/// Two clocks of one kernel may differ by this much if the kernel is emulated; on a native kernel
+/// they do not differ at all.
 const SLACK_NS: u64 = 100_000;
 
 /// Ends the process unless the clock and the kernel's own call agree. A library may have
 /// overwritten the kernel's page of code, but it cannot overwrite the kernel. The time from the
-/// call must lie between two readings of the clock, as it does however long this thread waits for a
-/// CPU.
+/// call must lie between two readings of the clock, which holds however long this thread waits for
+/// a CPU.
 pub fn must_agree() {
     let before = now_ns();
     let mut time = ZERO;

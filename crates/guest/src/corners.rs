@@ -18,8 +18,8 @@ type Aligned = unsafe extern "C" fn(usize, usize) -> *mut u8;
 const ALIGNMENTS: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 4096];
 /// Number of blocks that are live at a time.
 const LIVE: usize = 64;
-/// Sizes of a block that grows, until an allocator may move it by its page tables (`mremap`), and
-/// shrinks again.
+/// Sizes, in bytes, of a block that grows until an allocator may move it with `mremap` instead of
+/// copying it, and then shrinks again.
 const STEPS: [usize; 8] = [100, 3000, 200 << 10, 3 << 20, 24 << 20, 5 << 20, 70_000, 64];
 
 /// A size beyond any address space; twice this size overflows to 0.
@@ -36,7 +36,8 @@ const NONE: CornerBlock = CornerBlock {
     size: 0,
 };
 
-// If a process crashes, these names say which call crashed; ordinary calls do not crash.
+// Names that show which call crashed if the process of a check crashes; ordinary calls do not
+// crash.
 const CALLOC_OVERFLOW: &str = "calloc of a product that overflows";
 const MALLOC_OVERFLOW: &str = "malloc of more than any memory";
 const REALLOC_OVERFLOW: &str = "realloc to more than any memory";
@@ -88,7 +89,7 @@ impl CornerCheck<'_> {
         unsafe { (self.api.free)(block) };
     }
 
-    /// [`CornerCheck::aligned`] for a function that the allocator need not have.
+    /// Runs [`CornerCheck::aligned`] with a function that the allocator may lack.
     fn aligned_by(&self, name: &str, function: &CStr) {
         if let Some(function) = beside_free(function) {
             // SAFETY: both have this signature wherever they are defined.

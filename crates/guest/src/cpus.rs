@@ -74,7 +74,7 @@ impl Cpus {
     }
 }
 
-/// The command-line word for this program, which prints how many CPUs it may use, and the list of online CPUs.
+/// The command-line word with which this program prints how many CPUs it may use, and the list of online CPUs.
 pub const WORD: &CStr = c"cpus";
 
 /// Makes the calls that heapmark answers (see `answered`); returns the exit code.

@@ -12,7 +12,7 @@ type Header = libc::Elf64_Phdr;
 /// An object whose tables are in memory.
 #[derive(Clone, Copy)]
 pub struct Image {
-    /// What must be added to addresses from the file.
+    /// The number that must be added to addresses from the file.
     bias: usize,
     symbols: *const Symbol,
     strings: *const u8,
@@ -124,7 +124,7 @@ impl Image {
 
     /// The object's own name; empty if it has none.
     pub fn soname(&self) -> &CStr {
-        // SAFETY: offset 0 of the names is an empty one.
+        // SAFETY: the offset comes from the object, or is 0, at which an empty name lies.
         unsafe { CStr::from_ptr(self.strings.add(self.soname).cast()) }
     }
 

@@ -1,6 +1,6 @@
-//! Tests after the clock, in every measured process, that the allocator's blocks are still sound:
-//! blocks of many sizes are filled with a byte of their own, half are replaced, and all must keep
-//! their contents.
+//! Tests in every measured process, after the clock has stopped, that the allocator's blocks are
+//! still sound: blocks of many sizes are filled with a byte of their own, half are replaced, and
+//! all must keep their contents.
 
 use crate::api::{self, Api};
 use crate::report;
@@ -34,8 +34,8 @@ pub fn run(api: &Api) {
 }
 
 fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> FilledBlock {
-    // Mostly small, one in 16 up to 64 KiB: exercises small size classes, medium ones and the page
-    // level.
+    // Most sizes are small, and one in 16 is up to 64 KiB, which exercises small size classes,
+    // medium ones and the page level.
     let size = 1 + random.below(if index.is_multiple_of(16) {
         65_536
     } else {

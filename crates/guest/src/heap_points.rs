@@ -20,7 +20,7 @@ pub const LEAST_OF_BOUND: f64 = 0.97;
 pub struct HeapPoints {
     taken: HarnessTable<HeapPoint>,
     count: Cell<usize>,
-    /// Memory outside files, just before the first operation, that cannot hold any block.
+    /// Bytes of memory outside files, just before the first operation, that cannot hold any block.
     before: Cell<i64>,
     /// Bytes that count as tables of the harness but lie in a file.
     harness_file_bytes: u64,
@@ -31,7 +31,7 @@ pub struct HeapPoints {
 unsafe impl Sync for HeapPoints {}
 
 impl HeapPoints {
-    /// Room for this many points; with 0, no points are wanted.
+    /// Creates room for this many points; 0 if no points are wanted.
     pub fn new(places: usize) -> HeapPoints {
         HeapPoints::beside(places, 0)
     }
@@ -57,9 +57,9 @@ impl HeapPoints {
         self.count.get() >= self.taken.len()
     }
 
-    /// Called just before the first operation, when all tables of the harness exist. What the allocator already holds
-    /// by then counts as its own, since blocks will lie there: mimalloc3 holds a huge page, without which `stranded`
-    /// would find less memory than live bytes.
+    /// Sets the baseline just before the first operation, when all tables of the harness exist. What the allocator
+    /// already holds by then counts as its own, since blocks will lie there: mimalloc3 holds a huge page, without which
+    /// `stranded` would find less memory than live bytes.
     pub fn begin(&self) {
         if self.wanted() {
             let held =
@@ -71,7 +71,7 @@ impl HeapPoints {
     }
 
     /// Takes a point if points are wanted, and returns the resident heap. The point is not kept if all places are
-    /// taken. `volume`: bytes allocated so far.
+    /// taken. `volume` is the number of bytes allocated so far.
     pub fn take(&self, volume: u64, live: u64) -> u64 {
         if !self.wanted() {
             return 0;
@@ -132,7 +132,7 @@ fn not_all_found(heap: u64, live: u64) -> ! {
     )
 }
 
-/// Memory that may belong to the allocator.
+/// Returns the bytes of memory that may belong to the allocator.
 pub fn own(resident: &Resident) -> i64 {
     resident.fileless as i64 - published::harness_bytes() as i64
 }

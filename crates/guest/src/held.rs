@@ -11,8 +11,8 @@ use heapmark_wire::{Page, RangeKind};
 /// Bytes that the allocator held before the workload.
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 
-/// Called when the allocator has served its first block, before the harness creates any thread or table. Growth alone
-/// would look smaller, the more memory an allocator takes at its start.
+/// Records what the allocator holds once it has served its first block, before the harness creates any thread or table.
+/// If only later growth counted, an allocator would look smaller, the more memory it takes at its start.
 pub fn before_the_workload(page: &Page) {
     BEFORE.store(bytes(page, 0), Relaxed);
 }
@@ -22,8 +22,8 @@ pub fn before_bytes() -> u64 {
     BEFORE.load(Relaxed)
 }
 
-/// Bytes that the allocator holds now, if `harness_file_bytes` of the harness's tables lie in a file. The data of
-/// loaded objects, such as libc's, is not counted.
+/// Returns the bytes that the allocator holds now; `harness_file_bytes` of the harness's tables lie in a file. The data
+/// of loaded objects, such as libc's, is not counted.
 pub fn bytes(page: &Page, harness_file_bytes: u64) -> u64 {
     let objects = Objects::loaded();
     let page_start = ptr::from_ref(page).addr();

@@ -1,13 +1,14 @@
 //! `heapmark-guest launch FD [inherit] [held] [thp RULE] [turns CPU NS] [LIMIT NUMBER] [answered SOCKET] NAME=VALUE...
 //! -- COMMAND ARGUMENT...`: runs another program as a child of this small process and writes what the kernel counted
 //! for it to a file. The peak resident set that `wait4` reports includes the process before `exec`; a child of heapmark
-//! itself would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without,
-//! the program has no others. With `held` this process first stops itself, so that a tracer can attach. The rule for
-//! transparent huge pages is `never` or `advised`. With `turns` this process and all its descendants run on that CPU
-//! alone, where the kernel lets a process run for that many nanoseconds before it is another's turn (0: as the kernel
-//! likes). The rule and a limit hold for the command and all that it starts, not for this process: `data` and `as`
-//! bytes, or the control `group` behind a descriptor of its `cgroup.procs`. With `answered` heapmark answers the
-//! command's questions about CPUs (see `answered.rs`).
+//! itself would have been a copy of heapmark. With `inherit` the variables are added to the launcher's own; without it,
+//! the program has no other variables. With `held` this process first stops itself, so that a tracer can attach. The
+//! rule for transparent huge pages is `never` or `advised`. With `turns` this process and all its descendants run on
+//! that CPU alone, where the kernel lets a process run for that many nanoseconds before it is another's turn (0: as
+//! long as the kernel chooses). The rule and a limit hold for the command and all that it starts, not for this process.
+//! A limit is a number of bytes, of private writable memory (`data`) or of address space (`as`), or the descriptor of
+//! `cgroup.procs` of a control `group`. With `answered` heapmark answers the command's questions about CPUs (see
+//! `answered.rs`).
 //!
 //! This process stands between heapmark and the measured program: a library that kills its parent kills this process,
 //! and with it the library's own process. Processes that the program leaves behind end with the program, in any group
@@ -82,7 +83,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         *argv.add(separator).cast_mut() = core::ptr::null();
         (argv.add(options), argv.add(separator + 1))
     };
-    // SAFETY: plain system calls. The command inherits nothing of ours.
+    // SAFETY: plain system calls. The command inherits none of these descriptors.
     unsafe {
         libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC);
         if let Some(Limit::Group(members)) = limit {
@@ -144,8 +145,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     c_int::from(write!(OutputFile(file), "{launched}").is_err())
 }
 
-/// Lets this process, and all that it will start, run on this CPU alone, for this long at a time; 0: for as long as the
-/// kernel likes. Returns whether that worked.
+/// Lets this process, and all that it will start, run on this CPU alone, for this long at a time; 0 means as long as
+/// the kernel chooses. Returns whether that worked.
 pub fn take_turns(cpu: usize, slice_ns: u64) -> bool {
     // SAFETY: plain system calls on locals, for which zeros are valid.
     unsafe {
@@ -245,7 +246,7 @@ fn end_with_heapmark() -> Masks {
     }
 }
 
-/// The result of `wait4` for a process that took this long.
+/// Converts the result of `wait4` for a process that took this many nanoseconds.
 pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     Launched {
@@ -363,7 +364,7 @@ unsafe fn execute(
     }
 }
 
-/// Writes why the command does not run to the file, and ends this process.
+/// Writes to the file why the command does not run, and ends this process.
 fn report_errno(file: c_int) -> ! {
     // SAFETY: reads this thread's errno, and ends the process.
     unsafe {

@@ -3,8 +3,8 @@
 //! page.
 //!
 //! A guest proves which library serves the malloc family, runs one kernel, checks that its blocks
-//! are sound, and exits. It knows neither the name of its allocator nor which program reads its
-//! numbers.
+//! are sound, and exits. It depends neither on the name of its allocator nor on the program that
+//! reads its numbers.
 
 #![no_std]
 
@@ -64,13 +64,14 @@ use heapmark_wire::Phase;
 use job::Job;
 use kernels::MemoryPoints;
 
-/// Must be called as the process ends, before the destructors of its libraries.
+/// Does what a kernel needs as the process ends; must be called before the destructors of its
+/// libraries.
 pub fn before_destructors() {
     kernels::late_free::before_destructors();
 }
 
-/// The guest's `main`: one argument, the file of the shared page with the job in it; or a word that
-/// selects another program, and its arguments.
+/// Runs the guest. The only argument is the file of the shared page, which contains the job; or a
+/// word selects another program, and its arguments follow.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`.

@@ -44,7 +44,7 @@ struct LibraryMapping {
 }
 
 impl LibraryMapping {
-    /// `START-END rwxp OFFSET DEVICE INODE PATH`
+    /// Parses a line: `START-END rwxp OFFSET DEVICE INODE PATH`.
     fn parse(line: &str) -> Option<LibraryMapping> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;

@@ -23,7 +23,7 @@ pub struct Lifetimes {
 #[derive(Clone, Copy)]
 struct LifetimeRow {
     size: u32,
-    /// Births, or bytes that are allocated after the block itself.
+    /// The number of births, or of bytes allocated after the block itself, until the block is freed.
     lifetime: f64,
     remote_share: f64,
     /// Summed weights of all rows up to this one: among blocks that are born, and among blocks that are live at any
@@ -31,7 +31,7 @@ struct LifetimeRow {
     until: [f64; 2],
 }
 
-/// A block as it is born, or as it is found alive.
+/// A drawn block: one that is born now, or one that is found alive.
 #[derive(Clone, Copy)]
 pub struct Drawn {
     pub size: u32,
@@ -70,7 +70,7 @@ impl Lifetimes {
             until[0] += weight;
             until[1] += weight * lifetime;
             *place = LifetimeRow {
-                // A block of 0 bytes could not be told from an empty slot.
+                // A block of 0 bytes could not be distinguished from an empty slot.
                 size: (size as u32).max(1),
                 lifetime,
                 remote_share: remote / 100.0,
@@ -126,7 +126,7 @@ impl Lifetimes {
     pub fn survivor(&self, random: &mut SplitMix) -> Drawn {
         let row = self.draw(random, 1);
         let (left, age) = match self.unit {
-            // A block's age says nothing about how long it will still live.
+            // A block's age does not affect how long it will still live.
             LifetimeUnit::Births => {
                 let mut part = || random.exponential() * row.lifetime;
                 (part(), part())

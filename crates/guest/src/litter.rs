@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 pub struct Litter {
     /// Bytes of each thread's blocks before any are freed; 0 leaves the heap fresh.
     volume: u64,
-    /// Room for the blocks of each thread.
+    /// Number of blocks for which each thread has room.
     room: usize,
     /// How many of every 100 blocks stay.
     stay: usize,

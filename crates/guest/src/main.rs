@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int};
 
-/// Called by the C runtime.
+/// Runs the guest library; called by the C runtime.
 ///
 /// # Safety
 /// The C runtime passes valid arguments.

@@ -7,11 +7,11 @@ use crate::sys;
 use core::ops::AddAssign;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Wall time from before the first reading of each phase to after its last one, over all phases: a thread that waits for a CPU between
-/// two readings does not stop the others.
+/// Wall time from before the first reading of each phase to after its last one, over all phases: a thread that waits
+/// for a CPU between two readings does not stop the other threads.
 static READ_WITHIN_NS: AtomicU64 = AtomicU64::new(0);
 
-/// The time in which all that phases used was used.
+/// Returns the wall time within which the CPU time and the faults of all phases were counted.
 pub fn read_within_ns() -> u64 {
     READ_WITHIN_NS.load(Relaxed)
 }
@@ -19,7 +19,7 @@ pub fn read_within_ns() -> u64 {
 /// The resources used up to one moment; the difference of two is a span.
 #[derive(Clone, Copy)]
 pub struct Moment {
-    /// When its readings began.
+    /// The time at which the readings of this moment began.
     began_ns: u64,
     wall_ns: u64,
     user_ns: u64,
@@ -50,8 +50,8 @@ impl AddAssign for Span {
 }
 
 impl Moment {
-    /// The start of a phase: usage first, so that the wall clock starts last. Here and at the end
-    /// of the phase, the clock is compared with the kernel's call, off the clock.
+    /// Starts a phase. The usage is read first, so that the wall clock starts last. Here and at the end of the phase,
+    /// the clock is compared with the kernel's call, outside the measured time.
     pub fn start() -> Moment {
         must_agree();
         let mut moment = Moment::usage();
@@ -84,7 +84,7 @@ impl Moment {
         }
     }
 
-    /// The wall clock at the start.
+    /// Returns the wall time of this moment.
     pub fn wall_ns(&self) -> u64 {
         self.wall_ns
     }

@@ -12,8 +12,8 @@ use heapmark_wire::{Page, RangeKind};
 
 use crate::{published, sys};
 
-/// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: so a process that a library
-/// forks later does not inherit it. `None` if the file is not a shared page.
+/// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`, so that a process that a
+/// library forks later does not inherit it. `None` if the file is not a shared page.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
     let (address, bytes) = map(path, libc::O_RDWR, libc::PROT_READ | libc::PROT_WRITE)?;
     let number = path.to_str().ok()?.strip_prefix("/proc/self/fd/");
@@ -67,15 +67,15 @@ pub struct HarnessTable<T> {
     populated: bool,
 }
 
-// SAFETY: a table owns its entries, as a boxed slice would. Those that are not made to be shared belong
-// to one thread at a time: its users give each thread a part of its own, or hand parts over.
+// SAFETY: a table owns its entries, as a boxed slice would. Entries that are not made for sharing belong to one thread
+// at a time: the table's users give each thread a part of its own, or hand parts over.
 unsafe impl<T> Sync for HarnessTable<T> {}
 
-/// A value that threads use one at a time, as the order of their work ensures.
+/// A value that only one thread at a time uses, which the order of the threads' work ensures.
 #[derive(Default)]
 pub struct InTurn<T>(pub T);
 
-// SAFETY: see above.
+// SAFETY: only one thread at a time uses the value.
 unsafe impl<T> Sync for InTurn<T> {}
 
 impl<T> Deref for InTurn<T> {
@@ -89,7 +89,8 @@ impl<T> Deref for InTurn<T> {
 pub fn keep<T>(value: T) -> *mut T {
     let mut home = ManuallyDrop::new(HarnessTable::<T>::zeroed(1));
     let place = home.as_mut_ptr();
-    // SAFETY: room for one. Zeroed memory may be no valid `T`: it is written before it is read.
+    // SAFETY: the table has room for one entry. Zeroed memory may not be a valid `T`, but it is written before it is
+    // read.
     unsafe { ptr::write(place, value) };
     place
 }
@@ -174,7 +175,8 @@ impl<T> HarnessTable<T> {
         &self[index * each..][..each]
     }
 
-    /// The table's bytes that are known to be resident: for a reserved table, only its user knows.
+    /// Returns the table's bytes that are known to be resident: 0 for a reserved table, of which only its user can know
+    /// that.
     fn resident_bytes(&self) -> usize {
         if self.populated {
             (self.len * size_of::<T>())
@@ -322,14 +324,15 @@ fn counted_by(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Address space of this process, touched or not.
+/// Returns the bytes of this process's address space, touched or not.
 pub fn mapped_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmSize:").unwrap_or(0) << 10
 }
 
-/// Has the kernel forget how much was resident before. Where it may not, the peak is that of the whole process.
+/// Makes the kernel forget the highest resident set so far. If that is not allowed, the peak is that of the whole
+/// process.
 pub fn forget_peak() {
-    // SAFETY: plain system calls, with text that ends.
+    // SAFETY: plain system calls, with texts that end with a zero.
     unsafe {
         let file = libc::open(
             c"/proc/self/clear_refs".as_ptr(),
@@ -342,13 +345,13 @@ pub fn forget_peak() {
     }
 }
 
-/// Highest resident set since [`forget_peak`].
+/// Returns the highest resident set since [`forget_peak`].
 pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }
 
-/// Memory that only this process has, and has written to: in a forked process, the memory that it has copied. `None` if
-/// the kernel does not tell.
+/// Returns the bytes that only this process maps and that it has written to: in a forked process, those that it has
+/// copied. `None` if the kernel does not report them.
 pub fn private_dirty_bytes() -> Option<u64> {
     let mut room = [0u8; 4096];
     private_dirty_in(read_file(c"/proc/self/smaps_rollup", &mut room)?)
@@ -363,7 +366,7 @@ pub fn available_bytes() -> Option<u64> {
     proc_kib(c"/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)
 }
 
-/// The number after `key` in a file of the proc file system.
+/// Returns the number of KiB after `key` in a file of the proc file system.
 pub fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
     let mut room = [0u8; 4096];
     kib(read_file(path, &mut room)?, key)

@@ -51,7 +51,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 const SLOT_ALIGNMENT: usize = 16;
 
 std::thread_local! {
-    // Const and without a destructor: an access is one load from the thread pointer.
+    // Const and without a destructor, so that an access is one load relative to the thread pointer.
     static NEXT: Cell<usize> = const { Cell::new(0) };
     static END: Cell<usize> = const { Cell::new(0) };
     /// `NEXT` and `END` of a window that is not in use.
@@ -83,7 +83,7 @@ unsafe extern "C" fn free_told(_block: *mut u8, _size_or_alignment: usize) {}
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
     let mut block = core::ptr::null_mut();
-    // SAFETY: as there, with a local place for the result.
+    // SAFETY: as for `posix_memalign`, with a local place for the result.
     unsafe { posix_memalign(&mut block, alignment, size) };
     block
 }
@@ -115,7 +115,7 @@ unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size:
     0
 }
 
-/// A block whose alignment is above that of slots gets its place in a larger slot.
+/// Places a block whose alignment is above that of slots in a larger slot.
 #[cold]
 unsafe fn aligned(alignment: usize, size: usize) -> *mut u8 {
     // SAFETY: as malloc; the slot is large enough for the block at any alignment offset.
@@ -152,9 +152,9 @@ pub fn change_window() {
     }
 }
 
-/// From now on, requests larger than a window overlap, too, up to this size: for workloads that
-/// only write to their blocks, with this many threads at a time. All memory for them is mapped
-/// before the clock starts: otherwise page faults would be part of the floor.
+/// Lets requests larger than a window overlap, too, up to this size: for workloads that only write
+/// to their blocks, with this many threads at a time. All memory for them is mapped before the
+/// clock starts: otherwise page faults would be part of the floor.
 pub fn overlap(largest: usize, threads: usize) {
     if serves() {
         SPARE.provide(threads);
@@ -166,9 +166,9 @@ pub fn overlap(largest: usize, threads: usize) {
     }
 }
 
-/// Called at the end of the window: goes back to the window's start, or gets a window at the
-/// thread's first call. Requests that are larger than the window come from the kernel and stay:
-/// some workloads take their tables from the allocator under test.
+/// Goes back to the window's start at its end, or gets a window at the thread's first call.
+/// Requests that are larger than the window come from the kernel and stay: some workloads take
+/// their tables from the allocator under test.
 #[cold]
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
@@ -189,8 +189,8 @@ fn turn(size: usize) -> *mut u8 {
     start as *mut u8
 }
 
-/// Address space that maps the same memory again and again: as large as a block must be, and in the
-/// cache like a window.
+/// Maps the same memory again and again, so that the region is as large as a block must be, but
+/// stays in the cache like a window.
 fn repeated(bytes: usize) -> usize {
     // The kernel allows some 65,000 mappings per process.
     let piece = (bytes >> 14).next_power_of_two().max(2 << 20);

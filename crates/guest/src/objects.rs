@@ -74,7 +74,7 @@ impl Objects {
 
     /// Like [`Objects::find`], but only if the address belongs to the object that owns `function`,
     /// or to the object whose path ends in `also` (some allocators come in two libraries): a
-    /// function from another object would not know the allocator's blocks.
+    /// function from another object could not handle the allocator's blocks.
     pub fn find_beside(
         &self,
         function: *mut c_void,

@@ -16,7 +16,7 @@ use core::fmt::Write;
 /// Number of blocks that are live at a time.
 const ALIVE: usize = 64;
 
-/// Prints the three numbers.
+/// Measures and prints the three costs.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`, with an argument after `pairs`.
@@ -51,7 +51,7 @@ extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
 #[inline(always)]
 fn read_counter() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every CPU of this architecture has it.
+    // SAFETY: every CPU of this architecture has these instructions.
     core::hint::black_box(unsafe {
         core::arch::x86_64::_mm_lfence();
         core::arch::x86_64::_rdtsc()

@@ -15,10 +15,10 @@ const CACHE_LINES: u32 = 16384;
 /// Pages are counted over this many nodes in a row.
 const WINDOW: u32 = 1000;
 
-/// What a visit of all nodes finds.
+/// The figures of a visit of all nodes.
 #[derive(Clone, Copy, Default)]
 pub struct Placement {
-    /// Mean number of distinct pages of 1000 nodes in a row.
+    /// Mean number of distinct pages on which 1000 nodes in a row lie.
     pub pages_per_1000_nodes: f64,
     pub lines_per_node: f64,
     pub regions: u32,
@@ -30,8 +30,8 @@ pub struct Placement {
     pub cache_misses_per_node: f64,
 }
 
-/// Counts the placement of `nodes` nodes. `visit` calls its argument with each piece that is read, and whether a node
-/// begins there; `visit` is called several times.
+/// Counts the placement of `nodes` nodes. `visit` calls its argument with the address and bytes of each piece that is
+/// read, and with whether a node begins there; `visit` is called several times.
 pub fn of(nodes: usize, visit: impl Fn(&mut dyn FnMut(usize, usize, bool))) -> Placement {
     let mut pieces = 0;
     visit(&mut |from, bytes, _| pieces += lines(from, bytes).count());
@@ -86,8 +86,8 @@ fn lines(from: usize, bytes: usize) -> impl Iterator<Item = usize> {
     from >> LINE_SHIFT..=(from + bytes.max(1) - 1) >> LINE_SHIFT
 }
 
-/// How many other keys were touched since a key was last touched: a cache that evicts the least recently used entry
-/// misses exactly if this is not below the cache's number of entries.
+/// Reuse distances: how many other keys were touched since a key was last touched. A cache that evicts the least
+/// recently used entry misses exactly if this is not below the cache's number of entries.
 struct ReuseDistances {
     /// Each key plus one, and when the key was last touched.
     last: HarnessTable<(usize, u32)>,
@@ -97,7 +97,7 @@ struct ReuseDistances {
     distinct: u32,
 }
 
-/// A touch of a key, and the touch of the same key before it.
+/// A touch of a key, with the previous touch of the same key.
 #[derive(Clone, Copy)]
 struct Touched {
     before: Option<Before>,
@@ -155,7 +155,7 @@ impl ReuseDistances {
         Touched { before }
     }
 
-    /// Changes the entry at a time.
+    /// Adds `by` to the entry at a time.
     fn add(&mut self, time: u32, by: i32) {
         let mut node = time as usize + 1;
         while node < self.sums.len() {

@@ -34,7 +34,7 @@ pub fn wanted() -> bool {
     page().is_some()
 }
 
-/// Publishes a range that is not the allocator's. Costs nothing if no series is wanted.
+/// Publishes a range that is not the allocator's. Does nothing if no series is wanted.
 pub fn know(start: usize, bytes: usize, kind: RangeKind) {
     if let Some(page) = page() {
         let end = start + bytes.next_multiple_of(page_bytes());
@@ -54,7 +54,7 @@ pub fn harness_grows(bytes: i64) {
         .for_each(|page| page.watched().held().harness_grows(bytes));
 }
 
-/// Live bytes, if each block is counted.
+/// Returns the requested bytes of live blocks; 0 if blocks are not counted.
 pub fn live_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().live_bytes())
 }
@@ -64,12 +64,12 @@ pub fn occupied_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().occupied_bytes())
 }
 
-/// Bytes that the tables of the harness hold.
+/// Returns the resident bytes of the harness's tables.
 pub fn harness_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().harness_bytes())
 }
 
-/// Called before a published range is unmapped.
+/// Withdraws a published range; called before the range is unmapped.
 pub fn forget(start: usize) {
     if let Some(page) = page() {
         page.watched().ranges().forget(start as u64);

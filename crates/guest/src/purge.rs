@@ -1,4 +1,5 @@
-//! The purge rule: returns all memory to the operating system, and counts the time (MM).
+//! The purge rule: returns all memory to the operating system, and counts the time, as the
+//! reference document MM prescribes.
 
 use crate::api::AnyCall;
 use crate::job::Job;
@@ -86,7 +87,7 @@ impl PurgeCall {
     }
 }
 
-/// A C string that lives as long as the process.
+/// Copies a text into a C string that lives as long as the process.
 fn keep(text: &str) -> *const u8 {
     let table = crate::memory::HarnessTable::<u8>::zeroed(text.len() + 1);
     let mut table = core::mem::ManuallyDrop::new(table);

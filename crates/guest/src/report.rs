@@ -39,9 +39,8 @@ pub fn say(key: &str, value: impl fmt::Display) {
     }
 }
 
-/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`,
-/// `unsupported`, `absent`, `error`; or `no-thread`, for which memory or the allowed number of
-/// threads has run out.
+/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`, `unsupported`,
+/// `absent`, `error`; or `no-thread` if memory or the allowed number of threads has run out.
 #[cold]
 pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     if FAILED.swap(true, AcqRel) {
@@ -63,7 +62,8 @@ pub fn no_block(call: &str, bytes: usize) -> ! {
     fail!("oom", "{call} returned NULL for {bytes} bytes")
 }
 
-/// Says that the page cannot be mapped, although its descriptor existed when the process began.
+/// Prints that the page cannot be mapped, although its descriptor existed when the process began. Returns the exit
+/// code.
 pub fn no_page() -> c_int {
     const TEXT: &[u8] =
         b"heapmark-guest: its page is gone: a preloaded library closes descriptors that are not its own as it is loaded\n";
@@ -72,7 +72,7 @@ pub fn no_page() -> c_int {
     2
 }
 
-/// Prints the usage. Normally only heapmark starts this program.
+/// Prints the usage; returns the exit code. Normally only heapmark starts this program.
 pub fn usage() -> c_int {
     const TEXT: &[u8] =
         b"heapmark-guest PAGE, heapmark-guest launch ...: parts of heapmark; see `heapmark run --help`\n";

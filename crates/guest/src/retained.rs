@@ -12,14 +12,15 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Milliseconds after the last free at which the memory is read.
 const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
 
-/// Whether the memory of this process is measured. Nothing is timed then.
+/// Whether the memory of this process is measured; if so, nothing is timed.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// Whether the memory is also read at the end, as for kernels that take no points themselves.
+/// Whether the memory is also read after the kernel has ended, for kernels that take no points
+/// themselves.
 static AT_THE_END: AtomicBool = AtomicBool::new(false);
 /// Whether the process also idles at the end and then reads the memory again.
 static IDLES: AtomicBool = AtomicBool::new(false);
 
-/// Reads the settings from the job.
+/// Reads the settings from the job. Returns whether the memory of this process is measured.
 pub fn wanted(job: &Job<'_>, at_the_end: bool) -> bool {
     let wanted = job.is("memory", "1");
     WANTED.store(wanted, Relaxed);
@@ -33,14 +34,15 @@ pub fn is_wanted() -> bool {
     WANTED.load(Relaxed)
 }
 
-/// Called just before the first operation.
+/// Reports the resident memory just before the first operation.
 pub fn begin(now: Resident) {
     if is_wanted() {
         tell("begin", now);
     }
 }
 
-/// Called after the kernel has ended, when none of the kernel's blocks is live.
+/// Reports the memory that is still held after the kernel has ended; none of the kernel's blocks
+/// may be live.
 pub fn report() {
     if !AT_THE_END.load(Relaxed) {
         return;

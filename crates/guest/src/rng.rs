@@ -1,13 +1,13 @@
 //! Random number generators that take a few cycles: one of our own choice, and two that reference
 //! documents prescribe.
 
-/// SplitMix64: for sizes and orders that no document prescribes. One chain of multiplications, no
-/// state but a counter.
+/// SplitMix64, for sizes and orders that no document prescribes: one chain of multiplications, and a counter as the
+/// only state.
 #[derive(Clone, Default)]
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// The stream of one thread: streams of different threads or seeds are independent.
+    /// Creates the stream of one thread; the streams of different threads or seeds are independent.
     pub fn new(seed: u64, stream: u64) -> SplitMix {
         let mut mix = SplitMix(seed);
         let start = mix.next();
@@ -36,18 +36,18 @@ impl SplitMix {
         }
     }
 
-    /// A uniform draw from 0 to below 1.
+    /// Returns a uniform draw that is at least 0 and below 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An exponential draw of mean 1, by comparisons alone (von Neumann, 1951): a logarithm would need
-    /// a library.
+    /// Returns an exponential draw with mean 1, by comparisons alone (von Neumann, 1951): a logarithm would need a
+    /// library.
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {
             let first = self.unit();
-            // How many draws after the first are each below the draw before them.
+            // `falling` counts the draws after the first one that are each below their predecessor.
             let (mut last, mut falling) = (first, 0);
             loop {
                 let next = self.unit();
@@ -73,7 +73,7 @@ pub struct MersenneTwister {
 }
 
 impl MersenneTwister {
-    /// Starts the generator.
+    /// Starts the generator with this seed.
     pub fn new(start: u32) -> MersenneTwister {
         let mut state = [0u32; 624];
         state[0] = start;
@@ -145,7 +145,7 @@ impl Larson {
     const M: u32 = 714_025;
     const BITS: u32 = 20;
 
-    /// Starts the generator.
+    /// Starts the generator with this seed.
     pub fn new(start: u64) -> Larson {
         let mut x =
             ((i128::from(Self::C) - i128::from(start)) % i128::from(Self::M)).unsigned_abs() as u32;
@@ -198,8 +198,8 @@ impl Larson {
     }
 }
 
-/// `a mod d` for a divisor that is known before the clock starts: two multiplications instead of a
-/// division (Lemire, Kaser and Kurz, 2019).
+/// A divisor that is known before the clock starts, so that a remainder takes two multiplications instead of a division
+/// (Lemire, Kaser and Kurz, 2019).
 #[derive(Clone, Copy)]
 pub struct Modulo {
     divisor: u32,
@@ -216,7 +216,7 @@ impl Modulo {
         }
     }
 
-    /// The remainder of a number.
+    /// Returns the remainder of a number divided by the prepared divisor.
     #[inline(always)]
     pub fn of(&self, number: u32) -> u32 {
         let fraction = self.inverse.wrapping_mul(u64::from(number));

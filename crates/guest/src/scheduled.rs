@@ -8,12 +8,13 @@ use core::ffi::c_int;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// How the launcher is scheduled; unset if the kernel does not say.
+/// How the launcher is scheduled; unset if the kernel does not report it.
 static LAUNCHED: SetOnce<Scheduling> = SetOnce::unset();
 /// Whether a kernel has pinned threads itself: then the library is not responsible for the CPUs that the threads have.
 static PINNED: AtomicBool = AtomicBool::new(false);
 
-/// Called by the main thread before the first block.
+/// Stores how the launcher is scheduled, and checks the calling thread; called by the main thread before the first
+/// block.
 pub fn start() {
     if let Some(launched) = Scheduling::of_launcher() {
         LAUNCHED.set(launched);
@@ -21,7 +22,7 @@ pub fn start() {
     }
 }
 
-/// Called before a kernel pins a thread.
+/// Notes that a kernel is about to pin a thread.
 pub fn pins() {
     PINNED.store(true, Relaxed);
 }
@@ -93,7 +94,7 @@ impl Scheduling {
         unsafe { libc::CPU_COUNT(&self.cpus) }
     }
 
-    /// How this thread is scheduled; `None` if the kernel does not say.
+    /// How this thread is scheduled; `None` if the kernel does not report it.
     fn of(thread: c_int) -> Option<Scheduling> {
         Some(Scheduling {
             rank: Rank::of(thread)?,
@@ -114,7 +115,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// The rank of a thread; `None` if the kernel does not say.
+    /// The rank of a thread; `None` if the kernel does not report it.
     fn of(thread: c_int) -> Option<Rank> {
         let attributes = SchedulingAttributes::of(thread)?;
         Some(Rank {
@@ -126,8 +127,8 @@ impl Rank {
 }
 
 /// Asks the kernel to let the calling thread, and what it starts, run for this long at a time, from 0.1 to 100 ms,
-/// while other threads wait for the CPU. Returns whether the kernel does so: kernels before 6.12 know no such slices,
-/// nor do real-time policies.
+/// while other threads wait for the CPU. Returns whether the kernel does so: neither kernels before 6.12 nor real-time
+/// policies have such slices.
 pub fn set_slice(ns: u64) -> bool {
     let Some(mut wanted) = SchedulingAttributes::of(OWN) else {
         return false;
@@ -159,7 +160,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// `struct sched_attr` of the kernel's first version.
+/// The first version of the kernel's `struct sched_attr`.
 #[repr(C)]
 #[derive(Default)]
 struct SchedulingAttributes {
@@ -174,7 +175,7 @@ struct SchedulingAttributes {
 }
 
 impl SchedulingAttributes {
-    /// The kernel's scheduling attributes of a thread; `None` if the kernel does not say.
+    /// The kernel's scheduling attributes of a thread; `None` if the kernel does not report them.
     fn of(thread: c_int) -> Option<SchedulingAttributes> {
         let mut attributes = SchedulingAttributes::default();
         // SAFETY: the kernel writes no more than this size into a local.
@@ -189,7 +190,7 @@ impl SchedulingAttributes {
     }
 }
 
-/// The CPUs that a thread may use; `None` if the kernel does not say.
+/// The CPUs that a thread may use; `None` if the kernel does not report them.
 fn cpus_of(thread: c_int) -> Option<libc::cpu_set_t> {
     // SAFETY: a set is valid when it is zero; the kernel writes no more than this size into it.
     unsafe {

@@ -1,6 +1,7 @@
-//! Whether the blocks of a checked process come from the allocator itself, or from libc, to which
-//! it forwards: the owner of the symbol `malloc` does not prove which library serves the calls.
-//! libc counts the bytes that it has handed out; this count is read while the blocks are live.
+//! Finds out whether the blocks of a checked process come from the allocator itself, or from libc,
+//! to which it may forward calls: the owner of the symbol `malloc` does not prove which library
+//! serves the calls. libc counts the bytes that it has handed out; this count is read while the
+//! blocks are live.
 
 extern crate std;
 
@@ -11,8 +12,8 @@ use crate::report;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// libc may hold this many bytes that are no blocks of the workload: threads, tables, a library's
-/// own data.
+/// Bytes from libc below which nothing is concluded: they may belong to threads, tables or a
+/// library's own data instead of the workload.
 const LEAST_BYTES: u64 = 64 << 10;
 /// A library that gets a higher percentage of its bytes from libc is a wrapper around libc.
 const MOST_PERCENT: u64 = 5;
@@ -21,17 +22,18 @@ const TOGETHER: u64 = 256;
 
 /// Bytes that libc had handed out before the first block; `u64::MAX` if libc is not asked.
 static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Blocks of all threads, and the count at which libc is asked next.
+/// Number of blocks counted by all threads, and the number at which libc is asked again.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(TOGETHER);
-/// The highest percentage found so far.
+/// The highest percentage of live bytes that libc was found to serve.
 static PERCENT: AtomicU64 = AtomicU64::new(0);
 
 std::thread_local! {
     static OWN_BLOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Called before the first block.
+/// Reads how many bytes libc has handed out before the first block, if the job has the key
+/// `wrapper`.
 pub fn start(job: &Job<'_>) {
     if job.get("wrapper").is_some() {
         BEFORE.store(libcs::handed_out().unwrap_or(0), Relaxed);
@@ -65,8 +67,8 @@ fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     }
 }
 
-/// Sizes, and how many blocks of each size: all size classes are probed, whatever sizes the kernel
-/// requests.
+/// Probed sizes, each with its number of blocks: all size classes are probed, whatever sizes the
+/// kernel requests.
 const PROBES: [(usize, usize); 6] = [
     (24, 8192),
     (500, 1024),

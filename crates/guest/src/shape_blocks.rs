@@ -89,7 +89,7 @@ pub struct ShapeThreads {
 }
 
 impl ShapeThreads {
-    /// Counts for this many threads.
+    /// Creates the counts of this many threads.
     pub fn new(api: Api, threads: usize) -> ShapeThreads {
         ShapeThreads {
             api,
@@ -149,7 +149,7 @@ pub struct ShapeThread<'s> {
 }
 
 impl ShapeThread<'_> {
-    /// A touched block with a stamp.
+    /// Allocates a block with a stamp, and touches it.
     pub fn allocate(&self, size: usize, stamp: u32) -> StampedBlock {
         let block = self.untouched(size, stamp);
         // SAFETY: just made.
@@ -157,7 +157,7 @@ impl ShapeThread<'_> {
         block
     }
 
-    /// A touched block with a stamp, from `posix_memalign`.
+    /// Allocates a block with a stamp from `posix_memalign`, and touches it.
     pub fn allocate_aligned(&self, alignment: usize, size: usize, stamp: u32) -> StampedBlock {
         let address = self.api.aligned_block(alignment, size);
         if address.is_null() {
@@ -182,7 +182,8 @@ impl ShapeThread<'_> {
         block
     }
 
-    /// A block that the caller itself touches. It must not be freed by [`ShapeThread::free`].
+    /// Allocates a block that the caller itself touches, and that must not be freed by
+    /// [`ShapeThread::free`].
     pub fn untouched(&self, size: usize, stamp: u32) -> StampedBlock {
         // SAFETY: an ordinary call.
         let address = unsafe { (self.api.malloc)(size) };
@@ -192,7 +193,7 @@ impl ShapeThread<'_> {
         self.counted(&self.counts.mallocs, address, size, stamp)
     }
 
-    /// A new block, counted by `calls`.
+    /// Counts a new block, also in `calls`, and returns it.
     fn counted(
         &self,
         calls: &Cell<u64>,
@@ -207,7 +208,7 @@ impl ShapeThread<'_> {
 
     /// Frees a block from any thread; the block must still have its stamp.
     pub fn free(&self, block: StampedBlock) {
-        // SAFETY: live, as the kernel knows.
+        // SAFETY: the kernel passes only live blocks.
         if !unsafe { block.is_intact() } {
             let StampedBlock { size, stamp, .. } = block;
             fail!(
@@ -218,7 +219,7 @@ impl ShapeThread<'_> {
         self.release(block);
     }
 
-    /// Frees a block without looking at it.
+    /// Frees a block without checking its stamp.
     pub fn release(&self, block: StampedBlock) {
         // SAFETY: live, released once.
         unsafe { (self.api.free)(block.address) };
@@ -236,7 +237,7 @@ impl Blocks {
         Blocks(HarnessTable::zeroed(len))
     }
 
-    /// Such a table that a forked child shares: writing into it copies nothing.
+    /// Creates a table that a forked child shares, so that writing into it copies no pages.
     pub fn shared(len: usize) -> Blocks {
         Blocks(HarnessTable::shared(len))
     }

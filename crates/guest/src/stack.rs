@@ -6,17 +6,17 @@ use core::hint::black_box;
 use core::ptr;
 use heapmark_wire::RangeKind;
 
-/// The guard below a stack: at least a page on every machine.
+/// Bytes of the guard below a stack: at least a page on every machine.
 const GUARD: usize = 64 << 10;
 
-/// This much of each stack is resident from the start, and counts as the harness's memory. How deep
-/// a thread's calls go while it waits for another thread differs from process to process, and the
-/// first touches of a stack would look like growth of the heap.
+/// Bytes of each stack that are resident from the start, and count as the harness's memory. How
+/// deep a thread's calls go while it waits for another thread differs from process to process, and
+/// the first touches of a stack would look like growth of the heap.
 const PRESENT: usize = 64 << 10;
 
 /// A stack at a known address, for a worker of a process whose memory is recorded: the address of a
 /// stack mapped by the C library would be unknown, and its 8 MiB would count as the allocator's. If
-/// all is zero, there is no such stack.
+/// its fields are zero, the C library provides the stack.
 pub struct Stack {
     start: *mut c_void,
     bytes: usize,
@@ -106,7 +106,7 @@ impl Stack {
     }
 }
 
-/// Makes the same amount of the main thread's own stack resident.
+/// Makes as many bytes of the main thread's own stack resident as of each worker's stack.
 #[inline(never)]
 pub fn present() {
     black_box(&mut [0u8; PRESENT]);

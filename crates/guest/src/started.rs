@@ -13,12 +13,12 @@ use heapmark_wire::Launched;
 
 /// Exit code of a started process whose malloc belongs to another library.
 pub const OTHER_MALLOC: c_int = 3;
-/// The exit code if malloc returned NULL.
+/// Exit code of a started process if malloc returned NULL.
 pub const NO_MEMORY: c_int = 4;
 
 /// Maximum number of arguments of a started process.
 const ARGUMENTS: usize = 8;
-/// How many seconds a start that may fail is given, since it may also never end.
+/// Seconds after which a start that may fail is ended, since it may also hang.
 const PATIENCE_S: libc::time_t = 2;
 
 /// How a process is started.
@@ -55,8 +55,8 @@ pub fn run(order: &StartOrder) -> Launched {
 }
 
 /// Starts a process, and returns its number once it has become the program. Like `posix_spawn`,
-/// this neither copies this process's page tables nor runs its fork handlers: neither is part of a
-/// start.
+/// this function neither copies this process's page tables nor runs its fork handlers, since
+/// neither is part of a start.
 pub fn start(order: &StartOrder) -> c_int {
     unsafe extern "C" {
         static environ: *const *const c_char;
@@ -74,8 +74,8 @@ pub fn start(order: &StartOrder) -> c_int {
     for (place, argument) in becoming.argv[1..=ARGUMENTS].iter_mut().zip(order.arguments) {
         *place = argument.as_ptr();
     }
-    // SAFETY: this thread waits until the new process has left this memory; until then that one
-    // makes system calls only, on a stack of its own.
+    // SAFETY: this thread waits until the new process has left this memory; until then the new
+    // process makes only system calls, on a stack of its own.
     let pid = unsafe {
         libc::clone(
             become_program,
@@ -94,7 +94,7 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
     // SAFETY: what `start` passes.
     let becoming = unsafe { &*becoming.cast::<Becoming>() };
     let order = becoming.order;
-    // SAFETY: the kernel reads what outlives the calls: the memory is shared with `start`.
+    // SAFETY: the kernel reads only what outlives the calls: the memory is shared with `start`.
     unsafe {
         if let Some((resource, bytes)) = order.limit {
             let mut usual: libc::rlimit = core::mem::zeroed();
@@ -154,7 +154,8 @@ extern "C" fn become_program(becoming: *mut c_void) -> c_int {
     127
 }
 
-/// How a child has ended; waits for the child's end unless the options say otherwise.
+/// Returns the status with which a child has ended; waits for its end unless the options forbid
+/// that.
 pub fn end_of(pid: i32, options: i32) -> Option<c_int> {
     let mut status = 0;
     // SAFETY: fills a local.
@@ -175,7 +176,7 @@ pub fn must_have_worked(status: c_int, what: &str) {
     }
 }
 
-/// The file whose malloc this process calls.
+/// Returns the path of the file whose malloc this process calls.
 pub fn malloc_owner() -> &'static CStr {
     let objects = Objects::loaded();
     objects
@@ -183,8 +184,7 @@ pub fn malloc_owner() -> &'static CStr {
         .unwrap_or_default()
 }
 
-/// Called in a started process: ends the process unless it has the same malloc as the process that
-/// started it.
+/// Ends a started process unless it has the same malloc as the process that started it.
 pub fn prove(owner: &CStr) {
     if malloc_owner() != owner {
         end(OTHER_MALLOC);

@@ -164,7 +164,7 @@ pub fn wake(word: *mut u32, most: u32) {
 
 fn futex(word: *mut u32, operation: i32, value: u32) {
     let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the kernel reads a word of the caller's. No limit of time is given.
+    // SAFETY: the kernel reads a word of the caller's. No timeout is given.
     unsafe { call(libc::SYS_futex, [word.addr(), operation, value as usize]) };
 }
 

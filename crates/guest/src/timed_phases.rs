@@ -13,13 +13,13 @@ use core::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 /// The work of each worker in each lap.
 pub trait Load: Sync {
-    /// What every worker does before the clock starts.
+    /// Does what every worker has to do before the clock starts.
     fn before(&self, _worker: usize, _lap: usize) {}
     /// Called by the main thread once all workers are ready for the start of the clock.
     fn all_here(&self, _lap: usize) {}
-    /// What every worker does on the clock.
+    /// Does what every worker has to do on the clock.
     fn timed(&self, worker: usize, lap: usize);
-    /// What every worker does after the clock.
+    /// Does what every worker has to do after the clock has stopped.
     fn after(&self, _worker: usize, _lap: usize) {}
 }
 
@@ -139,8 +139,8 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         course.load.before(index, lap);
         gate.wait();
         course.ends[index].set(timed(course.load, index, lap));
-        // A worker that is done sleeps: there may be fewer CPUs than workers, and thus no CPU to
-        // spin on.
+        // A worker that is done sleeps: there may be fewer CPUs than workers, so that no CPU is
+        // free for spinning.
         if course.ended.fetch_add(1, AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();
         }
@@ -149,7 +149,7 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
     }
 }
 
-/// What a worker does on the clock. Never inlined, so that the code is the same for all threads.
+/// Runs and times a worker's lap. Never inlined, so that the code is the same for all threads.
 #[inline(never)]
 fn timed<L: Load>(load: &L, worker: usize, lap: usize) -> LapEnd {
     let cpu_ns = clock::thread_cpu_ns();

@@ -1,6 +1,6 @@
-//! What a started process asks of the kernel, call by call, and what memory it holds just before
-//! its end: the kernel stops the process at each call (ptrace). This is exact, but slow: no time of
-//! a traced process means anything.
+//! The system calls that a started process makes, and the memory that it holds just before its end:
+//! the kernel stops the process at each call (ptrace). Tracing is exact, but so slow that no time
+//! of a traced process means anything.
 
 use crate::launch;
 use crate::memory::proc_kib;
@@ -11,9 +11,10 @@ use core::ffi::{CStr, c_int, c_long};
 use core::fmt::{self, Write};
 use heapmark_wire::Launched;
 
-/// A call that no kernel has: a traced process that makes it shows that its work is done.
+/// The number of a call that no kernel has: a traced process makes it to show that its work is
+/// done.
 const WORK_IS_DONE: c_long = 99_999;
-/// Room for the numbers of all calls.
+/// Number of counters, one for each call number.
 const CALLS: usize = 512;
 /// Maximum number of files below `/proc` and `/sys` that are kept, and of bytes of a path.
 const FILES: usize = 128;
@@ -45,9 +46,9 @@ pub struct ProcessMemory {
     pub mappings: u64,
 }
 
-/// Called by a started process when its work is done.
+/// Makes the call which shows that a started process has done its work.
 pub fn work_is_done() {
-    // SAFETY: no kernel does anything.
+    // SAFETY: no kernel has this call, so it has no effect.
     unsafe { sys::call(WORK_IS_DONE, []) };
 }
 
@@ -107,7 +108,8 @@ fn trace_call(request: libc::c_uint, pid: c_int, address: usize, data: usize) ->
 }
 
 impl Trace {
-    /// Called when a thread of the process is about to make a call, or has made it.
+    /// Counts a call that a thread of the process is about to make, and keeps the path of a kernel
+    /// file that it opens. Ignores the stop after a call.
     fn note(&mut self, thread: c_int, process: c_int) {
         // SAFETY: plain numbers, which the kernel fills.
         let mut info: libc::ptrace_syscall_info = unsafe { core::mem::zeroed() };
@@ -178,12 +180,12 @@ impl Trace {
     }
 }
 
-/// A path in a stopped process's memory, as far as it fits.
+/// Reads a path from a stopped process's memory, as far as it fits.
 fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
     let mut path = [0; PATH_BYTES];
     let mut len = 0;
-    // The last byte stays 0. A read may not cross into a page that is not there.
-    while len < PATH_BYTES - 1 && !path.contains(&0) | (len == 0) {
+    // The last byte stays 0. A read may not reach into a page that is not mapped.
+    while len < PATH_BYTES - 1 {
         let from = address + len;
         let most = (PATH_BYTES - 1 - len).min(4096 - from % 4096);
         let local = libc::iovec {
@@ -216,7 +218,7 @@ fn read_path(pid: c_int, address: usize) -> [u8; PATH_BYTES] {
 }
 
 impl ProcessMemory {
-    /// The memory of another process; `None` if the kernel does not tell.
+    /// The memory of another process; `None` if the kernel does not report it.
     fn of(pid: c_int) -> Option<ProcessMemory> {
         let mut rooms = [[0; 64]; 2];
         let [status, smaps] = &mut rooms;
@@ -257,7 +259,7 @@ struct CallName {
 }
 
 impl CallName {
-    /// A call by the name of its constant, such as `SYS_brk`.
+    /// Names a call after its constant, such as `SYS_brk`.
     const fn new(constant: &str, number: c_long) -> CallName {
         const PREFIX: usize = 4;
         let mut name = [0; 20];

@@ -1,4 +1,4 @@
-//! Asks the preloaded library for its version, so that nobody has to type it.
+//! Asks the preloaded library for its version, so that users need not type it.
 
 use crate::api;
 use crate::job::Job;
@@ -7,8 +7,7 @@ use crate::report;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
-/// Writes `version=…` if the library has the function that the job names and its answer makes
-/// sense.
+/// Writes `version=…` if the library has the function that the job names and the function returns a version.
 pub fn report(job: &Job<'_>) {
     let mut name = [0u8; 128];
     let Some(symbol) = job.c_str("version.symbol", &mut name) else {
@@ -33,7 +32,7 @@ pub fn report(job: &Job<'_>) {
     }
 }
 
-/// `mallctl("version", &text, &len, NULL, 0)`.
+/// Calls `mallctl("version", &text, &len, NULL, 0)`; returns NULL if that fails.
 fn mallctl(address: *mut c_void) -> *const c_char {
     let mut text: *const c_char = ptr::null();
     let mut len = size_of::<*const c_char>();
@@ -53,8 +52,8 @@ fn mallctl(address: *mut c_void) -> *const c_char {
     }
 }
 
-/// mimalloc's numbers: `225` is 2.2.5; `3208`, as in a few releases, is 3.2.8; `20502` and `30600` have two digits for
-/// minor and patch.
+/// Writes a version from one of mimalloc's numbers: `225` is 2.2.5; `3208`, as in a few releases, is 3.2.8; `20502` and
+/// `30600` have two digits for minor and patch.
 fn decimal(number: u32) {
     let (major, minor, patch) = match number {
         0..1000 => (number / 100, number / 10 % 10, number % 10),

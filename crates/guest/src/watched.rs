@@ -32,7 +32,7 @@ const ROOM_BYTES: usize = 64 << 10;
 /// How long the process waits for the host's sample if none comes.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// Called before anything else is mapped.
+/// Prepares what the job's key `series` selects; called before anything else is mapped.
 pub fn start(page: &'static Page, job: &Job<'_>) {
     let Some(series) = job.get("series") else {
         return;
@@ -62,7 +62,7 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     POINTS.store(file, Release);
 }
 
-/// Called outside measured phases: adds a point for this moment, in which nothing changes.
+/// Adds a point for this moment, in which nothing changes; called outside measured phases.
 pub fn pause() {
     let Some(page) = page() else { return };
     if POINTS.load(Acquire) >= 0 {
@@ -87,7 +87,7 @@ pub fn record() {
         sys::give_way();
     }
     let live = || page.watched().live_bytes().unwrap_or(0);
-    // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
+    // SAFETY: made by `start` before it stored the file; the lock makes it this thread's.
     let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Acquire), ROOM_BYTES) };
     let mut point = SeriesPoint { file, room, len: 0 };
     point.line(format_args!(
@@ -126,8 +126,8 @@ impl SeriesPoint<'_> {
             return;
         };
         loop {
-            // Leaves space for what one call may return. Otherwise the kernel splits a line's
-            // region over two locks.
+            // Leaves space for what one call may return. Otherwise the kernel reads the region of
+            // one line under two successive locks.
             if self.room.len() - self.len < 8 << 10 {
                 self.flush();
             }
@@ -170,7 +170,7 @@ fn open(path: &CStr, flags: i32) -> i32 {
     unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }
 }
 
-/// Where each worker publishes its requested bytes.
+/// Returns the ledgers, one for each worker, in which the workers publish their requested bytes.
 pub fn ledgers(page: &Page, threads: usize) -> &[heapmark_wire::Ledger] {
     page.watched().open_ledgers(threads).unwrap_or_else(|| {
         fail!(

@@ -42,7 +42,7 @@ impl Request {
         }
     }
 
-    /// The requested bytes. If their number overflows, it is the allocator's task to refuse; then there is no block.
+    /// The requested bytes. If their number overflows, the allocator must refuse the request, and there is no block.
     pub fn bytes(&self) -> usize {
         self.count.saturating_mul(self.size)
     }
@@ -57,14 +57,14 @@ pub trait Look {
         block: impl FnOnce(&R) -> *mut u8,
     ) -> R;
 
-    /// Makes a realloc, through which `make` gets the new block.
+    /// Makes a realloc; `make` calls the function and returns the new block.
     fn resize(block: *mut u8, size: usize, make: impl FnOnce(&Api) -> *mut u8) -> *mut u8;
 
     /// Makes a call that frees a block.
     fn free(block: *mut u8, make: impl FnOnce(&Api));
 }
 
-/// Functions that call those of `real`; `L` looks at each call.
+/// Returns functions that call those of `real`; `L` looks at each call.
 pub fn wrap<L: Look>(real: &Api) -> Api {
     let aligned = real.aligned.map(|real| AlignedOperators {
         new: new_aligned::<L>,

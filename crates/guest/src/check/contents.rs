@@ -4,14 +4,13 @@
 
 /// Blocks up to this size are checked byte by byte.
 const WHOLE_BYTES: usize = 64 << 10;
-/// In a larger block, this many bytes at both ends are checked, where a copy of a wrong length
-/// shows, ...
+/// Bytes that are checked at each end of a larger block: a copy of a wrong length shows there.
 const END_BYTES: usize = 16 << 10;
-/// ... and this many single words in between: a large block that is only reserved must not become
-/// resident.
+/// Number of single words that are checked between the two ends of a larger block: a large block
+/// that is only reserved must not become resident.
 const BETWEEN: usize = 64;
 
-/// A word of the block.
+/// Bytes of a word of the block.
 const WORD: usize = size_of::<u64>();
 /// An odd multiplier with no pattern in its bits: 2^64 divided by the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

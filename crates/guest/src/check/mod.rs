@@ -3,9 +3,9 @@
 //! and lost contents end the process as `wrong-result`. A checked run is never timed: the check
 //! stands between the kernel and the allocator.
 //!
-//! Keeps a shadow of the address space in granules of 8 bytes: one bit means "taken", one "a block
-//! starts here". Each page has its own lock, so that threads which share no page do not wait for
-//! each other. Nothing stays written in the blocks themselves, since kernels write there.
+//! The check keeps a shadow of the address space in granules of 8 bytes: one bit means "taken", one
+//! "a block starts here". Each page has its own lock, so that threads which share no page do not
+//! wait for each other. Nothing stays written in the blocks themselves, since kernels write there.
 
 mod contents;
 mod page;
@@ -37,7 +37,8 @@ struct CheckedAllocator {
 
 static WATCHED: SetOnce<CheckedAllocator> = SetOnce::unset();
 
-/// Functions that call `real` and check what it returns. Live bytes are published in `held`.
+/// Returns functions that call `real` and check what it returns. Live bytes are published in
+/// `held`.
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     WATCHED.set(CheckedAllocator {
         locked: held.map(|_| AtomicBool::new(false)),
@@ -94,7 +95,7 @@ impl Look for CheckedAllocator {
         } else {
             moved
         };
-        // SAFETY: it promised the first bytes of the block in one of this size.
+        // SAFETY: `realloc` promises that `holder` has the first `kept` bytes of the block.
         if contents.is_some_and(|contents| !holder.is_null() && !unsafe { contents.unseal(holder) })
         {
             let old = old.unwrap_or(0);

@@ -1,5 +1,5 @@
-//! How often each size is requested, and how many bytes are live at most: what it takes to age a heap as this workload
-//! would.
+//! Counts how often each size is requested, and how many bytes are live at most: the figures that are needed to age a
+//! heap as this workload would.
 
 use crate::job::Job;
 use crate::memory::{HarnessTable, SetOnce};

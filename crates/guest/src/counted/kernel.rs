@@ -73,13 +73,13 @@ fn filter() -> Result<i32, i32> {
     }
 }
 
-/// The counting thread. It ends with the process.
+/// Runs the counting thread, which ends with the process.
 extern "C" fn count(_: *mut c_void) -> *mut c_void {
     threads::wait_until(|| NOTIFICATIONS.load(Acquire) != 0);
     let file = NOTIFICATIONS.load(Acquire);
     loop {
-        // SAFETY: the kernel requires it zeroed, fills it and reads the answer; both outlive the
-        // calls.
+        // SAFETY: the kernel requires a zeroed notification, fills it and reads the answer; both
+        // outlive the calls.
         unsafe {
             let mut asked: libc::seccomp_notif = core::mem::zeroed();
             if libc::ioctl(file, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {

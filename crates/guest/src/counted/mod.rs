@@ -1,6 +1,5 @@
-//! What is counted instead of timed, only in the measured phases of measured rounds: the
-//! processor's events, or the calls that request memory from the kernel. The job's key `counter`
-//! selects one.
+//! Counting instead of timing, only in the measured phases of measured rounds: the processor's
+//! events, or the calls that request memory from the kernel. The job's key `counter` selects one.
 
 pub mod kernel;
 pub mod perf;
@@ -18,11 +17,11 @@ static COUNTER: AtomicU8 = AtomicU8::new(NOTHING);
 /// The kind of counter that this round uses: `NOTHING` in a cold round.
 static THIS_ROUND: AtomicU8 = AtomicU8::new(NOTHING);
 
-/// Called before any thread is created: threads inherit the counters of the thread that creates
-/// them.
+/// Starts the counter that the job selects; called before any thread is created, since threads
+/// inherit the counters of the thread that creates them.
 pub fn start(job: &Job<'_>) {
     let counter = match job.get("counter") {
-        // Under valgrind, where a busy-waiting loop would dominate the counts.
+        // Under valgrind, a busy-waiting loop would dominate the counts.
         Some("callgrind") => return threads::wait_asleep(),
         Some("perf") => {
             perf::start();
@@ -37,17 +36,17 @@ pub fn start(job: &Job<'_>) {
     COUNTER.store(counter, Relaxed);
 }
 
-/// Called before each round.
+/// Sets whether the next round is counted; cold rounds are not.
 pub fn round(cold: bool) {
     THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Relaxed) }, Relaxed);
 }
 
-/// Called when the measured phase begins.
+/// Switches counting on as the measured phase begins.
 pub fn begin() {
     switch(true);
 }
 
-/// Called when the measured phase is over.
+/// Switches counting off when the measured phase is over.
 pub fn end() {
     switch(false);
 }
@@ -60,7 +59,8 @@ fn switch(on: bool) {
     }
 }
 
-/// Reports each count: `count` and its value, or `note` and why there is none.
+/// Reports each count as a line `count` with its value, or as a line `note` with the reason why
+/// there is none.
 pub fn report() {
     match COUNTER.load(Relaxed) {
         PERF => perf::report(),

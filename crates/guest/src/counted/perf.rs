@@ -209,8 +209,9 @@ pub(super) fn report() {
     }
 }
 
-/// If there are more events than the processor has counters, they take turns. A count that covers
-/// half the time or more is scaled up to the whole time; a count that covers less is not reported.
+/// Returns the count for the whole time. If there are more events than the processor has counters,
+/// they take turns: a count that covers half the time or more is scaled up, and one that covers
+/// less is dropped.
 fn counted(
     Reading {
         count,

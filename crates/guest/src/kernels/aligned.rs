@@ -25,7 +25,7 @@ fn run(bench: &mut Bench) {
     replaced.run(bench);
 }
 
-/// The parameter `alignment`, which must be one that `posix_memalign` takes.
+/// Returns the parameter `alignment`, which must be one that `posix_memalign` accepts.
 pub fn wanted_alignment(bench: &Bench) -> usize {
     let alignment = bench.count("alignment");
     if !alignment.is_power_of_two() || alignment < size_of::<*mut u8>() {

@@ -22,15 +22,15 @@ struct BatchLoad {
     threads: usize,
     batches: &'static [usize],
     pairs: usize,
-    /// Blocks are freed in the order in which they were allocated.
+    /// Whether blocks are freed in the order in which they were allocated.
     in_turn: bool,
-    /// Every second block is freed and allocated again first.
+    /// Whether every second block is first freed and allocated again.
     half: bool,
-    /// Blocks are freed by a neighbouring thread, not by the one that allocated them.
+    /// Whether blocks are freed by a neighbouring thread, not by the one that allocated them.
     remote: bool,
-    /// Something is written into each block.
+    /// Whether something is written into each block.
     touch: bool,
-    /// What was written into a block is read again and checked.
+    /// Whether the byte written into a block is read back and checked.
     verify: bool,
     /// The size of all blocks, if there is only one.
     one_size: Option<usize>,
@@ -112,7 +112,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// The order in which a batch is freed.
+/// Returns the order in which a batch is freed.
 fn in_order(order: &str, batch: usize, random: &mut SplitMix) -> HarnessTable<u32> {
     let mut places = HarnessTable::<u32>::zeroed(batch);
     for (turn, place) in places.iter_mut().enumerate() {
@@ -150,12 +150,13 @@ impl Load for BatchLoad {
 }
 
 impl BatchLoad {
-    /// How often a batch is filled on the clock.
+    /// Returns how often a batch is filled on the clock.
     fn times(&self, batch: usize) -> u64 {
         (self.pairs / batch).max(1) as u64
     }
 
-    /// Number of blocks that a worker allocates each time it fills a batch, and their bytes.
+    /// Returns the number of blocks that a worker allocates each time it fills a batch, and their
+    /// bytes.
     fn of_batch(&self, worker: usize, batch: usize) -> (u64, u64) {
         let sizes = &self.sizes[worker * self.room..][..batch];
         let sum = |sizes: &mut dyn Iterator<Item = &u32>| {
@@ -182,8 +183,8 @@ impl BatchLoad {
         }
     }
 
-    /// Reading the tables would be part of each pair's time, so variants that need no table read
-    /// none.
+    /// Plays a batch. Reading the tables would be part of each pair's time, so variants that need
+    /// no table read none.
     #[inline(always)]
     fn play_by<const TOUCH: bool, const VERIFY: bool>(
         &self,

@@ -12,7 +12,7 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// What is written into the first byte of a page.
+/// The value that is written into the first byte of a page.
 const MARK: u8 = 0xa5;
 
 struct CallocLoad {
@@ -20,20 +20,20 @@ struct CallocLoad {
     size: usize,
     slots: usize,
     replacements: usize,
-    /// One page in this many is written, the first one among them.
+    /// One page in this many is written, beginning with the first page.
     every: usize,
     verify: bool,
     blocks: HarnessTable<Cell<*mut u8>>,
-    /// Each worker's room for what the kernel says of a block's pages.
+    /// Each worker's buffer for the kernel's report on a block's pages, one byte per page.
     rooms: HarnessTable<Cell<u8>>,
-    /// Of the blocks of the first round, before any was freed.
+    /// Pages of the blocks of the first round, before any block was freed.
     fresh: HarnessTable<Padded<Pages>>,
-    /// Of blocks in the place of a freed one.
+    /// Pages of the blocks that replaced a freed block.
     again: HarnessTable<Padded<Pages>>,
     works: Works,
 }
 
-/// Whole pages inside blocks, when calloc had returned them.
+/// Whole pages inside blocks, counted when calloc has just returned the blocks.
 #[derive(Default)]
 struct Pages {
     all: Cell<u64>,
@@ -126,7 +126,7 @@ impl CallocLoad {
         self.blocks.part(worker, self.slots)
     }
 
-    /// The work of one worker in a round.
+    /// Returns the work of one worker in a round.
     fn work(&self) -> KernelWork {
         let blocks = (2 * self.slots + self.replacements) as u64;
         KernelWork {
@@ -158,8 +158,8 @@ impl CallocLoad {
         }
     }
 
-    /// Ends the process unless a block's pages begin with `mark` where they are written, otherwise with zero, and end with
-    /// zero.
+    /// Ends the process unless each written page of a block begins with `mark`, every other page begins with zero, and
+    /// all pages end with zero.
     fn verify(&self, block: *mut u8, mark: u8) {
         if !self.verify {
             return;
@@ -188,7 +188,7 @@ impl CallocLoad {
         let first = block.map_addr(|address| address.next_multiple_of(page));
         let count = (block.addr() + self.size - first.addr()) / page;
         let room = self.rooms.part(worker, self.size / page);
-        // SAFETY: asks for pages of a live block; there is room for a byte of each.
+        // SAFETY: the pages belong to a live block, and the buffer has room for one byte per page.
         let failed =
             unsafe { libc::mincore(first.cast(), count * page, room.as_ptr().cast_mut().cast()) };
         if failed != 0 {

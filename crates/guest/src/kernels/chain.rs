@@ -10,7 +10,7 @@ struct ChainContext {
     blocks: Blocks,
     sizes: HarnessTable<u32>,
     turns: HarnessTable<Semaphore>,
-    /// Posted by the last link; then all threads may end.
+    /// Posted by the last link, so that all threads may end.
     end: Semaphore,
     /// Resident heap after the first link, and after the last one.
     heap_bytes: InTurn<[Cell<u64>; 2]>,

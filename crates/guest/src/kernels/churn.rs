@@ -82,7 +82,7 @@ fn run(bench: &mut Bench) {
         }
         bench.record(round, span, mallocs + work.free);
         done += work;
-        // Which thread frees a block is a race; that each block is freed once is not.
+        // Threads race for which of them frees a block, but each block is freed exactly once.
         expected += KernelWork::pairs(mallocs, bytes_per_round);
     }
     for spot in shared.spots.iter() {
@@ -98,8 +98,8 @@ fn run(bench: &mut Bench) {
     bench.requested_peak((buffers * count) as u64 * u64::from(sizes.largest()));
 }
 
-/// One buffer for all threads: a swap empties a spot, and a block that another thread stored there
-/// in between is freed.
+/// Plays on one buffer for all threads: a swap empties a spot, and a block that another thread
+/// stored there in between is freed.
 fn among_others(shared: &ChurnContext, index: usize) {
     let api = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
@@ -125,7 +125,7 @@ fn among_others(shared: &ChurnContext, index: usize) {
     shared.tallies[index].bytes.set(bytes);
 }
 
-/// A buffer per thread: plain loads and stores.
+/// Plays on a buffer per thread, with plain loads and stores.
 fn alone(shared: &ChurnContext, index: usize) {
     let api = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);

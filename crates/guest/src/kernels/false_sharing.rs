@@ -234,12 +234,12 @@ impl Load for FalseSharingContext {
     }
 }
 
-/// The load itself: writes every byte, then reads it. The accesses are volatile, so that each of
-/// them happens.
+/// Does the load itself: writes every byte, then reads it. The accesses are volatile, so that each
+/// of them happens.
 #[inline(always)]
 unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
-    // This is the documents' size. A loop over the bytes would be ten of the fifteen instructions
-    // of a pass.
+    // One byte is the documents' size. A loop over the bytes would be ten of the fifteen
+    // instructions of a pass.
     if size == 1 {
         for pass in 0..passes {
             // SAFETY: the object has one byte.

@@ -26,7 +26,7 @@ pub const KERNEL: Kernel = Kernel {
 
 /// How often a producer spins before it yields to the consumer.
 const SPINS: u32 = 64;
-/// A consumer that works makes one pair of calls of its own per this many frees.
+/// A working consumer makes one pair of calls of its own per this many frees.
 const FREES_PER_PAIR: u64 = 64;
 /// Idle time before the last point.
 const IDLE_MS: u64 = 1000;
@@ -67,7 +67,7 @@ struct FanInCounts {
     work: Cell<KernelWork>,
     /// Number of operations that found their place in the ring occupied.
     waited: Cell<u64>,
-    /// Bytes allocated so far, which the thread that takes points reads.
+    /// Bytes allocated so far, read by the thread that takes points.
     allocated_bytes: AtomicU64,
     /// Blocks from the rings that the consumer has freed.
     freed: Cell<u64>,
@@ -175,7 +175,7 @@ fn run(bench: &mut Bench) {
     let bound = if is_one_size || !points.wanted() {
         mean_bound
     } else {
-        // It is a matter of chance how many large blocks are live at a time.
+        // The number of large blocks that are live at a time is a matter of chance.
         most_live
     };
     bench.requested_peak(bound);
@@ -192,7 +192,8 @@ fn run(bench: &mut Bench) {
 }
 
 impl FanInContext {
-    /// A worker's round in a process that measures memory: waits at the end until the last point has been taken.
+    /// Plays a worker's round in a process that measures memory, and waits at the end until the last point has been
+    /// taken.
     fn watched(&self, worker: usize) {
         self.threads.work(worker, || {
             self.before(worker, 0);
@@ -240,11 +241,11 @@ impl FanInContext {
             .sum()
     }
 
-    /// Live bytes if memory is measured; a few blocks too low while threads race.
+    /// Returns the live bytes if memory is measured. While threads race, the result is a few blocks too low.
     fn live_bytes(&self) -> u64 {
         let volume = self.volume();
         let consumer = &self.counts[self.threads.producers];
-        // The freed bytes are read last: what is freed meanwhile must not count as live.
+        // The freed bytes are read last, so that blocks freed meanwhile do not count as live.
         volume.saturating_sub(consumer.freed_bytes.load(Relaxed))
     }
 
@@ -303,7 +304,7 @@ impl FanInContext {
         }
         let (mut freed, mut freed_bytes) = (0, 0);
         loop {
-            // Read before the scan, which then finds everything that producers have handed over.
+            // The flag is read before the scan, which then finds everything that producers have handed over.
             let last = self.threads.is_produced();
             let before = freed;
             for (index, place) in self.rings.iter().enumerate() {

@@ -16,7 +16,7 @@ const PAIRS: usize = 1000;
 const SOME: usize = 64;
 /// A parent that writes replaces one block in this many.
 const REPLACED: usize = 100;
-/// How many of these replacements are timed as the first writes after the fork.
+/// Number of these replacements that are timed as the first writes after the fork.
 const FIRST_WRITES: usize = 1000;
 
 /// State that both processes share; all other memory is copied on write.
@@ -39,7 +39,7 @@ struct ForkContext<'a> {
 }
 
 fn run(bench: &mut Bench) {
-    // Asked here first: in a child, the reason would be lost.
+    // Called here first, since the reason for a failure would be lost in a child.
     written_bytes();
     let heap = bench.count("heap");
     let classes = bench.sizes();
@@ -97,8 +97,8 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// Bytes of memory that only this process has, and has written to; ends the process if the kernel
-/// does not tell.
+/// Returns the bytes of memory that only this process has and has written to. Ends the process if
+/// the kernel does not report them.
 fn written_bytes() -> u64 {
     memory::private_dirty_bytes().unwrap_or_else(|| {
         fail!(
@@ -162,7 +162,7 @@ impl ForkContext<'_> {
         }
     }
 
-    /// Does the child's work; returns the bytes that it freed.
+    /// Does the child's work and returns the bytes that the child freed.
     fn work(&self, thread: &ShapeThread, child: &str) -> u64 {
         let blocks = self.blocks.all();
         let free = |step: usize| {

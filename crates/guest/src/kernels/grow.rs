@@ -35,7 +35,7 @@ struct GrowLoad {
     steps_up: usize,
     /// Number of blocks that grow in turn.
     ladders: usize,
-    /// How often all blocks grow and shrink.
+    /// Number of times that all blocks grow and shrink.
     times: usize,
     /// Number of blocks that each worker leaves between steps: one after each upward step of each
     /// ladder, or none at all.
@@ -51,7 +51,7 @@ struct GrowLoad {
 struct Moves {
     up: Cell<u64>,
     down: Cell<u64>,
-    /// Bytes of the moved blocks that are so small that moving a block means copying it.
+    /// Bytes of those moved blocks that are too small to move without copying.
     copied_bytes: Cell<u64>,
 }
 
@@ -146,7 +146,7 @@ impl Step {
         }
     }
 
-    /// All sizes from the smallest to the largest one, and then back down by halving.
+    /// Returns all sizes from the smallest to the largest one, and then back down by halving.
     fn sizes(self, from: usize, limit: usize) -> impl Iterator<Item = usize> {
         let up = core::iter::successors(Some(from), move |&size| {
             Some(self.next(size)).filter(|&next| next <= limit)
@@ -168,7 +168,7 @@ impl Load for GrowLoad {
 }
 
 impl GrowLoad {
-    /// The work of this many workers.
+    /// Returns the work of this many workers.
     fn work(&self, workers: usize) -> KernelWork {
         let climbs = (workers * self.times) as u64;
         let ladders = climbs * self.ladders as u64;
@@ -238,8 +238,8 @@ impl GrowLoad {
         }
     }
 
-    /// What was written before the step must still be there: all of a block that grew, or the
-    /// beginning of a block that shrank.
+    /// Ends the process unless the bytes written before the step are still there: all of a block
+    /// that grew, or the beginning of a block that shrank.
     fn verify(&self, block: *mut u8, old: usize, new: usize, stamp: u64) {
         if !self.verify {
             return;
@@ -255,7 +255,7 @@ impl GrowLoad {
     }
 }
 
-/// The stamp of a ladder's block after a step.
+/// Returns the stamp of a ladder's block after a step.
 fn stamp(ladder: usize, step: usize) -> u64 {
     (ladder as u64) << 32 | step as u64
 }

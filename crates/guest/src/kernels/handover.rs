@@ -21,7 +21,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// A handover between all threads of a bench, with room for this many points if memory is measured.
+    /// Makes a handover between all threads of a bench, with room for this many points if memory is measured.
     pub fn new(bench: &Bench, producers: usize, points: usize) -> Handover {
         Handover {
             producers,
@@ -33,14 +33,14 @@ impl Handover {
         }
     }
 
-    /// Called before each round.
+    /// Resets the counts of working threads; called before each round.
     pub fn begin(&self) {
         self.producing.store(self.producers as u32, Release);
         self.working.store(self.threads as u32, Release);
         self.points.begin();
     }
 
-    /// Called by each thread: does the thread's work of a round, in turns if threads take turns.
+    /// Does a thread's work of a round, in turns if threads take turns; called by that thread.
     pub fn work(&self, worker: usize, act: impl FnOnce()) {
         self.turns.begin(worker);
         act();
@@ -48,17 +48,17 @@ impl Handover {
         self.turns.leave(worker);
     }
 
-    /// Called by a producer that has handed over all its blocks.
+    /// Counts out a producer that has handed over all its blocks; called by that producer.
     pub fn has_produced(&self) {
         self.producing.fetch_sub(1, AcqRel);
     }
 
-    /// Whether all producers have handed over all their blocks.
+    /// Returns whether all producers have handed over all their blocks.
     pub fn is_produced(&self) -> bool {
         self.producing.load(Acquire) == 0
     }
 
-    /// Called by the main thread: calls `act` again and again as long as any thread works.
+    /// Calls `act` again and again as long as any thread works; called by the main thread.
     pub fn until_done(&self, mut act: impl FnMut()) {
         while self.working.load(Acquire) > 0 {
             act();

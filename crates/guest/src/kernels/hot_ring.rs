@@ -105,13 +105,13 @@ impl RingLoad {
         }
     }
 
-    /// Number of blocks that each worker allocates.
+    /// Returns the number of blocks that each worker allocates.
     fn count(&self) -> u64 {
         (self.pairs + self.ring - 1) as u64
     }
 }
 
-/// A block's stamp: the lowest byte of the block's address.
+/// Returns a block's stamp: the lowest byte of the block's address.
 fn by_address(block: *mut u8) -> u8 {
     block.addr() as u8
 }

@@ -107,8 +107,8 @@ fn run(bench: &mut Bench) {
         parts,
     };
     let (shape, during) = (&context.shape, bench.parameter("during"));
-    // Milliseconds since the burst, and the resident heap: right after the burst, after each idle
-    // time, and after purging.
+    // Milliseconds since the burst and bytes of the resident heap: right after the burst, after
+    // each idle time, and after purging.
     let mut heaps = HarnessTable::<(u64, u64)>::zeroed(moments + 2);
     let mut spans = [Span::default(); 2];
     let (mut live, mut rounds) = (0, 0);
@@ -239,8 +239,8 @@ impl IdleReturnContext {
         self.meeting.wait();
     }
 
-    /// The main thread's clock starts before the second meeting and stops after the third; before
-    /// the fourth, the main thread takes a point.
+    /// Plays one burst. The main thread's clock starts before the second meeting and stops after
+    /// the third. Before the fourth, the main thread takes a point.
     fn burst(&self, thread: &ShapeThread, blocks: &Blocks, part: &Range<usize>) {
         self.meeting.wait();
         self.meeting.wait();
@@ -254,7 +254,7 @@ impl IdleReturnContext {
 
     /// Times a burst, takes a point, and waits until the burst's blocks are freed.
     fn time_burst(&self) -> Span {
-        // All are here; only when the clock runs may they begin.
+        // All threads have arrived, but may begin only once the clock runs.
         self.meeting.wait();
         let start = Moment::start();
         self.meeting.wait();

@@ -84,7 +84,8 @@ impl LadderContext {
             for list in lists.iter_mut().flatten() {
                 list.retain(&thread, |place, _| place % 2 == 0);
             }
-            // What an allocator returns to the kernel after some time must not depend on how fast a step is.
+            // Some allocators return memory to the kernel only after some time: how much must not depend on how fast a
+            // step is.
             if self.shape.points.wanted() {
                 sys::sleep_ms(self.pause_ms);
             }

@@ -30,7 +30,7 @@ impl Works {
     }
 }
 
-/// What a round consists of.
+/// The parts of a round, and the work expected of it.
 pub struct LapPlan {
     /// Number of teams of workers, which play one after the other.
     pub teams: usize,
@@ -86,12 +86,12 @@ pub struct SameSizeBlocks {
     api: Api,
     pub size: usize,
     touch: bool,
-    /// What was written into a block is read again and checked.
+    /// Whether the bytes written into a block are read back and checked.
     verify: bool,
 }
 
 impl SameSizeBlocks {
-    /// The blocks that the parameters `size` and `touch` ask for.
+    /// Describes the blocks that the parameters `size` and `touch` ask for.
     pub fn of(bench: &Bench) -> SameSizeBlocks {
         SameSizeBlocks {
             api: bench.api,
@@ -101,7 +101,7 @@ impl SameSizeBlocks {
         }
     }
 
-    /// Whether nothing is written into the blocks.
+    /// Returns whether nothing is written into the blocks.
     pub fn are_bare(&self) -> bool {
         !self.touch
     }
@@ -112,7 +112,7 @@ impl SameSizeBlocks {
         self.api.block(self.size)
     }
 
-    /// Frees a block without looking at it.
+    /// Frees a block without reading it.
     #[inline(always)]
     pub fn free_bare(&self, block: *mut u8) {
         // SAFETY: a live block, freed once.

@@ -1,6 +1,6 @@
 //! `larson` (Larson and Krishnan 1998; MM): a server-like load. Each thread slot owns a pool of
 //! live blocks. A thread replaces some of them at random, then starts its successor on the same
-//! pool and ends. So a later thread frees most blocks, not the thread that allocated them, and
+//! pool and ends. So most blocks are freed by a later thread than the one that allocated them, and
 //! thread creation is part of the load.
 
 use super::*;
@@ -32,7 +32,7 @@ struct LarsonContext {
     gate: Gate,
     stop: AtomicBool,
     finished: Semaphore,
-    /// Length of a round; if it is 0, the number of incarnations ends the round.
+    /// Length of a round in seconds. If the length is 0, the number of incarnations ends the round.
     seconds: f64,
     timed: bool,
     incarnations: u64,
@@ -272,14 +272,14 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
         unsafe { detach(incarnation, argument) };
     } else {
         slot.tally.ended_ns = clock::now_ns();
-        // This is the slot's last access to the state of the round.
+        // Posting is the slot's last access to the state of the round.
         shared.finished.post();
     }
     ptr::null_mut()
 }
 
-/// The work of one incarnation: again and again, frees a random block of the pool and allocates
-/// another in its place.
+/// Does the work of one incarnation: again and again, frees a random block of the pool and
+/// allocates another in its place.
 fn replace_blocks(shared: &LarsonContext, slot: &mut LarsonSlot) {
     let LarsonContext {
         min,

@@ -1,6 +1,6 @@
 //! `late-free`: blocks that are freed when the program, or the thread that allocated them, is about to end, when the
-//! allocator may already have torn down its own state. Each time, a new process does this, and another process frees
-//! the same blocks just before that point, for comparison.
+//! allocator may already have torn down its own state. Each time, a new process frees its blocks so late, and another
+//! process frees the same blocks just before that point, for comparison.
 
 use super::*;
 use crate::memory;
@@ -27,7 +27,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What a started process reports: it writes this into a file that it inherits, and the same program reads the file.
+/// The report of a started process, which writes it into an inherited file. The same program reads that file.
 #[derive(Clone, Copy, Default)]
 struct FreedReport {
     blocks: u64,
@@ -45,7 +45,7 @@ fn run(bench: &mut Bench) {
         "key" => (c"key", c"thread"),
         _ => (c"key-again", c"thread"),
     };
-    // SAFETY: the kernel reads the name. What is started inherits the file.
+    // SAFETY: the kernel only reads the name. Started processes inherit the file.
     let file = unsafe {
         let name = c"late-free".as_ptr().addr();
         sys::call(libc::SYS_memfd_create, [name])
@@ -111,7 +111,7 @@ fn run(bench: &mut Bench) {
     bench.requested_peak((blocks * size) as u64);
 }
 
-/// Takes what the last process reported out of the file, which is empty afterwards.
+/// Takes the last process's report out of the file, which is empty afterwards.
 fn take(file: usize) -> FreedReport {
     let mut freed = FreedReport::default();
     let room = (&raw mut freed).addr();
@@ -162,8 +162,8 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     });
     match place.to_bytes() {
         b"thread" | b"key" | b"key-again" => {
-            // SAFETY: the key is made before the thread that uses it, and after the allocator's
-            // own: that has served the dynamic linker and `main`.
+            // SAFETY: the key is made before the thread that uses it, and after the allocator's own key, since the
+            // allocator has served the dynamic linker and `main`.
             unsafe {
                 let key = &raw mut (*late).key;
                 if libc::pthread_key_create(key, Some(at_end_of_thread)) != 0 {
@@ -189,19 +189,19 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     0
 }
 
-/// Called when `exit` reaches the destructors, those of this program first. A function registered now runs after the
-/// destructors of all libraries, including the allocator's.
+/// Registers the late frees; called when `exit` reaches the destructors, those of this program first. A function
+/// registered now runs after the destructors of all libraries, including the allocator's.
 pub fn before_destructors() {
     let late = AFTER_DESTRUCTORS.load(Acquire);
     if !late.is_null() {
-        // SAFETY: the function stays loaded. If that fails, too few blocks are reported.
+        // SAFETY: the function stays loaded. If the registration fails, too few blocks are reported.
         unsafe { __cxa_atexit(free_all, late.cast(), ptr::null_mut()) };
     }
 }
 
 extern "C" fn in_thread(late: *mut c_void) -> *mut c_void {
     allocate(late.cast());
-    // SAFETY: what `process` made.
+    // SAFETY: the pointer is to the value that `process` made.
     let (key, is_late) = unsafe {
         let late = &*late.cast::<Late>();
         (late.key, late.rounds_left.get() > 0)
@@ -215,8 +215,8 @@ extern "C" fn in_thread(late: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// The key's destructor. If it sets the key's value again, it is called once more, after the destructors of all other
-/// keys.
+/// Runs as the key's destructor. A destructor that sets its key's value again is called once more, after the
+/// destructors of all other keys.
 unsafe extern "C" fn at_end_of_thread(value: *mut c_void) {
     // SAFETY: the value is what `process` made.
     let late = unsafe { &*value.cast::<Late>() };
@@ -231,7 +231,7 @@ unsafe extern "C" fn at_end_of_thread(value: *mut c_void) {
 }
 
 fn allocate(late: *mut Late) {
-    // SAFETY: what `process` made; one thread uses it.
+    // SAFETY: the pointer is to the value that `process` made, and only one thread uses it.
     let late = unsafe { &*late };
     for block in late.blocks.iter() {
         // SAFETY: an ordinary call, and bytes within the block.
@@ -247,9 +247,9 @@ fn allocate(late: *mut Late) {
     }
 }
 
-/// Frees all blocks, and reports their number and the time that this took.
+/// Frees all blocks, and reports their number and the time taken.
 extern "C" fn free_all(late: *mut c_void) {
-    // SAFETY: what `process` made; one thread uses it.
+    // SAFETY: the pointer is to the value that `process` made, and only one thread uses it.
     let late = unsafe { &*late.cast::<Late>() };
     let began = Moment::start();
     for block in late.blocks.iter() {

@@ -57,7 +57,7 @@ fn draw(random: &mut SplitMix, spread: &str, smallest: u64, largest: u64) -> u64
     match spread {
         "power-of-2" => power,
         "odd" => power + PAGE,
-        // First an octave is drawn, then a size within it, uniformly.
+        // The octave is drawn first, then a size within the octave, uniformly.
         "octaves" => above(random, power.max(smallest), (2 * power - 1).min(largest)),
         "pages" => PAGE * above(random, smallest.div_ceil(PAGE), largest / PAGE),
         _ => above(random, smallest, largest),

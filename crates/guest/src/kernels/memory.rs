@@ -22,9 +22,9 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// A producer reads the live bytes once per this many objects, at the cost of a cache miss per
-/// thread, and also before it hands over a round, since frees begin then, but not before every one
-/// of many short rounds.
+/// A producer reads the live bytes once per this many objects, since each reading costs a cache
+/// miss per thread. Frees begin when a round is handed over, so the producer also reads them before
+/// that, but not before every one of many short rounds.
 const PEAK_EVERY: usize = 1024;
 
 /// Upper bound of a point's size, in the guest's file and while the host reads it.
@@ -33,9 +33,9 @@ const POINT_BYTES: u64 = 16 << 10;
 struct MemoryContext<'a> {
     api: Api,
     producers: usize,
-    /// Consumers of each producer.
+    /// Number of consumers of each producer.
     consumers: usize,
-    /// Objects that each producer allocates.
+    /// Number of objects that each producer allocates.
     objects: usize,
     round: usize,
     touch: bool,
@@ -43,8 +43,8 @@ struct MemoryContext<'a> {
     every: usize,
     /// Sizes in the order of allocation, producer by producer.
     sizes: HarnessTable<u32>,
-    /// Indexed like `sizes`. Consumer c of a producer owns entries c, c + consumers, c + 2
-    /// consumers, ...: its buffer.
+    /// Objects, indexed like `sizes`. Consumer c of a producer owns entries c, c + consumers, c + 2
+    /// consumers, ... as its buffer.
     buffers: HarnessTable<Cell<*mut u8>>,
     filled: HarnessTable<Padded<Level>>,
     ledgers: &'a [Ledger],
@@ -150,7 +150,7 @@ fn produce(shared: &MemoryContext, producer: usize) {
                 .max(shared.watched.live_bytes().unwrap_or(0)),
         )
     };
-    // `row`: number of objects that the current consumer got before this object.
+    // `row` is the number of objects that the current consumer got before this object.
     let (mut row, mut consumer, mut full_at) = (0, 0, shared.round);
     let (mut until_point, mut look_from, mut bytes) = (shared.every, 0, 0);
     for (index, (&size, buffer)) in sizes.iter().zip(buffers).enumerate() {
@@ -188,7 +188,7 @@ fn produce(shared: &MemoryContext, producer: usize) {
     tally.bytes.set(bytes);
 }
 
-/// `index` counts the consumers of all producers.
+/// Does the work of one consumer; `index` counts the consumers of all producers.
 fn consume(shared: &MemoryContext, index: usize) {
     let (producer, consumer) = (index / shared.consumers, index % shared.consumers);
     let range = producer * shared.objects..(producer + 1) * shared.objects;
@@ -222,7 +222,7 @@ fn consume(shared: &MemoryContext, index: usize) {
     tally.bytes.set(bytes);
 }
 
-/// Number of objects that this consumer gets from its producer.
+/// Returns the number of objects that this consumer gets from its producer.
 fn quota(shared: &MemoryContext, consumer: usize) -> usize {
     (shared.objects + shared.consumers - 1 - consumer) / shared.consumers
 }
@@ -237,8 +237,8 @@ fn allocate(shared: &MemoryContext, size: u32) -> *mut u8 {
     block
 }
 
-/// How far a buffer is filled. A waiting consumer sleeps in the kernel: if threads outnumber CPUs,
-/// a spinning consumer would take a CPU that the producers need.
+/// The number of objects in a buffer. A waiting consumer sleeps in the kernel: if threads outnumber
+/// CPUs, a spinning consumer would take a CPU that the producers need.
 #[derive(Default)]
 struct Level {
     objects: AtomicU32,
@@ -260,7 +260,7 @@ impl Level {
             if filled >= objects {
                 return;
             }
-            // Returns at once if the level has risen since.
+            // The call returns at once if the level has risen in the meantime.
             sys::sleep_on(self.objects.as_ptr(), filled);
         }
     }

@@ -1,5 +1,5 @@
-//! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel knows neither its
-//! allocator, nor how often it runs, nor which program reads its numbers.
+//! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel depends neither on its allocator, nor
+//! on how often it runs, nor on which program reads its numbers.
 
 mod aligned;
 mod aligned_churn;
@@ -44,7 +44,7 @@ mod touch;
 mod traverse;
 mod zalloc;
 
-// What most kernels need; they import it with `use super::*`.
+// Items that most kernels need and import with `use super::*`.
 use crate::api::Api;
 use crate::bench::{Bench, KernelWork};
 use crate::clock::now_ns;
@@ -70,8 +70,8 @@ use shape::{Blocks, Shape, ShapeThread, StampedBlock, freed_again};
 pub enum MemoryPoints {
     /// The host samples the process while every call is watched; afterwards the process idles.
     Sampled,
-    /// The kernel takes points at moments that its definition names, and knows what is live. The kernel's calls go
-    /// straight to the allocator.
+    /// The kernel takes points at moments that its definition names, and counts the live bytes itself. The kernel's
+    /// calls go straight to the allocator.
     Own,
     /// Like [`MemoryPoints::Own`], but the kernel only runs in processes that measure memory, and the times of its
     /// rounds mean nothing.
@@ -83,12 +83,12 @@ pub enum MemoryPoints {
 }
 
 impl MemoryPoints {
-    /// Whether the kernel only runs in processes that measure memory.
+    /// Returns whether the kernel only runs in processes that measure memory.
     pub fn only(self) -> bool {
         matches!(self, MemoryPoints::OwnOnly | MemoryPoints::OwnOnlyAlone)
     }
 
-    /// Whether another process may run on another CPU while the kernel's memory is measured.
+    /// Returns whether another process may run on another CPU while the kernel's memory is measured.
     pub fn may_share_the_machine(self) -> bool {
         matches!(self, MemoryPoints::Own | MemoryPoints::OwnOnly)
     }
@@ -98,10 +98,10 @@ impl MemoryPoints {
 pub struct Kernel {
     /// The kernel's name in workload files.
     pub name: &'static str,
-    /// The functions of the malloc family that the kernel calls. An allocator that leaves one of them to libc cannot
-    /// run the kernel.
+    /// The functions of the malloc family that the kernel calls. The kernel cannot run under an allocator that leaves
+    /// one of them to libc.
     pub calls: &'static [&'static str],
-    /// The kernel's parameters, all of which a job must carry.
+    /// The kernel's parameters, all of which a job must specify.
     pub parameters: &'static [&'static str],
     /// Where the kernel's memory figures come from.
     pub memory: MemoryPoints,
@@ -112,7 +112,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel that is timed and only calls malloc and free; other kernels override what differs.
+    /// Makes a kernel that is timed and only calls malloc and free. Other kernels override what differs.
     const fn timed(
         name: &'static str,
         parameters: &'static [&'static str],
@@ -128,8 +128,8 @@ impl Kernel {
         }
     }
 
-    /// Like [`Kernel::timed`], for a kernel whose result is its memory at points of its own. The kernel reads what its
-    /// blocks hold, so it has no floor.
+    /// Does the same as [`Kernel::timed`], for a kernel whose result is its memory at points of its own. The kernel
+    /// reads the contents of its blocks, so it has no floor.
     const fn of_memory(
         name: &'static str,
         parameters: &'static [&'static str],
@@ -187,7 +187,8 @@ pub const ALL: &[Kernel] = &[
     replay::KERNEL,
 ];
 
-/// Kernels that report times from clocks of their own: these times would include the turns of another process.
+/// Kernels that report times from clocks of their own. If another process shared the CPU, these times would include its
+/// turns.
 pub const WITH_OWN_CLOCKS: [&str; 13] = [
     "batch-order",
     "fork-cow",

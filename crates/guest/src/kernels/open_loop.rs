@@ -1,7 +1,7 @@
 //! `open-loop`: requests are due at times drawn in advance, whether or not earlier requests have
 //! ended, just as clients send them. If a request has to wait, its latency includes the wait.
-//! Before that, the same requests are made in a closed loop, each when the last one has ended:
-//! there a stall delays one request, but in the open loop it delays all requests that are due
+//! Before that, the same requests are made in a closed loop, each when the last one has ended: a
+//! stall then delays one request, but in the open loop it delays all requests that are due
 //! meanwhile.
 
 use super::*;
@@ -19,7 +19,7 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// The laps of a round.
+/// Indices of the laps of a round.
 const CLOSED: usize = 0;
 const OPEN: usize = 1;
 const LAPS: usize = 2;
@@ -29,7 +29,8 @@ const SPIN_NS: u64 = 50_000;
 const LATE_NS: u64 = 1_000_000;
 /// Bytes of a payload: at least the first number, and less than the sum of both.
 const PAYLOAD: [u32; 2] = [16 << 10, 48 << 10];
-/// The percentiles that are reported: all but one in this many requests took at most that long.
+/// The reported percentiles. Each name stands with N: all but one in N requests took at most that
+/// long.
 const PERCENTILES: [(&str, u64); 5] = [
     ("p50", 2),
     ("p90", 10),
@@ -38,21 +39,21 @@ const PERCENTILES: [(&str, u64); 5] = [
     ("p99_99", 10_000),
 ];
 
-/// A request, drawn before the clock.
+/// A request, drawn before the clock starts.
 #[derive(Clone, Copy)]
 struct DrawnRequest {
-    /// Time since the request before it was due.
+    /// Time since the request before this one was due, in nanoseconds.
     gap_ns: u32,
     blocks: u32,
     /// The block of the background heap that the request replaces, and the size of the new block.
     slot: u32,
     kept: u32,
     reply: u32,
-    /// Size of the payload; 0 if there is none.
+    /// Size of the payload in bytes; 0 if there is none.
     payload: u32,
 }
 
-/// A live block, and the stamp that it holds.
+/// A live block, and the stamp that is written in it.
 #[derive(Clone, Copy)]
 struct RequestBlock {
     address: *mut u8,
@@ -63,7 +64,7 @@ struct RequestBlock {
 struct OpenLoop {
     api: Api,
     threads: usize,
-    /// Whether requests are due at given times; otherwise the second lap is a closed loop, too.
+    /// Whether requests are due at given times. If not, the second lap is a closed loop, too.
     paced: bool,
     /// The requests of all workers, worker after worker.
     drawn: HarnessTable<DrawnRequest>,
@@ -76,7 +77,7 @@ struct OpenLoop {
     first_sizes: HarnessTable<u32>,
     /// The blocks of each worker's current request.
     own: HarnessTable<Cell<RequestBlock>>,
-    /// What each worker hands to the next worker: a ring that holds a lap's blocks.
+    /// Blocks that each worker hands to the next worker, in a ring with room for a lap's blocks.
     handed: HarnessTable<Cell<RequestBlock>>,
     workers: HarnessTable<Padded<RequestWorker>>,
     /// Latencies by kind of lap and by worker.
@@ -89,7 +90,7 @@ struct OpenLoop {
     counts: InTurn<Cell<bool>>,
 }
 
-/// What a worker knows, and other threads may read.
+/// A worker's state, which other threads may read.
 #[derive(Default)]
 struct RequestWorker {
     /// Number of blocks that this worker has handed over so far.
@@ -97,7 +98,8 @@ struct RequestWorker {
     /// Number of blocks from the worker before this one that this worker has freed so far.
     taken: Cell<usize>,
     late: Cell<u64>,
-    /// In the open loop: how long the worker served requests, and how long the loop took.
+    /// How long the worker served requests in the open loop, and how long that loop took, in
+    /// nanoseconds.
     busy_ns: Cell<u64>,
     wall_ns: Cell<u64>,
 }
@@ -219,7 +221,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// The work of a round: each request once in each lap, and the background heap around them.
+/// Returns the work of a round: each request once in each lap, and the background heap around them.
 fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> KernelWork {
     let (mut blocks, mut bytes) = (sizes.len() as u64, sum(sizes));
     for request in drawn {
@@ -230,9 +232,10 @@ fn expected(drawn: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> Kerne
     KernelWork::pairs(blocks, LAPS as u64 * bytes + sum(first_sizes))
 }
 
-/// Most live bytes of a worker, if the blocks that it hands over are freed before its next request.
-/// With one worker, they are. With several workers, the next worker frees them at about that time,
-/// and the sum of the workers' peaks is close to the highest sum.
+/// Returns the most live bytes of a worker, if the blocks that it hands over are freed before its
+/// next request. With one worker, these blocks are freed by then. With several workers, the next
+/// worker frees them at about that time, and the sum of the workers' peaks is close to the highest
+/// sum.
 fn most_live(requests: &[DrawnRequest], sizes: &[u32], first_sizes: &[u32]) -> u64 {
     let mut kept = HarnessTable::<u32>::zeroed(first_sizes.len());
     kept.copy_from_slice(first_sizes);

@@ -10,8 +10,8 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// Pairs before the clock: an allocator that learns, as glibc does from the first large block that
-/// is freed, has learned by then.
+/// Number of pairs before the clock starts. An allocator that adapts, as glibc does to the first
+/// large block that is freed, has adapted by then.
 const BEFORE: usize = 3;
 
 struct PairLoad {
@@ -69,7 +69,7 @@ impl Load for PairLoad {
 }
 
 impl PairLoad {
-    /// Number of blocks that each worker allocates.
+    /// Returns the number of blocks that each worker allocates.
     fn count(&self) -> u64 {
         (self.pairs + BEFORE + usize::from(self.is_kept)) as u64
     }

@@ -16,7 +16,7 @@ pub const KERNEL: Kernel = Kernel::of_memory(
 const MOST_CLASSES: usize = 4096;
 /// Window sizes that are tried in search of the worst one.
 const WINDOWS: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 1 << 20];
-/// Fewer windows of a class would show the allocator's fixed cost instead.
+/// Minimum number of windows of a class: fewer would show the allocator's fixed cost instead.
 const LEAST_WINDOWS: usize = 16;
 
 struct PinContext {
@@ -25,13 +25,13 @@ struct PinContext {
     windows: Windows,
     /// Number of classes that have been played, over all rounds.
     played: Cell<u32>,
-    /// The first size of each class found so far.
+    /// The smallest size of each class found so far.
     classes: HarnessTable<Cell<usize>>,
     class_count: Cell<usize>,
     smallest: usize,
     largest: usize,
     volume: Cell<usize>,
-    /// Highest resident heap at any point.
+    /// Highest resident heap at any point, in bytes.
     most_heap: Cell<u64>,
     survivors: Cell<usize>,
     /// Whether the classes are assumed, because the allocator does not report usable sizes.
@@ -48,7 +48,8 @@ fn run(bench: &mut Bench) {
     };
     let most_volume = others.iter().map(|other| LEAST_WINDOWS * other);
     let most_volume = most_volume.fold(volume, usize::max);
-    // An upper bound, as if each size that is asked about were a class, and each block survived.
+    // The upper bound assumes that each size that is tried is a class of its own, and that each
+    // block survives.
     let sizes = || {
         core::iter::successors(Some(smallest), |size| Some(after(*size)))
             .take_while(|size| *size <= largest)
@@ -56,8 +57,8 @@ fn run(bench: &mut Bench) {
     let most: usize = sizes().map(|size| most_volume / size).sum();
     let class = most_volume / smallest;
     let tables = (most + class) * size_of::<StampedBlock>() + 4 * class * size_of::<(usize, u32)>();
-    // As if no memory were reused. Allocators for which more than 3/4 of the sizes are classes
-    // merge free blocks.
+    // The estimate assumes that no memory is reused. Allocators for which more than 3/4 of the
+    // sizes are classes merge free blocks.
     bench.needs((tables + sizes().count() * most_volume * 3 / 4) as u64);
     let context = InTurn(PinContext {
         shape: Shape::new(bench, 1, sizes().count().min(MOST_CLASSES)),
@@ -111,7 +112,7 @@ fn tell_windows(bench: &Bench, windows: &[usize], ratios: &[Cell<f64>]) {
     }
 }
 
-/// The next size that is asked about.
+/// Returns the next size to try.
 fn after(size: usize) -> usize {
     if size < 1024 {
         size + 16
@@ -196,16 +197,16 @@ impl PinContext {
     }
 }
 
-/// The windows of addresses in which a block of a class has been seen.
+/// The windows of addresses in which a block of a class has been found.
 struct Windows {
     bytes: Cell<usize>,
-    /// A window's number, and the last class that was seen there. Entries of other classes count as
-    /// empty.
+    /// Each window's number, and the last class that was found there. Entries of other classes
+    /// count as empty.
     seen: HarnessTable<Cell<(usize, u32)>>,
 }
 
 impl Windows {
-    /// Windows of this many bytes, with room for this many blocks of a class.
+    /// Makes windows of this many bytes, with room for this many blocks of a class.
     fn new(bytes: usize, blocks: usize) -> Windows {
         Windows {
             bytes: Cell::new(bytes),

@@ -21,7 +21,7 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// Ratchet on the clock: how long does a request take?
+/// The same load on the clock: how long does a request take?
 pub const TIMED: Kernel = Kernel {
     name: "ratchet-timed",
     memory: MemoryPoints::Own,
@@ -40,13 +40,13 @@ struct RatchetContext {
     seats: HarnessTable<Padded<Seat>>,
     /// Posted at the end of each request.
     served: Semaphore,
-    /// Where all requests of a batch meet at their largest, together with the main thread.
+    /// The meeting of all requests of a batch, each at its largest, with the main thread.
     at_peak: Rendezvous,
     /// Survivors, the oldest of which is the next to go.
     pins: Blocks,
     pinned: InTurn<Cell<usize>>,
     pins_taken: AtomicBool,
-    /// How long requests took, in nanoseconds: the first request of each thread, by thread, and all later ones, by the
+    /// Durations of requests, in nanoseconds: the first request of each thread, by thread, and all later ones, by the
     /// request's number from 1 on.
     first_ns: HarnessTable<Cell<u64>>,
     later_ns: HarnessTable<Cell<u64>>,
@@ -57,7 +57,7 @@ struct RatchetContext {
 struct Seat {
     due: Semaphore,
     request: Cell<u64>,
-    /// Whether the request waits at its largest, where memory is read.
+    /// Whether the request waits at its largest, when memory is read.
     has_point: Cell<bool>,
     ends: Cell<bool>,
 }
@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) {
     let batches = bench.count("requests") / concurrent;
     let (blocks, pins) = (bench.count("blocks"), bench.count("pins"));
     let sizes = bench.sizes();
-    // A request's blocks, rounded up by an allocator, and the request's table of pointers.
+    // Upper bound of a request's bytes: its blocks, as rounded up by an allocator, and its table of pointers.
     let request = blocks as u64 * (1.5 * sizes.mean() + 40.0) as u64;
     bench.needs(request * pool as u64);
     let every = batches.div_ceil(MOST_POINTS).max(1);
@@ -176,7 +176,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// The median of the times that are not 0; `None` if all are 0.
+/// Returns the median of the times that are not 0; `None` if all are 0.
 fn median(times: &mut [Cell<u64>]) -> Option<u64> {
     times.sort_unstable_by_key(Cell::get);
     let known = &times[times.partition_point(|time| time.get() == 0)..];
@@ -242,7 +242,7 @@ impl RatchetContext {
         thread.release(table);
     }
 
-    /// Keeps a block as a survivor; the oldest survivor is freed if there is no room.
+    /// Keeps a block as a survivor, and frees the oldest survivor if there is no room.
     fn keep(&self, thread: &ShapeThread, block: StampedBlock) {
         while self.pins_taken.swap(true, Acquire) {
             sys::give_way();

@@ -37,7 +37,7 @@ struct RelayContext {
     /// Whether the messages of a batch are linked through their own bytes, so that each hop reads them.
     inside: bool,
     drawn: HarnessTable<DrawnBatch>,
-    /// Nodes of each producer, more than can be under way.
+    /// Nodes of each producer: more than can be under way at a time.
     nodes: HarnessTable<BatchNode>,
     /// Places of each queue, to which many threads post and from which one thread takes.
     places: HarnessTable<AtomicPtr<BatchNode>>,
@@ -48,7 +48,7 @@ struct RelayContext {
     under_way: AtomicU64,
 }
 
-/// A batch, drawn before the clock.
+/// A batch, drawn before the clock starts.
 #[derive(Clone, Copy)]
 struct DrawnBatch {
     queue: u32,
@@ -68,7 +68,7 @@ struct BatchNode {
 #[derive(Default)]
 struct RelayCounts {
     work: Cell<KernelWork>,
-    /// Bytes allocated by a producer or freed by a consumer, which the thread that takes points reads.
+    /// Bytes allocated by a producer or freed by a consumer, read by the thread that takes points.
     bytes: AtomicU64,
     batch_numbers: Cell<u64>,
 }
@@ -164,7 +164,7 @@ fn run(bench: &mut Bench) {
 }
 
 impl RelayContext {
-    /// Takes points until all threads have done their work: when as many messages are under way as are allowed and when
+    /// Takes points until all threads have done their work: when the maximum number of messages is under way and when
     /// all are freed, or by the clock.
     fn look(&self, messages: u64, mut point: impl FnMut()) {
         let Handover {
@@ -200,8 +200,8 @@ impl RelayContext {
         }
     }
 
-    /// How many messages may be under way when a producer makes more; if threads take turns, each producer has its
-    /// share.
+    /// Returns how many messages may be under way when a producer makes more. If threads take turns, each producer has
+    /// its share.
     fn most_under_way(&self, producer: usize) -> u64 {
         if self.threads.turns.are_taken() {
             self.outstanding * (producer as u64 + 1) / self.threads.producers as u64
@@ -219,7 +219,7 @@ impl RelayContext {
         self.threads.work(worker, act);
     }
 
-    /// Bytes allocated, and bytes freed.
+    /// Returns the bytes allocated, and the bytes freed.
     fn bytes(&self) -> [u64; 2] {
         let (producers, others) = self.counts.split_at(self.threads.producers);
         [producers, others].map(|workers| {
@@ -302,7 +302,7 @@ impl RelayContext {
         self.threads.is_produced() && self.under_way.load(Acquire) == 0
     }
 
-    /// Does a proxy's work: it posts each batch to a queue with a lower number than its own queue.
+    /// Does a proxy's work: posts each batch to a queue with a lower number than the proxy's own queue.
     fn pass_on(&self, worker: usize, queue: usize) {
         let mut random = SplitMix::new(self.seed, worker as u64);
         self.each(worker, queue, |node| {
@@ -337,7 +337,7 @@ fn read_through(node: &BatchNode) {
     let count = node.count.load(Relaxed) as usize;
     let mut message = node.messages[count - 1].load(Relaxed);
     for _ in 1..count {
-        // SAFETY: each but the first one begins with the address of the one before it.
+        // SAFETY: each message but the first one begins with the address of the message before it.
         message = unsafe { message.cast::<*mut u8>().read_volatile() };
     }
 }

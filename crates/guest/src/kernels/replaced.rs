@@ -15,7 +15,7 @@ pub enum Made {
     Aligned(usize),
 }
 
-/// What is written into a block.
+/// The bytes that are written into a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     Nothing,
@@ -28,14 +28,14 @@ pub enum Written {
 /// Number of laps of a process that compares two ways to free.
 const SIZED_LAPS: usize = 9;
 
-/// Whether blocks are freed with their size in a lap, if two ways to free are compared: plain, sized, sized, plain, so
-/// that a steady drift cancels. The very first lap comes before these. It is plain, too, takes the first page faults,
-/// and is left out of the comparison.
+/// Returns whether blocks are freed with their size in a lap, if two ways to free are compared: plain, sized, sized,
+/// plain, so that a steady drift cancels. The very first lap comes before these. That lap is plain, too, takes the
+/// first page faults, and is left out of the comparison.
 pub fn is_sized(lap: usize) -> bool {
     matches!(lap % 4, 2 | 3)
 }
 
-/// Slots, and what happens to them.
+/// The slots of all threads, and the order in which their blocks are replaced.
 pub struct Replaced {
     pub api: Api,
     pub made: Made,
@@ -47,12 +47,13 @@ pub struct Replaced {
     slots: usize,
     replacements: usize,
     laps: usize,
-    /// For each thread: which slot is next, and how large the slot's new block is. At its end, a table starts over.
+    /// Two tables for each thread: which slot is next, and how large the slot's new block is. At its end, each table
+    /// starts over.
     order: HarnessTable<u32>,
     sizes: HarnessTable<u32>,
     blocks: HarnessTable<Cell<HeldBlock>>,
     verify: bool,
-    /// The resident set after the replacements of one thread.
+    /// The resident set after the replacements of one thread, in bytes.
     resident_bytes: InTurn<Cell<u64>>,
     works: Works,
 }
@@ -64,7 +65,8 @@ struct HeldBlock {
 }
 
 impl HeldBlock {
-    /// A block from what the allocator has returned for this many bytes; ends the process if that is null.
+    /// Makes a block from the address that the allocator has returned for this many bytes. Ends the process if the
+    /// address is null.
     #[inline(always)]
     fn fresh(address: *mut u8, size: u32) -> HeldBlock {
         if address.is_null() {
@@ -75,8 +77,8 @@ impl HeldBlock {
 }
 
 impl Replaced {
-    /// Gives each thread this many slots, and two tables with `draws` entries: slots, drawn uniformly, and the sizes of
-    /// their blocks, drawn by `draw`.
+    /// Gives each thread this many slots, and two tables with `draws` entries: uniformly drawn slots, and the sizes of
+    /// their blocks, which come from `draw`.
     pub fn new(
         bench: &Bench,
         slots: usize,
@@ -110,7 +112,7 @@ impl Replaced {
         }
     }
 
-    /// Runs all rounds: slots are filled, and emptied again, off the clock.
+    /// Runs all rounds. Slots are filled and emptied again off the clock.
     pub fn run(mut self, bench: &mut Bench) -> LapTimes {
         if self.frees.is_some() {
             self.laps = SIZED_LAPS;
@@ -145,7 +147,7 @@ impl Replaced {
         seen
     }
 
-    /// Most live bytes of a thread, and all bytes that it requests in a lap.
+    /// Returns the most live bytes of a thread, and all bytes that the thread requests in a lap.
     fn demand(&self, thread: usize) -> (u64, u64) {
         let [order, sizes] = self.tables(thread);
         let held = self.blocks.part(thread, self.slots);
@@ -194,7 +196,7 @@ impl Replaced {
         self.blocks.part(worker, self.slots)
     }
 
-    /// Allocates a block and writes into it, as the workload says.
+    /// Allocates a block and writes into it as the workload specifies.
     #[inline(always)]
     fn fill(&self, slot: usize, size: u32) -> *mut u8 {
         let bytes = size as usize;
@@ -231,7 +233,7 @@ impl Replaced {
         }
     }
 
-    /// Makes the replacements of a lap; returns the bytes that were requested. `fill` and `free` capture what they
+    /// Makes the replacements of a lap and returns the bytes that were requested. `fill` and `free` capture what they
     /// need: fields of `self` would be loaded again after each call to the allocator.
     #[inline(always)]
     fn replace(
@@ -320,8 +322,8 @@ impl Load for Replaced {
     }
 
     fn after(&self, worker: usize, _lap: usize) {
-        // If there are several threads, others may already be emptying their slots. If memory is measured, what watches
-        // the calls would be counted, too; so would an aged heap's litter.
+        // If there are several threads, others may already be emptying their slots. If memory is measured, the code
+        // that watches the calls would be counted, too; so would an aged heap's litter.
         if let Made::Aligned(_) = self.made
             && self.threads == 1
             && !retained::is_wanted()

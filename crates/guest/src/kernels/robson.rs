@@ -1,5 +1,6 @@
 //! `robson`: Robson's adversary of 1971, which reads addresses and makes every allocator that does not move blocks hold
-//! a known multiple of the live bytes. It ranks no allocators: it shows whether memory is measured correctly here.
+//! a known multiple of the live bytes. The result ranks no allocators, but shows whether memory is measured correctly
+//! here.
 
 use super::*;
 use crate::heap_points::LEAST_OF_BOUND;
@@ -53,7 +54,7 @@ impl RobsonContext {
         for step in 0..=self.steps {
             let size = self.unit << step;
             if step > 0 {
-                // How many bytes beside the kept blocks no new block of this size can use.
+                // Returns how many bytes beside the kept blocks cannot be used by any new block of this size.
                 let gap = |offset| -> usize {
                     let kept = blocks.iter().filter(|block| covers(block, offset, size));
                     kept.map(|block| size - block.size()).sum()
@@ -99,9 +100,9 @@ impl RobsonContext {
     }
 }
 
-/// Whether one of the block's bytes has an address that leaves this remainder when divided by `size`. Any stretch of
-/// `size` bytes, wherever it begins, has exactly one such address, so no two blocks that are kept lie within one such
-/// stretch of memory.
+/// Returns whether one of the block's bytes has an address that leaves this remainder when divided by `size`. Any
+/// stretch of `size` bytes, wherever it begins, has exactly one such address, so no two blocks that are kept lie within
+/// one such stretch of memory.
 fn covers(block: &StampedBlock, rest: usize, size: usize) -> bool {
     let first = block.address().addr() % size;
     (rest + size - first) % size < block.size()

@@ -51,8 +51,8 @@ fn run(bench: &mut Bench) {
     let mut requested = 0;
     for round in bench.rounds() {
         bench.begin();
-        // Both arrays come from the allocator under test: the document's overhead formula relies on
-        // it.
+        // Both arrays come from the allocator under test, as the document's overhead formula
+        // requires.
         let array = |entry_bytes: usize| bench.api.allocate(blocks * entry_bytes);
         let pointers: *mut *mut u8 = array(size_of::<*mut u8>()).cast();
         let sizes_at: *mut u32 = array(size_of::<u32>()).cast();
@@ -100,7 +100,7 @@ fn run(bench: &mut Bench) {
 }
 
 fn worker(shared: &SameThreadContext, index: usize) {
-    // Kept in locals: for all the compiler knows, a call to malloc may change `shared`.
+    // Kept in locals, since the compiler must assume that a call to malloc may change `shared`.
     let SameThreadContext {
         sizes,
         pointers,

@@ -25,7 +25,7 @@ impl Deref for Shape {
 }
 
 impl Shape {
-    /// A shape for this many threads, with room for this many points if memory is measured.
+    /// Makes a shape for this many threads, with room for this many points if memory is measured.
     pub fn new(bench: &Bench, threads: usize, points: usize) -> Shape {
         Shape {
             points: HeapPoints::new(if retained::is_wanted() { points } else { 0 }),
@@ -35,8 +35,8 @@ impl Shape {
         }
     }
 
-    /// Runs all rounds of a kernel whose threads do nothing but `body`; `ops` counts the threads' operations in the
-    /// last round. Returns the number of rounds.
+    /// Runs all rounds of a kernel whose threads run only `body`. `ops` counts the threads' operations in the last
+    /// round. Returns the number of rounds.
     pub fn play<C: Sync>(
         &self,
         bench: &mut Bench,
@@ -55,7 +55,7 @@ impl Shape {
         rounds
     }
 
-    /// Most requested bytes that were live at any point.
+    /// Returns the most requested bytes that were live at any point.
     pub fn most_live(&self) -> u64 {
         self.most_live.get()
     }
@@ -72,13 +72,14 @@ impl Shape {
         heap
     }
 
-    /// Reports points and work. The kernel knows beforehand what is allocated, unless that depends on addresses
-    /// (`None`); in any case, all blocks must be freed.
+    /// Reports points and work. `expected` is the work that the kernel predicts, or `None` if the work depends on
+    /// addresses. In either case, all blocks must be freed.
     pub fn account(&self, bench: &Bench, expected: Option<KernelWork>) {
         self.account_with_peak(bench, expected, 0);
     }
 
-    /// Like [`Shape::account`], if the kernel knows how many bytes are live at most, even between points.
+    /// Does the same as [`Shape::account`], for a kernel that can compute the most bytes that are live, even between
+    /// points.
     pub fn account_with_peak(&self, bench: &Bench, expected: Option<KernelWork>, peak_bytes: u64) {
         let done = KernelWork {
             malloc: self.blocks() - self.aligned_blocks(),
@@ -97,7 +98,7 @@ impl Shape {
         self.points.tell();
     }
 
-    /// Reports the highest overhead of any point, and what the overhead would be without reuse; reports neither if too
+    /// Reports the highest overhead of any point, and what the overhead would be without reuse. Reports neither if too
     /// few bytes were live.
     pub fn tell_worst(&self, bench: &Bench) {
         if self.points.wanted() && self.most_live.get() >= OVERHEAD_FROM_BYTES {
@@ -147,13 +148,13 @@ impl Growth {
     }
 }
 
-/// The moments of an idle time at which memory is read, in milliseconds.
+/// Returns the moments of an idle time at which memory is read, in milliseconds.
 pub fn idle_moments(longest_ms: u64) -> impl Iterator<Item = u64> {
     let earlier = [100, 1000].into_iter().filter(move |ms| *ms < longest_ms);
     earlier.chain([longest_ms])
 }
 
-/// The work of blocks that are all freed again.
+/// Returns the work of blocks that are all freed again.
 pub fn freed_again(blocks: u64, bytes: u64) -> KernelWork {
     KernelWork::pairs(blocks, 2 * bytes)
 }

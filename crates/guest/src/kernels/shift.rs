@@ -9,20 +9,20 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// Sizes of the lowest octave lie between this and its double.
+/// Smallest size of the lowest octave, in bytes; the largest is its double.
 const LOWEST: usize = 16;
 
 struct ShiftContext {
     shape: Shape,
     blocks: Blocks,
-    /// Live bytes of each thread.
+    /// Limit of the live bytes of each thread.
     live: u64,
     octaves: u32,
     cycles: u32,
     turnover: u64,
     seed: u64,
     meeting: Rendezvous,
-    /// Resident heap at the end of the last cycle, and of the cycle before it.
+    /// Bytes of the resident heap at the end of the last cycle, and of the cycle before it.
     ends: InTurn<[Cell<u64>; 2]>,
 }
 

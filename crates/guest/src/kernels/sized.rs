@@ -1,5 +1,5 @@
-//! `sized`: the same blocks freed without and with their size, in laps of one process: what an
-//! allocator gains if it is told the size.
+//! `sized`: the same blocks freed without and with their size, in laps of one process: how much an
+//! allocator gains if a free passes the size.
 
 use super::replaced::{self, Replaced};
 use super::*;
@@ -28,7 +28,8 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// Time of the laps with sizes over that of those without, the first one of all left out.
+/// Returns the time of the laps with sizes divided by that of the laps without, leaving out the
+/// very first lap.
 fn sized_ratio(laps: &[Span]) -> Option<f64> {
     let [plain, sized] = [false, true].map(|is_sized| {
         let laps = laps.iter().enumerate().skip(1);

@@ -1,6 +1,6 @@
-//! `start`: processes that call malloc, touch what they get, free it and end: what an allocator
-//! costs a program that hardly uses it, what the allocator asks of the kernel meanwhile, and the
-//! smallest limits under which the program starts at all.
+//! `start`: processes that allocate blocks, touch them, free them and end. Measured are the
+//! allocator's cost to a program that hardly uses it, the allocator's requests to the kernel
+//! meanwhile, and the smallest limits under which the program starts at all.
 
 use super::*;
 use crate::stack::Stack;
@@ -24,7 +24,7 @@ pub const KERNEL: Kernel = Kernel {
 
 /// The word by which `main` recognizes a started process.
 pub const WORD: &CStr = c"start";
-/// The last argument, if a tracer waits for the end of the work.
+/// The last argument: whether a tracer waits for the end of the work.
 const TRACED: &CStr = c"traced";
 const UNTRACED: &CStr = c"untraced";
 
@@ -33,12 +33,12 @@ const UNTRACED: &CStr = c"untraced";
 const SMALLEST: usize = size_of::<*mut u8>();
 /// Bytes of a size as text, with its comma.
 const SIZE_BYTES: usize = 11;
-/// The kernel accepts no longer argument.
+/// Maximum length of an argument: the kernel accepts no longer one.
 const MOST_TEXT_BYTES: usize = 128 << 10;
 const MOST_THREADS: usize = 256;
 
-/// Where the search for the smallest limits begins, and how far it goes: beyond what any process
-/// needs.
+/// The range in which the smallest limits are searched, which extends beyond the needs of any
+/// process.
 const LIMITS: LimitSearch = LimitSearch {
     anchor_bytes: 1 << 20,
     first: 0,
@@ -202,7 +202,7 @@ pub fn process(mut arguments: impl Iterator<Item = &'static CStr>) -> c_int {
     0
 }
 
-/// The work of each thread of a started process.
+/// Does the work of each thread of a started process.
 extern "C" fn work(sizes: *mut c_void) -> *mut c_void {
     // SAFETY: an argument of this program.
     let sizes = unsafe { CStr::from_ptr(sizes.cast()) };

@@ -10,8 +10,8 @@ pub const KERNEL: Kernel = Kernel::of_memory(
     run,
 );
 
-/// What tcmalloc's `largesmall_frag_test` allows above live bytes: this many large blocks, and this
-/// many bytes.
+/// The limits of tcmalloc's `largesmall_frag_test` on memory above live bytes: this many large
+/// blocks, plus this many bytes.
 const ALLOWED_BLOCKS: usize = 3;
 const ALLOWED_BYTES: usize = 10 << 20;
 

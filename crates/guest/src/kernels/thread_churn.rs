@@ -1,5 +1,5 @@
 //! `thread-churn`: threads come and go, one after the other or a few at once: does the threads'
-//! memory come back, and what does a thread cost that has a heap of its own?
+//! memory come back, and what does a thread with a heap of its own cost?
 
 use super::shape::BlockList;
 use super::*;
@@ -106,7 +106,7 @@ fn run(bench: &mut Bench) {
 }
 
 impl Leaves {
-    /// How many of `count` blocks a thread leaves.
+    /// Returns how many of `count` blocks a thread leaves.
     fn of(self, count: usize) -> usize {
         match self {
             Leaves::None => 0,
@@ -117,7 +117,8 @@ impl Leaves {
 }
 
 impl GenerationsContext {
-    /// Runs a generation of threads from start to end; returns how long that took.
+    /// Runs a generation of threads from start to end and returns how long that took, in
+    /// nanoseconds.
     fn generation(&self, at_once: usize, life: fn(&Self, usize)) -> u64 {
         let began_ns = now_ns();
         let team = Team::gather(Workers::Threads(at_once), self, life);
@@ -126,7 +127,7 @@ impl GenerationsContext {
         now_ns() - began_ns
     }
 
-    /// The whole life of a thread.
+    /// Runs the whole life of a thread.
     fn live(&self, worker: usize) {
         let thread = self.shape.thread(worker);
         let mut blocks = self.own(&self.blocks, worker);

@@ -1,5 +1,5 @@
-//! `traverse`: how long a program takes on memory that the allocator placed. On the clock, nothing is allocated: nodes
-//! of a list, a tree, a hash table or of records are read, in a heap that other blocks have aged.
+//! `traverse`: how long a program takes on memory that the allocator placed. On the clock, nothing is allocated. The
+//! program only reads nodes of a list, a tree, a hash table or records, in a heap that other blocks have aged.
 
 use super::*;
 use crate::litter::Litter;
@@ -31,9 +31,9 @@ pub const KERNEL: Kernel = Kernel {
 const SHORT_LIVED: usize = 64;
 /// Strings of records are shorter than this.
 const STRING_BELOW: u32 = 512;
-/// How often a string's size is drawn at most if it is too long: there may be no shorter sizes.
+/// Maximum number of draws of a string's size if all are too long, since there may be no shorter sizes.
 const STRING_DRAWS: usize = 64;
-/// A random tree with as many nodes as a workload has is far less deep than this.
+/// Upper bound of a tree's depth: random trees with as many nodes as a workload has are far less deep.
 const DEPTH: usize = 256;
 /// Blocks in the copies of a structure begin at multiples of this.
 const ALIGNMENT: usize = 16;
@@ -46,7 +46,7 @@ enum Structure {
     Records,
 }
 
-/// What the nodes of all structures begin with.
+/// The header with which the nodes of all structures begin.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct TraversedNode {
@@ -60,7 +60,7 @@ struct TraversedNode {
     string_bytes: u32,
 }
 
-/// How many bytes are read from a node.
+/// Number of bytes that are read from a node.
 const READ_BYTES: usize = 24;
 
 struct TraverseContext {
@@ -90,7 +90,7 @@ struct Traversal {
     own_ns: Cell<u64>,
 }
 
-/// What the first worker found in the last round: for its own nodes, and for both copies.
+/// The findings of the first worker in the last round: for its own nodes, and for both copies.
 #[derive(Default)]
 struct Found {
     placements: [Placement; 3],
@@ -112,7 +112,8 @@ fn run(bench: &mut Bench) {
     let litter_bytes = bench.number("litter");
     let sizes = bench.sizes();
     let bytes_each = node_bytes + structure.strings() * STRING_BELOW as usize;
-    // The structure, its copies, and tables for counting; the litter, and as much memory again for a copy.
+    // The estimate covers the structure, its copies, and tables for counting, as well as the litter and as much memory
+    // again for a copy.
     let all = (threads * nodes * (3 * bytes_each + 300)) as u64 + 3 * litter_bytes;
     bench.needs(all + Litter::table_bytes(litter_bytes, &sizes));
     let age = bench.count("age");
@@ -135,7 +136,7 @@ fn run(bench: &mut Bench) {
     bench.begin();
     for round in bench.rounds() {
         context.shape.points.begin();
-        // The copies come after the clock.
+        // The copies are made after the clock has stopped.
         let span = bench.lap_with_peak(round, &context);
         bench.record(round, span, (threads * nodes * passes) as u64);
     }
@@ -145,12 +146,12 @@ fn run(bench: &mut Bench) {
 }
 
 impl Structure {
-    /// Number of strings of each node.
+    /// Returns the number of strings of each node.
     fn strings(self) -> usize {
         usize::from(self == Structure::Records)
     }
 
-    /// Number of entries of the table from which the structure's nodes are reached.
+    /// Returns the number of entries of the table from which the structure's nodes are reached.
     fn roots(self, nodes: usize) -> usize {
         match self {
             Structure::List | Structure::Tree => 1,
@@ -199,7 +200,7 @@ impl Structure {
         }
     }
 
-    /// The sum of what a program reads from all nodes.
+    /// Returns the sum of the values that a program reads from all nodes.
     ///
     /// # Safety
     /// All nodes are live.
@@ -218,7 +219,7 @@ impl Structure {
         sum
     }
 
-    /// Where the memory lies that a program reads.
+    /// Returns the placement of the memory that a program reads.
     fn placement(self, roots: &[*mut TraversedNode], nodes: usize) -> Placement {
         placement::of(nodes, |see| {
             // SAFETY: all nodes are live.
@@ -295,11 +296,11 @@ impl Load for TraverseContext {
 impl TraverseContext {
     fn roots(&self, index: usize) -> &[*mut TraversedNode] {
         let table = self.workers[index].roots.get();
-        // SAFETY: so many entries, written when it was built.
+        // SAFETY: the table has that many entries, written when it was built.
         unsafe { core::slice::from_raw_parts(table, self.structure.roots(self.nodes)) }
     }
 
-    /// Makes all passes of one thread, and returns the sum of what was read.
+    /// Makes all passes of one thread, and returns the sum of the values read.
     fn read_often(&self, roots: &[*mut TraversedNode]) -> u64 {
         let mut sum = 0u64;
         for _ in 0..self.passes {
@@ -515,7 +516,7 @@ impl Copied {
                 offsets.swap(piece, other);
             }
         }
-        // This memory has pages as small as those of most heaps.
+        // Reserved memory has pages as small as those of most heaps.
         let memory = HarnessTable::<u8>::reserved(bytes);
         let start = memory.as_ptr().cast_mut();
         let at = |piece: usize| start.wrapping_add(offsets[piece]);

@@ -1,20 +1,21 @@
-//! The clock for single calls: the CPU's own counter if it always runs at one rate and alike on all
-//! CPUs, otherwise the kernel's monotonic clock. No part of the call may leave the span between the
-//! two reads, and no other code may enter it: fences stand on both sides of each read.
+//! The clock for single calls: the CPU's own counter if it runs at one constant rate and is
+//! synchronized across all CPUs, otherwise the kernel's monotonic clock. No part of the call may
+//! leave the span between the two reads, and no other code may enter it: fences stand on both sides
+//! of each read.
 
 use crate::clock;
 
 /// A clock that counts up.
 #[derive(Clone, Copy)]
 pub struct Ticks {
-    /// Whether the CPU's counter is used; otherwise ticks are nanoseconds of the kernel's clock.
+    /// Whether the CPU's counter is used. If not, ticks are nanoseconds of the kernel's clock.
     counter: bool,
     /// Nanoseconds per tick, with 32 fraction bits.
     ns_per_tick: u64,
 }
 
-/// How long the counter is compared with the kernel's clock: reading both takes some 100 ns, so the
-/// counter's rate is known to 1 in 10^5.
+/// Time over which the counter is compared with the kernel's clock. Reading both takes some 100 ns,
+/// so the counter's rate is known to 1 in 10^5.
 const COMPARE_NS: u64 = 10_000_000;
 
 /// Reads both clocks at one moment. The quickest of several tries is taken, since another program
@@ -32,7 +33,7 @@ fn both() -> (u64, u64) {
 }
 
 impl Ticks {
-    /// The best clock of this machine.
+    /// Returns the best clock of this machine.
     pub fn find() -> Ticks {
         if !counter::is_steady() {
             return Ticks {
@@ -50,7 +51,7 @@ impl Ticks {
         }
     }
 
-    /// The name of the clock.
+    /// Returns the name of the clock.
     pub fn name(&self) -> &'static str {
         if self.counter {
             counter::NAME
@@ -79,7 +80,7 @@ impl Ticks {
         }
     }
 
-    /// The time between two reads.
+    /// Returns the time between two reads, in nanoseconds.
     #[inline(always)]
     pub fn ns(&self, begin: u64, end: u64) -> u64 {
         // The counters of two CPUs may differ by a few ticks: a thread that was moved meanwhile
@@ -96,8 +97,9 @@ mod counter {
 
     pub const NAME: &str = "rdtsc";
 
-    /// Whether the CPU promises one rate in all power states (and has `rdtscp`), and the kernel,
-    /// which knows whether all CPUs count alike, uses the counter for its own time.
+    /// Returns whether the CPU promises one rate in all power states (and has `rdtscp`), and the
+    /// kernel uses the counter for its own time, which it does only if the counters of all CPUs
+    /// agree.
     pub fn is_steady() -> bool {
         let all = __cpuid(0x8000_0000).eax >= 0x8000_0007;
         let invariant =
@@ -108,7 +110,7 @@ mod counter {
             && crate::memory::read_file(file, &mut room).is_some_and(|name| name.trim() == "tsc")
     }
 
-    /// The read waits for all earlier instructions, and later instructions wait for the read.
+    /// Reads the counter after all earlier instructions and before all later ones.
     #[inline(always)]
     pub fn begin() -> u64 {
         let (low, high): (u32, u32);
@@ -120,7 +122,7 @@ mod counter {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// `rdtscp` itself waits for earlier instructions.
+    /// Reads the counter with `rdtscp`, which itself waits for earlier instructions.
     #[inline(always)]
     pub fn end() -> u64 {
         let (low, high): (u32, u32);
@@ -138,12 +140,13 @@ mod counter {
 
     pub const NAME: &str = "cntvct_el0";
 
-    /// The architecture promises a steady counter.
+    /// Returns `true`, since the architecture promises a steady counter.
     pub fn is_steady() -> bool {
         true
     }
 
-    /// Without barriers the counter may be read early or late, like any register.
+    /// Reads the counter between barriers. Without them, it may be read early or late, like any
+    /// register.
     #[inline(always)]
     pub fn begin() -> u64 {
         let ticks;

@@ -32,12 +32,12 @@ impl Counts {
             .for_each(|(count, more)| add(count, more.load(Relaxed)));
     }
 
-    /// Total number of calls.
+    /// Returns the total number of calls.
     pub fn total(&self) -> u64 {
         self.0.iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// The value at this rank, counted from the smallest: 1 is the minimum.
+    /// Returns the value at this rank, counted from the smallest: 1 is the minimum.
     fn ranked(&self, rank: u64) -> u64 {
         let mut seen = 0;
         let place = self.0.iter().position(|count| {
@@ -47,26 +47,26 @@ impl Counts {
         place.and_then(bucket_range).map_or(0, |(_, high)| high)
     }
 
-    /// The time that all but one in `one_in` calls do not exceed; `None` if fewer than ten calls
-    /// lie beyond it.
+    /// Returns the time that all but one in `one_in` calls do not exceed, or `None` if fewer than
+    /// ten calls lie beyond it.
     pub fn percentile(&self, one_in: u64) -> Option<u64> {
         let total = self.total();
         (total >= BEYOND * one_in).then(|| self.ranked(total - total / one_in))
     }
 
-    /// The minimum and the median.
+    /// Returns the minimum and the median.
     pub fn least_and_middle(&self) -> (u64, u64) {
         (self.ranked(1), self.ranked(self.total().div_ceil(2).max(1)))
     }
 }
 
-/// A plain addition: no other thread writes.
+/// Adds without an atomic read-modify-write, since no other thread writes.
 #[inline(always)]
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed) + more, Relaxed);
 }
 
-/// `BUCKET:COUNT` for each bucket that is not empty.
+/// Writes `BUCKET:COUNT` for each bucket that is not empty.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.0.iter().map(|count| count.load(Relaxed)).enumerate();
@@ -79,11 +79,11 @@ impl fmt::Display for Counts {
 /// The longest of some calls.
 #[derive(Clone, Copy, Default)]
 pub struct LongestCall {
-    /// The call's duration.
+    /// The call's duration in nanoseconds.
     pub ns: u64,
     /// The requested bytes; 0 for free, which is not reported.
     pub bytes: u64,
-    /// The call's end, counted from the start of the recording.
+    /// The call's end, in nanoseconds from the start of the recording.
     pub at_ns: u64,
 }
 

@@ -1,9 +1,9 @@
-//! How long single calls take. Wrappers of the functions under test read a clock before and after
-//! one call in K of each thread, and count the times in a histogram. This runs in processes of its
-//! own: nothing else is measured in them.
+//! Measures how long single calls take. Wrappers of the functions under test read a clock before
+//! and after one call in K of each thread, and count the times in a histogram. A process with these
+//! wrappers measures nothing else.
 //!
-//! The histogram holds what the clock showed, including its own cost; that cost is reported with
-//! it.
+//! The histogram holds the clock's readings, which include the clock's own cost; that cost is
+//! reported with them.
 
 mod cycle_counter;
 mod histogram;
@@ -28,7 +28,7 @@ pub use histogram::CallTimes;
 use histogram::{Counts, LongestCall};
 use thread_slots::{ThreadSlot, ThreadSlots};
 
-/// Everything that the wrappers need. It is written before the wrappers are handed out, and never
+/// Everything that the wrappers need, written before the wrappers are handed out, and never
 /// changed.
 struct WrapperState {
     real: Api,
@@ -44,13 +44,13 @@ struct WrapperState {
 static MODE: AtomicPtr<WrapperState> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
-    // Const and without a destructor: an access is one load from the thread pointer.
+    // Const and without a destructor, so that an access is one load relative to the thread pointer.
     /// Calls until the next timed one, including that call; 0 if this thread has no seat yet.
     static LEFT: Cell<u32> = const { Cell::new(0) };
     static SEAT: Cell<*const ThreadSlot> = const { Cell::new(ptr::null()) };
 }
 
-/// Functions that call `real` and time one call in `every` of each thread.
+/// Returns functions that call `real` and time one call in `every` of each thread.
 pub fn watch(real: Api, every: u64, seed: u64) -> Api {
     let every = u32::try_from(every)
         .ok()
@@ -104,7 +104,7 @@ impl WrapperState {
 
 unsafe extern "C" fn leave(seat: *mut c_void) {
     LEFT.set(0);
-    // SAFETY: set by `sit_down`; this thread uses it no longer.
+    // SAFETY: set by `sit_down`; this thread no longer uses it.
     unsafe { &*seat.cast::<ThreadSlot>() }.leave();
 }
 
@@ -149,7 +149,7 @@ impl Look for WrapperState {
 
     #[inline(always)]
     fn free(block: *mut u8, make: impl FnOnce(&Api)) {
-        // A free of NULL does no work and is not an operation: kernels do not count it, either.
+        // A free of NULL does no work and is not an operation, so kernels do not count it, either.
         if block.is_null() {
             // SAFETY: as in `call`.
             return make(unsafe { &(*MODE.load(Relaxed)).real });
@@ -158,7 +158,7 @@ impl Look for WrapperState {
     }
 }
 
-/// Called after the last call: reports the counts of all threads, and the cost of the clock.
+/// Reports the counts of all threads, and the cost of the clock; called after the last timed call.
 pub fn report(job: &Job<'_>) {
     // SAFETY: null, or set by `watch` permanently.
     let Some(mode) = (unsafe { MODE.load(Acquire).as_ref() }) else {
@@ -184,7 +184,8 @@ pub fn report(job: &Job<'_>) {
     }
 }
 
-/// The difference of two reads with nothing in between: the minimum and the median of many.
+/// Returns the cost of the clock: the minimum and the median of many differences of two reads with
+/// nothing in between.
 fn cost(ticks: &Ticks) -> (u64, u64) {
     const PAIRS: usize = 10_000;
     let counts = HarnessTable::<Counts>::zeroed(1);

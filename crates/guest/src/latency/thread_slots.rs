@@ -14,8 +14,8 @@ use core::sync::atomic::{
 /// Number of threads that can live at a time. An unused seat is only address space.
 const MOST_SEATS: usize = 4096;
 
-/// The tallies of one thread: only the thread that has set `taken` uses the cells until it is unset. A seat that was
-/// never used is all zero.
+/// The tallies of one thread. Only the thread that has set `taken` uses the cells until `taken` is unset. A seat that
+/// was never used is all zero.
 #[repr(align(128))]
 pub struct ThreadSlot {
     taken: AtomicBool,
@@ -26,8 +26,8 @@ pub struct ThreadSlot {
 }
 
 impl ThreadSlot {
-    /// The number of calls until the next timed one: every gap from 1 to 2K - 1 is equally likely,
-    /// so that no pattern of calls can hide between the steps, and K is the mean.
+    /// Draws the number of calls until the next timed one. Every gap from 1 to 2K - 1 is equally likely, so that no
+    /// pattern of calls can hide between the steps, and K is the mean.
     pub fn gap(&self, every: u32) -> u32 {
         let mut random = self.random.take();
         let gap = 1 + random.below(2 * every - 1);
@@ -35,13 +35,13 @@ impl ThreadSlot {
         gap
     }
 
-    /// Called when the thread has ended; its counts stay.
+    /// Frees the seat of a thread that has ended; the thread's counts stay.
     pub fn leave(&self) {
         self.taken.store(false, Release);
     }
 }
 
-/// All seats.
+/// The seats of all threads.
 pub struct ThreadSlots(HarnessTable<ThreadSlot>);
 
 impl ThreadSlots {
@@ -49,7 +49,7 @@ impl ThreadSlots {
         ThreadSlots(HarnessTable::reserved(MOST_SEATS))
     }
 
-    /// A seat for the calling thread; `None` if all are taken.
+    /// Takes a seat for the calling thread; returns `None` if all seats are taken.
     pub fn take(&self, seed: u64) -> Option<&ThreadSlot> {
         let free =
             |seat: &&ThreadSlot| !seat.taken.load(Relaxed) && !seat.taken.swap(true, Acquire);
@@ -61,7 +61,7 @@ impl ThreadSlots {
         Some(seat)
     }
 
-    /// All seats that were ever used. A seat is taken only if all seats before it have been used.
+    /// Returns all seats that were ever used. A seat is taken only if all seats before it have been used.
     pub fn used(&self) -> impl Iterator<Item = &ThreadSlot> {
         self.0.iter().take_while(|seat| seat.touched.get())
     }

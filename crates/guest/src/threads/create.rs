@@ -1,4 +1,4 @@
-//! Creates threads.
+//! The creation of threads.
 
 use crate::stack::Stack;
 use core::ffi::c_void;
@@ -6,10 +6,10 @@ use core::ffi::c_void;
 /// The function that a thread runs.
 pub type ThreadEntry = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Creates a detached thread, like larson's incarnations.
+/// Creates a detached thread, such as one of larson's incarnations.
 ///
 /// # Safety
-/// `argument` must be what `entry` expects and live until the thread has ended.
+/// `argument` must be of the kind that `entry` expects and live until the thread has ended.
 pub unsafe fn detach(entry: ThreadEntry, argument: *mut c_void) {
     // SAFETY: the caller guarantees the argument; the C library provides the stack.
     unsafe { create(entry, argument, &Stack::none(), true, 0) };
@@ -18,8 +18,8 @@ pub unsafe fn detach(entry: ThreadEntry, argument: *mut c_void) {
 /// Creates a thread; `index` names it in the error message.
 ///
 /// # Safety
-/// `argument` must be what `entry` expects. The argument and the stack must live until the thread
-/// has ended.
+/// `argument` must be of the kind that `entry` expects. The argument and the stack must live until
+/// the thread has ended.
 pub unsafe fn create(
     entry: ThreadEntry,
     argument: *mut c_void,

@@ -7,7 +7,7 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Threads wait here until all have arrived and the clock has started.
+/// A gate at which threads wait until all have arrived and the clock has started.
 #[derive(Default)]
 pub struct Gate {
     arrived: AtomicU32,
@@ -15,25 +15,25 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Called by the threads: counts the caller in and waits for the start.
+    /// Counts the calling thread in and waits for the start.
     pub fn wait(&self) {
         self.arrived.fetch_add(1, AcqRel);
         wait_until(|| self.open.load(Acquire) == 1);
     }
 
-    /// Called by the main thread: returns once that many threads wait.
+    /// Returns once that many threads wait; called by the main thread.
     pub fn all_here(&self, threads: usize) {
         wait_until(|| self.arrived.load(Acquire) as usize == threads);
     }
 
-    /// Called by the main thread: starts the clock, then the threads.
+    /// Starts the clock, then the threads; called by the main thread.
     pub fn open(&self) -> Moment {
         let moment = Moment::start();
         self.let_go();
         moment
     }
 
-    /// Called by the main thread: starts the threads, and no clock.
+    /// Starts the threads, but no clock; called by the main thread.
     pub fn let_go(&self) {
         self.open.store(1, Release);
     }

@@ -1,4 +1,4 @@
-//! Plain pthreads: how they are created, and how they wait for each other.
+//! Plain pthreads: their creation, and the ways in which they wait for each other.
 
 mod create;
 mod gate;

@@ -14,10 +14,10 @@ use crate::stack::Stack;
 use core::ffi::c_void;
 use core::ptr;
 
-/// What a worker runs, given the shared context and the worker's index.
+/// The function that a worker runs, given the shared context and the worker's index.
 pub type Body<C> = fn(&C, usize);
 
-/// How many workers a process has, and what runs them.
+/// The number of workers of a process, and the threads that run them.
 #[derive(Clone, Copy)]
 pub enum Workers {
     /// The main thread is the only worker.
@@ -27,7 +27,7 @@ pub enum Workers {
 }
 
 impl Workers {
-    /// Number of workers.
+    /// Returns the number of workers.
     pub fn count(self) -> usize {
         match self {
             Workers::Main => 1,
@@ -43,7 +43,7 @@ pub struct Team<'c, C> {
     seats: HarnessTable<Padded<TeamWorker<'c, C>>>,
 }
 
-/// What the workers share. All zero when the table has just been made.
+/// The state that the workers share. All zero when the table has just been made.
 struct Crew<'c, C> {
     gate: Gate,
     context: Option<&'c C>,
@@ -62,12 +62,12 @@ struct TeamWorker<'c, C> {
     cpu_ns: u64,
 }
 
-/// The times that a worker's own clocks show.
+/// The times measured by a worker's own clocks.
 #[derive(Clone, Copy, Default)]
 pub struct ThreadTime {
-    /// Time from the release to the worker's end.
+    /// Time from the release to the worker's end, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time over the same span.
+    /// CPU time over the same span, in nanoseconds.
     pub cpu_ns: u64,
 }
 
@@ -115,7 +115,7 @@ impl<'c, C: Sync> Team<'c, C> {
         moment
     }
 
-    /// Waits for the workers to end and passes each one's times to `note`.
+    /// Waits for the workers to end and passes the times of each to `note`.
     pub fn join(mut self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
         for Padded(seat) in self.seats.iter_mut() {
             if matches!(self.workers, Workers::Main) {
@@ -144,7 +144,7 @@ impl<'c, C: Sync> Team<'c, C> {
     }
 }
 
-/// Called by each working thread before the clock starts.
+/// Prepares the calling thread for its work; called by each working thread before the clock starts.
 pub fn make_ready() {
     scheduled::must_be_as_launched();
     null::prepare();

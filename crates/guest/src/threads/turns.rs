@@ -11,7 +11,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// The turns of threads; there are none if the threads race.
+/// The turns of all threads; empty if the threads race.
 pub struct Turns {
     seats: HarnessTable<Padded<TurnSeat>>,
     /// Posted at the end of each turn.
@@ -26,8 +26,8 @@ struct TurnSeat {
 }
 
 impl Turns {
-    /// Turns for all threads if memory is measured and the parameter `order` says so; otherwise the
-    /// threads race.
+    /// Makes turns for all threads if memory is measured and the parameter `order` asks for them.
+    /// Otherwise the threads race.
     pub fn of(bench: &Bench) -> Turns {
         let threads = match bench.parameter("order") {
             "turns" if retained::is_wanted() => bench.threads,
@@ -36,7 +36,7 @@ impl Turns {
         Turns::among(threads)
     }
 
-    /// Turns for this many threads; if 0, all threads race.
+    /// Makes turns for this many threads. If 0, all threads race.
     pub fn among(threads: usize) -> Turns {
         Turns {
             seats: HarnessTable::zeroed(threads),
@@ -44,19 +44,19 @@ impl Turns {
         }
     }
 
-    /// Whether threads take turns.
+    /// Returns whether threads take turns.
     pub fn are_taken(&self) -> bool {
         !self.seats.is_empty()
     }
 
-    /// Called by a thread before its first work.
+    /// Waits for the calling thread's first turn; called before the thread's first work.
     pub fn begin(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].due.wait();
         }
     }
 
-    /// Called by a thread that cannot go on: other threads work until `done` is true.
+    /// Lets other threads work until `done` is true; called by a thread that cannot go on.
     pub fn wait(&self, worker: usize, done: impl Fn() -> bool) {
         if !self.are_taken() {
             return wait_until(done);
@@ -66,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// Called by a thread that has done its share: ends the thread's turn.
+    /// Ends the turn of the calling thread, which has done its share, and waits for the next turn.
     pub fn pass(&self, worker: usize) {
         if self.are_taken() {
             self.over.post();
@@ -74,7 +74,7 @@ impl Turns {
         }
     }
 
-    /// Called by a thread after its last work.
+    /// Ends the calling thread's last turn; called after the thread's last work.
     pub fn leave(&self, worker: usize) {
         if self.are_taken() {
             self.seats[worker].has_left.store(true, Release);
@@ -82,8 +82,8 @@ impl Turns {
         }
     }
 
-    /// Called by the main thread: gives one turn to each of these workers, in this order. Returns
-    /// whether any of them still had work.
+    /// Gives one turn to each of these workers, in this order, and returns whether any of them
+    /// still had work. Called by the main thread.
     pub fn give(&self, workers: impl Iterator<Item = usize>) -> bool {
         let mut any = false;
         for worker in workers {
@@ -97,8 +97,8 @@ impl Turns {
         any
     }
 
-    /// Called by the main thread between turns: takes a point, and ends the process if the reading
-    /// is impossible. While threads race, live bytes change too fast for such a check.
+    /// Takes a point, and ends the process if the reading is impossible. While threads race, live
+    /// bytes change too fast for such a check. Called by the main thread between turns.
     pub fn point(&self, points: &HeapPoints, volume: u64, live: u64) -> u64 {
         if self.are_taken() {
             points.take_touched(volume, live, live)
@@ -107,7 +107,7 @@ impl Turns {
         }
     }
 
-    /// Called by the main thread before another round of the same threads.
+    /// Readies the turns for another round of the same threads; called by the main thread.
     pub fn again(&self) {
         for seat in &self.seats[..] {
             seat.has_left.store(false, Release);

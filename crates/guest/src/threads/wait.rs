@@ -1,4 +1,4 @@
-//! How threads wait for each other: spinning, yielding or asleep.
+//! Ways in which threads wait for each other: spinning, yielding or asleep.
 
 use crate::sys;
 use core::hint::spin_loop;
@@ -7,22 +7,23 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-/// Threads count themselves in and wait for each other.
+/// A barrier at which threads count themselves in and wait for each other.
 #[derive(Default)]
 pub struct Barrier {
     arrived: AtomicU32,
 }
 
 impl Barrier {
-    /// Returns once `threads` threads have called this.
+    /// Returns once `threads` threads have called this function.
     pub fn wait(&self, threads: usize) {
         self.arrived.fetch_add(1, AcqRel);
         wait_until(|| self.arrived.load(Acquire) as usize >= threads);
     }
 }
 
-/// A place where a fixed number of threads meet as often as they like. A waiting thread sleeps in
-/// the kernel: for waits so long that spinning would take CPUs from working threads.
+/// A meeting place for a fixed number of threads, which can be used any number of times. A waiting
+/// thread sleeps in the kernel, since waits may be so long that spinning would take CPUs from
+/// working threads.
 pub struct Rendezvous {
     threads: u32,
     arrived: AtomicU32,
@@ -30,7 +31,7 @@ pub struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// A meeting place for `threads` threads.
+    /// Makes a meeting place for `threads` threads.
     pub fn new(threads: usize) -> Rendezvous {
         Rendezvous {
             threads: threads as u32,
@@ -39,7 +40,7 @@ impl Rendezvous {
         }
     }
 
-    /// Returns once all threads have called this.
+    /// Returns once all threads have called this function.
     pub fn wait(&self) {
         let meeting = self.meetings.load(Acquire);
         if self.arrived.fetch_add(1, AcqRel) + 1 == self.threads {
@@ -53,13 +54,13 @@ impl Rendezvous {
     }
 }
 
-/// A semaphore: threads post, and others sleep until there is something to take. If the count is
-/// zero, nothing is posted.
+/// A semaphore: threads post, and others sleep until there is a post to take. The count is the
+/// number of posts not yet taken.
 #[derive(Default)]
 pub struct Semaphore(AtomicU32);
 
 impl Semaphore {
-    /// Wakes a waiting thread, or lets the next one pass.
+    /// Wakes a waiting thread, or lets the next thread that waits pass.
     pub fn post(&self) {
         self.0.fetch_add(1, Release);
         sys::wake(self.0.as_ptr(), 1);
@@ -77,16 +78,17 @@ impl Semaphore {
 /// Whether waiting should take few instructions rather than little time.
 static PATIENT: AtomicBool = AtomicBool::new(false);
 
-/// From now on waiting threads sleep: for a process whose instructions are counted.
+/// Makes waiting threads sleep from now on, for a process whose instructions are counted.
 pub fn wait_asleep() {
     PATIENT.store(true, Relaxed);
 }
 
-/// How often a thread yields before it sleeps: otherwise, if many threads wait for long, each of
-/// them would keep taking its turn.
+/// Number of times that a thread yields before it sleeps. If many threads that wait for long only
+/// yielded, each would keep taking its turn on a CPU.
 const YIELDS: u32 = 2000;
 
-/// Like [`wait_until`], for waits that may be long while there is work for more threads than CPUs.
+/// Does the same as [`wait_until`], for waits that may be long while there is work for more threads
+/// than CPUs.
 pub fn wait_long_until(done: impl Fn() -> bool) {
     for _ in 0..YIELDS {
         if done() {
@@ -100,7 +102,8 @@ pub fn wait_long_until(done: impl Fn() -> bool) {
     }
 }
 
-/// Spins a little, then yields: there may be more threads than CPUs.
+/// Waits until `done` is true: spins a little, then yields, since there may be more threads than
+/// CPUs.
 pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {

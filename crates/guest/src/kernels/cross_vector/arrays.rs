@@ -18,7 +18,7 @@ const IDENTITY: usize = 2;
 const ORDERS: usize = 3;
 
 impl Arrays {
-    /// How many arrays there are.
+    /// Returns the number of arrays for this many threads.
     pub fn count(threads: usize) -> usize {
         ORDERS + threads
     }
@@ -48,35 +48,35 @@ impl Arrays {
             .for_each(|&block| unsafe { (api.free)(block) });
     }
 
-    /// Requested bytes of all arrays.
+    /// Returns the requested bytes of all arrays.
     pub fn bytes(&self) -> u64 {
         (0..self.blocks.len())
             .map(|index| self.bytes_of(index) as u64)
             .sum()
     }
 
-    /// The vector that all threads share.
+    /// Returns the vector that all threads share.
     pub fn vector(&mut self) -> &mut [AtomicPtr<u8>] {
         // SAFETY: an array of that many pointers, borrowed like the whole.
         unsafe { slice::from_raw_parts_mut(self.start(VECTOR).cast(), self.slots) }
     }
 
-    /// The size of each slot's block.
+    /// Returns the size of each slot's block, in bytes.
     pub fn sizes(&mut self) -> &mut [u32] {
         self.numbers(SIZES)
     }
 
-    /// All slots in order.
+    /// Returns all slots in order.
     pub fn identity(&mut self) -> &mut [u32] {
         self.numbers(IDENTITY)
     }
 
-    /// All slots in the order in which one thread visits them.
+    /// Returns all slots in the order in which one thread visits them.
     pub fn order(&mut self, thread: usize) -> &mut [u32] {
         self.numbers(ORDERS + thread)
     }
 
-    /// The data that the workers read: vector, sizes, and the order of `thread`.
+    /// Returns the data that the workers read: vector, sizes, and the order of `thread`.
     pub fn view(&self, thread: usize) -> (&[AtomicPtr<u8>], &[u32], &[u32]) {
         let numbers = |index: usize| self.start(index).cast();
         // SAFETY: filled arrays of that many entries; while borrowed, they change only through

@@ -20,8 +20,7 @@ pub const KERNEL: Kernel = Kernel::timed(
     run,
 );
 
-/// A block begins with its own size, so that the thread that frees it knows how many bytes it
-/// frees.
+/// Bytes of a block's header, which holds the block's own size for the thread that frees the block.
 const HEADER: u32 = size_of::<u32>() as u32;
 /// If counting is `padded`, a thread sums up the live bytes of all threads once per this many
 /// allocations.
@@ -44,7 +43,7 @@ struct CrossVectorCounts {
     cas_failures: u64,
     /// Sum of the numbers of the slots that the thread has visited.
     visited: u64,
-    /// Highest sum of the live bytes of all threads that this thread has seen.
+    /// Highest sum of the live bytes of all threads that this thread has read.
     peak_bytes: i64,
 }
 
@@ -57,7 +56,8 @@ struct LiveBytes {
 }
 
 impl LiveBytes {
-    /// `exact`: adjacent counters, summed up at every allocation, as in the document's program.
+    /// Makes a counter per thread. If `exact`, the counters are adjacent and summed up at every
+    /// allocation, as in the document's program.
     fn new(threads: usize, exact: bool) -> LiveBytes {
         let (stride, look_every) = if exact {
             (1, 1)
@@ -136,9 +136,9 @@ fn run(bench: &mut Bench) {
         done.malloc += work.malloc;
         done.free += work.free;
         done.checksum = done.checksum.wrapping_add(work.checksum);
-        // A single thread fills the vector in every odd pass. With several threads, it is a race
-        // which of them allocates. In any case, every block is freed, and every thread visits every
-        // slot in each pass and while clearing.
+        // A single thread fills the vector in every odd pass. Several threads race for which of
+        // them allocates. In any case, every block is freed, and every thread visits every slot in
+        // each pass and while clearing.
         expected.malloc += if threads == 1 {
             array_count + slots * passes.div_ceil(2)
         } else {
@@ -234,8 +234,8 @@ fn worker(shared: &CrossVectorContext, index: usize) {
     }
     for &slot in order {
         tally.visited = tally.visited.wrapping_add(u64::from(slot));
-        // A thread sees its own stores without a swap; blocks that other threads store later are
-        // cleared by those threads.
+        // A thread's own stores are visible to it without a swap, and blocks that other threads
+        // store later are cleared by those threads.
         let place = &vector[slot as usize];
         if !place.load(Relaxed).is_null() {
             live -= empty(place, api.free, &mut tally.frees);

@@ -9,7 +9,7 @@ use crate::check::must_be_aligned;
 use heapmark_wire::compiled::PAGES_FROM_BYTES;
 
 impl Player<'_> {
-    /// Called when a call has returned: the result must be a block, and the slot must be empty.
+    /// Stores the result of a call, which must be a block, in its slot, which must be empty.
     #[inline(always)]
     pub(super) fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
         let block = match block.is_null() {
@@ -125,7 +125,8 @@ impl Player<'_> {
         self.tally.free += 1;
     }
 
-    /// Only a request of no bytes may return NULL. A program that needs a block then asks for one byte.
+    /// Allocates one byte after a request of no bytes returned NULL, as a program that needs a block does. No other
+    /// request may return NULL.
     #[cold]
     fn after_null(&self, call: &str, size: usize) -> *mut u8 {
         if size > 0 {

@@ -24,8 +24,8 @@ use points::Points;
 use sheet::Sheet;
 use stage::{ReplayThread, Stage};
 
-/// Which functions a replay calls besides malloc and free follows from the trace; the job names
-/// them.
+/// The kernel that replays a trace. The trace determines which functions are called besides malloc
+/// and free, and the job names them.
 pub const KERNEL: Kernel = Kernel::timed(
     "replay",
     &[
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench) {
     let head = sheet.head;
     let threads = head.threads as usize;
     if head.thp_disabled == 1 {
-        // SAFETY: takes numbers. Where the kernel does not have it, huge pages are as they are.
+        // SAFETY: takes only numbers. If the kernel lacks this option, huge pages stay as they are.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     }
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
@@ -113,8 +113,8 @@ fn run(bench: &mut Bench) {
     points.tell(bench, head.requested_peak_bytes);
 }
 
-/// Without memory, `operator new` throws, unless a handler ends the process first. A throw could
-/// not be caught here.
+/// Installs a handler that ends the process if `operator new` finds no memory. Otherwise it would
+/// throw, and a throw could not be caught here.
 fn mind_operators() {
     extern "C" fn no_memory() {
         fail!("oom", "operator new has found no memory");
@@ -126,8 +126,8 @@ fn mind_operators() {
     }
 }
 
-/// Frees, after the clock, what the recorded program never freed, so that the next round begins
-/// without blocks.
+/// Frees, after the clock has stopped, all blocks that the recorded program never freed, so that
+/// the next round begins without blocks.
 fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
     let (at, count) = sheet.head.left;

@@ -1,5 +1,5 @@
-//! How threads keep to an order that the recorded program could have had. A thread waits for what
-//! another thread has *done*, never for a slot to be filled: a slot that a fast consumer has
+//! Keeps threads to an order that the recorded program could have had. A thread waits for the ops
+//! that another thread has *done*, never for a slot to be filled: a slot that a fast consumer has
 //! emptied and refilled looks like one that was never touched. All waits point back in the recorded
 //! order, so they form no cycle.
 
@@ -38,7 +38,7 @@ impl SeenProgress {
     }
 }
 
-/// How far the threads have come.
+/// The progress of all threads, and the limit on how far they may drift apart.
 pub struct ReplayOrder<'a> {
     pub steps: &'a [ReplayProgress],
     /// Whether there are more threads than CPUs: then waiting threads leave the CPUs to those that
@@ -61,7 +61,7 @@ impl<'a> ReplayOrder<'a> {
         }
     }
 
-    /// Called before each round.
+    /// Resets the order before each round.
     pub fn reset(&self) {
         self.floor.store(0, Relaxed);
     }

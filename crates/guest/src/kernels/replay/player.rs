@@ -20,19 +20,19 @@ pub struct Player<'s> {
     chunk: usize,
     /// Number of ops done, for which other threads wait.
     pub(super) done: u64,
-    /// Which pages of the next block are touched.
+    /// The pages of the next block that are touched.
     pub(super) pages: Pages,
     pub(super) tally: KernelWork,
     seen: SeenProgress,
 }
 
-/// What kind of op was played.
+/// The kind of op that was played.
 enum PlayedOp {
     /// One of the program's calls.
     Call,
     /// A word that only the compiled trace needs.
     Word,
-    /// The end of the stream, and whether the thread exits.
+    /// The end of the stream, with a flag for whether the thread exits.
     Over(bool),
 }
 
@@ -57,8 +57,8 @@ impl<'s> Player<'s> {
     fn play(mut self) -> (KernelWork, bool) {
         let followed = self.stage.points.peak_of(self.index);
         let (api, words) = (self.stage.api, self.stage.sheet.words);
-        // These values stay in registers: a value that goes through memory in each op makes a dependency chain as long
-        // as the op.
+        // Position and count stay in registers: a value that goes through memory in each op makes a dependency chain as
+        // long as the op.
         let (mut at, mut done) = (self.at, 0);
         loop {
             let word = match words.get(at..=at + AHEAD) {
@@ -123,7 +123,7 @@ impl<'s> Player<'s> {
             done += 1;
             self.done = done;
             if followed == done {
-                // This happens before other threads can see the op as done and continue.
+                // The peak is noted before other threads can find the op done and continue.
                 self.stage.points.at_peak(self.stage.slots, &api);
             }
             self.step.finish(done);
@@ -139,7 +139,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// The next word of the current op.
+    /// Returns the next word of the current op.
     fn word(&mut self) -> u64 {
         self.at += 1;
         self.last_word(self.at - 1)

@@ -32,11 +32,12 @@ pub struct Points {
     harness_file_bytes: i64,
 }
 
-// SAFETY: used by one thread at a time, see above; if several play at once, no points are wanted.
+// SAFETY: used by one thread at a time, as described above. If several threads play at once, no
+// points are wanted.
 unsafe impl Sync for Points {}
 
 impl Points {
-    /// The points that a job asks for.
+    /// Makes the points that a job asks for.
     pub fn of(bench: &Bench, sheet: &Sheet) -> Points {
         let head = &sheet.head;
         let wanted = bench.parameter("mode") == "memory" && published::wanted();
@@ -53,13 +54,13 @@ impl Points {
         }
     }
 
-    /// Called just before the first op.
+    /// Begins the series of points, just before the first op.
     pub fn begin(&self) {
         self.taken.begin();
     }
 
-    /// The number of this thread's ops after which live bytes peak; `u64::MAX` if another thread
-    /// reaches the peak.
+    /// Returns the number of this thread's ops after which live bytes peak; `u64::MAX` if another
+    /// thread reaches the peak.
     pub fn peak_of(&self, thread: usize) -> u64 {
         let (peak, ops) = self.peak;
         if self.taken.wanted() && peak == thread as u64 {
@@ -69,8 +70,8 @@ impl Points {
         }
     }
 
-    /// Takes a point if it is due. `touched`: bytes of the live blocks of which each page has been
-    /// touched.
+    /// Takes a point if it is due. `touched` is the bytes of those live blocks whose pages have all
+    /// been touched.
     pub fn take(&self, volume: u64, live: u64, touched: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
         if passed.is_multiple_of(self.every) {
@@ -78,8 +79,8 @@ impl Points {
         }
     }
 
-    /// Called when live bytes peak. Notes the allocator's usable size of each block, and how full
-    /// the pages are.
+    /// Notes, when live bytes peak, the allocator's usable size of each block, and how full the
+    /// pages are.
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
         let heap = self.heap_bytes(&now);
@@ -104,8 +105,8 @@ impl Points {
         }));
     }
 
-    /// Called when all streams have ended and nothing is freed yet: reports the live bytes at that
-    /// time, and the heap now and after a second without a call.
+    /// Reports the live bytes, and the heap now and after a second without a call. Called when all
+    /// streams have ended and nothing is freed yet.
     pub fn at_end(&self, bench: &Bench) {
         if !self.taken.wanted() {
             return;
@@ -117,15 +118,15 @@ impl Points {
         bench.figure("rest_heap_bytes", heap());
     }
 
-    /// Bytes of the heap. The memory of live blocks counts even if the allocator had it before the
-    /// first op.
+    /// Returns the bytes of the heap. The memory of live blocks counts even if the allocator had it
+    /// before the first op.
     fn heap_bytes(&self, now: &Resident) -> u64 {
         self.taken.heap_bytes(now).max(self.present_bytes(now))
     }
 
-    /// Resident bytes of live blocks. These bytes must be part of the memory that was found;
-    /// otherwise the heap lies in memory that is not counted here, and all figures would be too
-    /// small.
+    /// Returns the resident bytes of live blocks. These bytes must be part of the memory that was
+    /// found; otherwise the heap lies in memory that is not counted here, and all figures would be
+    /// too small.
     fn present_bytes(&self, now: &Resident) -> u64 {
         let (present, all) = (
             check::present_bytes().unwrap_or(0),

@@ -39,8 +39,8 @@ impl Sheet {
         } else {
             libc::MADV_POPULATE_READ
         };
-        // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
-        // they are read.
+        // SAFETY: advice about a mapping of ours. If the kernel does not support it, pages come in
+        // as they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
         published::know(bytes.as_ptr().addr(), bytes.len(), RangeKind::Shared);
         published::harness_grows(resident_bytes(bytes.len()));
@@ -60,12 +60,13 @@ impl Sheet {
         );
     }
 
-    /// The trace's bytes that count as the harness's memory.
+    /// Returns the trace's bytes that count as the harness's memory.
     pub fn resident_bytes(&self) -> i64 {
         resident_bytes(size_of_val(self.words))
     }
 
-    /// Called when a thread continues elsewhere and will not return to these words in this round.
+    /// Drops the pages of words in a large trace that a thread has left and will not return to in
+    /// this round.
     pub fn leave(&self, words: core::ops::Range<usize>) {
         if self.large
             && let Some(left) = self.words.get(words)
@@ -80,7 +81,8 @@ impl Sheet {
     }
 }
 
-/// Resident bytes of a compiled trace; almost nothing of a large trace is in memory at any time.
+/// Returns the resident bytes of a compiled trace. Almost nothing of a large trace is in memory at
+/// any time.
 fn resident_bytes(bytes: usize) -> i64 {
     if bytes > WHOLE_BYTES {
         0
@@ -89,9 +91,9 @@ fn resident_bytes(bytes: usize) -> i64 {
     }
 }
 
-/// Where to begin the advice about words that start at this address: at a page boundary, since the
-/// kernel accepts no other address, and far enough before the words, since a page fault may have
-/// brought back pages there.
+/// Returns where to begin the advice about words that start at this address: at a page boundary,
+/// since the kernel accepts no other address, and far enough before the words, since a page fault
+/// may have brought back pages there.
 fn before(address: usize, first: usize, page: usize) -> usize {
     (address & !(page - 1))
         .saturating_sub(FAULT_AROUND)

@@ -1,7 +1,7 @@
 //! The threads of a replay. Threads that existed from the start wait at a gate; every other thread is created by the
-//! thread that created it in the recorded program, and ends where the recorded thread ended. So an allocator sees
-//! threads come and go as in the program. The main thread plays what the program's main thread did, since some
-//! allocators give the main thread a different heap.
+//! thread that created it in the recorded program, and ends where the recorded thread ended. So threads come and go as
+//! in the program. The main thread plays what the program's main thread did, since some allocators give the main thread
+//! a different heap.
 
 use super::order::ReplayOrder;
 use super::points::Points;
@@ -32,7 +32,7 @@ pub struct Stage<'a> {
     pub order: ReplayOrder<'a>,
     /// Plays a thread's stream from this word on; returns the work done, and whether the recorded thread ended there.
     stream: fn(&Stage<'_>, usize, usize) -> (KernelWork, bool),
-    /// Recorded time is played this many times faster; 0 if recorded time is ignored.
+    /// Factor by which recorded time is played faster; 0 if recorded time is ignored.
     pub pace: f64,
     pub began_ns: AtomicU64,
     /// Whether one thread plays at a time, in the recorded order.
@@ -91,7 +91,7 @@ pub struct ReplayThread {
 }
 
 impl<'a> Stage<'a> {
-    /// A stage for all rounds of a job.
+    /// Makes a stage for all rounds of a job.
     pub fn new(
         bench: &Bench,
         sheet: &'a Sheet,
@@ -149,12 +149,12 @@ impl<'a> Stage<'a> {
         (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index))
     }
 
-    /// How many threads exist from the start.
+    /// Returns how many threads exist from the start.
     pub fn threads_at_start(&self) -> usize {
         self.at_start().count()
     }
 
-    /// Called before a round: resets all progress.
+    /// Resets all progress; called before a round.
     pub fn set(&mut self) {
         self.gate = Gate::default();
         self.over.iter().for_each(|place| place.store(0, Relaxed));
@@ -178,7 +178,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Called after the last round: ends the joiner.
+    /// Ends the joiner; called after the last round.
     pub fn dismiss(&self) {
         if let Some(thread) = self.joiner.thread.take() {
             self.joiner.is_over.store(true, Release);
@@ -252,7 +252,7 @@ impl<'a> Stage<'a> {
         // stack goes.
         let thread = unsafe { create(enter, argument, &stack, false, index) };
         seat.stack.set(stack);
-        // What joins the thread waits for this store.
+        // The thread that joins this one waits for this store.
         fence(Release);
         seat.thread.set(thread);
         if self.strict {
@@ -277,7 +277,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Called after the clock has stopped: lets the other threads end, and reports the times of all threads.
+    /// Lets the other threads end, and reports the times of all threads. Called after the clock has stopped.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
         let players = || {
             self.seats
@@ -329,7 +329,7 @@ fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
     found.unwrap_or_else(|| fail!("error", "the compiled trace has no thread {index}"))
 }
 
-/// Index of the recorded thread that the main thread plays, if any.
+/// Returns the index of the recorded thread that the main thread plays, if any.
 fn main_of(bench: &Bench, sheet: &Sheet) -> Option<usize> {
     let main = sheet.head.main.checked_sub(1)? as usize;
     (bench.parameter("thread") != "worker").then_some(main)

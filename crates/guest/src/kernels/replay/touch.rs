@@ -1,9 +1,8 @@
-//! What a program does with a block after allocating it: writes into it. Untouched blocks take no
-//! memory.
+//! Writes into blocks after they are allocated, as programs do. Untouched blocks take no memory.
 
 use heapmark_wire::compiled::ALL_PAGES;
 
-/// How much of each block is touched.
+/// The part of each block that is touched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
     /// Nothing is touched.
@@ -17,8 +16,8 @@ pub enum Touch {
     All,
 }
 
-/// Which pages of a block the program touched: `count` pages, spread evenly over the first `extent`
-/// pages.
+/// The pages of a block that the program touched: `count` pages, spread evenly over the first
+/// `extent` pages.
 #[derive(Clone, Copy)]
 pub struct Pages {
     pub count: u32,
@@ -45,8 +44,8 @@ impl Touch {
         }
     }
 
-    /// Whether all pages of a block are touched if the trace does not say how many pages the
-    /// program touched.
+    /// Returns whether all pages of a block are touched if the trace does not contain the number of
+    /// pages that the program touched.
     pub fn is_whole(self) -> bool {
         matches!(self, Touch::Recorded | Touch::All)
     }

@@ -1,10 +1,10 @@
-//! Calls that change glibc's heap as a whole: if a program makes such calls, they are replayed
-//! where glibc serves malloc. Other allocators lack these functions, or have them by name only.
+//! Calls that change glibc's heap as a whole: if a program makes such calls, they are replayed only
+//! if glibc serves malloc. Other allocators lack these functions, or have them by name only.
 
 use crate::objects::Objects;
 use core::ffi::{CStr, c_int, c_void};
 
-/// The functions, present only where glibc serves malloc.
+/// The functions, present only if glibc serves malloc.
 pub struct Tuning {
     mallopt: Option<unsafe extern "C" fn(c_int, c_int) -> c_int>,
     malloc_trim: Option<unsafe extern "C" fn(usize) -> c_int>,

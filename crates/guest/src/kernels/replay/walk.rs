@@ -1,5 +1,5 @@
-//! What a program does between its calls: it reads the blocks that it got. With these reads, the time of a replay also
-//! depends on where the allocator put the blocks.
+//! Reads blocks between the calls, as a program reads the blocks that it got. With these reads, the time of a replay
+//! also depends on where the allocator put the blocks.
 
 use crate::memory::HarnessTable;
 use core::cell::Cell;
@@ -13,12 +13,12 @@ pub struct Walk {
     reads: usize,
     /// The next slot to look at.
     at: Cell<usize>,
-    /// Which slots hold a block without bytes; no slots if nothing is read.
+    /// Whether each slot holds a block without bytes; empty if nothing is read.
     without_bytes: HarnessTable<Cell<bool>>,
 }
 
 impl Walk {
-    /// A walk over this many slots.
+    /// Makes a walk over this many slots.
     pub fn new(reads: usize, slots: usize) -> Walk {
         Walk {
             reads,
@@ -27,13 +27,13 @@ impl Walk {
         }
     }
 
-    /// Whether any block is read.
+    /// Returns whether any block is read.
     #[inline(always)]
     pub fn is_made(&self) -> bool {
         self.reads > 0
     }
 
-    /// Called when a slot has a new block.
+    /// Notes whether a slot's new block has any bytes.
     #[inline(always)]
     pub fn born(&self, slot: usize, size: usize) {
         if let Some(place) = self.without_bytes.get(slot) {
@@ -68,7 +68,8 @@ impl Walk {
 #[inline(always)]
 fn nothing_of(byte: u8) -> usize {
     let mut nothing = usize::from(byte);
-    // SAFETY: changes one register. Unlike an exclusive or with itself, it waits for it.
+    // SAFETY: changes one register. Unlike an exclusive or of the register with itself, the instruction waits for the
+    // register's value.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         core::arch::asm!("and {0}, 0", inout(reg) nothing, options(nomem, nostack));

@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// What one thread hands to another. The record belongs to the harness, since the list must stay
-/// intact under any allocator. The header and the array of pointers come from the allocator under
-/// test.
+/// The record of blocks that one thread hands to another. The record belongs to the harness, since
+/// the list must stay intact under any allocator. The header and the array of pointers come from
+/// the allocator under test.
 #[derive(Clone, Copy)]
 pub struct Batch {
     pub next: *mut Batch,
@@ -55,11 +55,11 @@ impl Mailbox {
 pub struct Desk {
     /// Batches for this thread.
     pub received: Mailbox,
-    /// Records of this thread's batches that other threads are done with.
+    /// Records of this thread's batches that other threads no longer need.
     pub spent: Mailbox,
     /// Bytes allocated by this thread and freed by other threads.
     pub freed_bytes: AtomicU64,
-    /// Bytes that this thread has allocated and not freed itself, as last published.
+    /// Bytes that this thread has allocated and not itself freed, as last published.
     pub kept_bytes: AtomicU64,
 }
 

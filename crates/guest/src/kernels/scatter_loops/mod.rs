@@ -155,7 +155,7 @@ fn run(bench: &mut Bench, legacy: bool) {
     report(bench, legacy, &totals);
 }
 
-/// A place in a table; null if there is no table.
+/// Returns a place in a table; null if there is no table.
 fn place(table: &mut HarnessTable<*mut u8>, at: usize) -> *mut *mut u8 {
     if table.is_empty() {
         ptr::null_mut()
@@ -164,7 +164,7 @@ fn place(table: &mut HarnessTable<*mut u8>, at: usize) -> *mut *mut u8 {
     }
 }
 
-/// The table of sizes, and the table from which the legacy version fills empty slots.
+/// Returns the table of sizes, and the table from which the legacy version fills empty slots.
 fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) {
     let (min, max) = (bench.number("min-size"), bench.number("max-size"));
     // The program of 2017 added the smallest size a second time to every random size.
@@ -202,8 +202,8 @@ fn generation(
     shared.meeting.wait();
     let mut span = Span::default();
     for _ in 0..SEQUENCES {
-        // First all threads end their loops, then all threads free the batches that were still
-        // under way.
+        // All threads end their loops before the first meeting, and free the batches still under
+        // way before the second.
         shared.meeting.wait();
         shared.meeting.wait();
         span += began.elapsed();

@@ -1,5 +1,5 @@
 //! The constants of the document's program: sizes, how many blocks a loop frees and allocates, and
-//! strides. The program has its random values as literals; ours come from a fixed generator with a
+//! strides. The program's random values are literals. Those here come from a fixed generator with a
 //! seed for which the tables have the expected means.
 
 use super::*;
@@ -12,14 +12,14 @@ pub const ALLOCATIONS: usize = 311;
 /// repeats late.
 pub const FREES: usize = 257;
 
-/// The seed, of many, for which 2000 draws have the mean, median and 99th percentile of the
-/// formulas.
+/// The one seed, of many that were tried, for which 2000 draws have the mean, median and 99th
+/// percentile of the formulas.
 const SIZE_START: u64 = 3565;
 /// The seed for which the percentages have the means 65.3 and 63.3.
 const COUNT_START: u64 = 573;
 
-/// How often small sizes are drawn. The names are loose: neither is an exact linear or exponential
-/// density.
+/// The frequency of small sizes. The names are loose: neither variant is an exact linear or
+/// exponential density.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     Even,
@@ -28,7 +28,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// One size from three adjacent draws from `0..=range`.
+    /// Computes one size from three adjacent draws from `0..=range`.
     fn size(self, min: u32, range: u32, [first, second, third]: [u32; 3]) -> u32 {
         let weight = |draw: u32| 1.0 - f64::from(draw) / f64::from(range);
         let (w, next_w) = (weight(first), weight(second));
@@ -40,12 +40,12 @@ impl Distribution {
     }
 }
 
-/// Sizes in `min..=max` in the order of use.
+/// Returns sizes in `min..=max` in the order of use.
 pub fn sizes(distribution: Distribution, min: u32, max: u32) -> HarnessTable<u32> {
     draw(distribution, min, max, SIZES, SIZE_START)
 }
 
-/// A table of [`SIZES`] entries, all of the same size.
+/// Returns a table of [`SIZES`] entries, all of the same size.
 pub fn fixed(size: u32) -> HarnessTable<u32> {
     let mut table = HarnessTable::zeroed(SIZES);
     table.fill(size);
@@ -78,12 +78,12 @@ fn draw(
     table
 }
 
-/// Blocks that a loop allocates: 30 to 99 per cent of `ops`.
+/// Returns how many blocks each loop allocates: 30 to 99 per cent of `ops`.
 pub fn allocations(ops: u64) -> HarnessTable<u64> {
     percentages(ALLOCATIONS, 1, ops * 10)
 }
 
-/// Slots that a loop frees, if occupied: 30 to 99 per cent of 0.8 `ops`.
+/// Returns how many slots each loop frees, if occupied: 30 to 99 per cent of 0.8 `ops`.
 pub fn frees(ops: u64) -> HarnessTable<u64> {
     percentages(FREES, 2, ops * 8)
 }
@@ -95,7 +95,7 @@ fn percentages(len: usize, stream: u64, of_tenths: u64) -> HarnessTable<u64> {
     table
 }
 
-/// Sum of the steps of all loops of a sequence.
+/// Returns the sum of the steps of all loops of a sequence.
 pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
     let (whole, rest) = (loops / table.len() as u64, loops % table.len() as u64);
     let begun: u64 = (0..rest as usize)
@@ -104,8 +104,8 @@ pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
     whole * table.iter().sum::<u64>() + begun
 }
 
-/// The strides of allocating and freeing: the two smallest primes from 7 on that do not divide
-/// `blocks`, so that both walks visit every slot.
+/// Returns the strides of allocating and freeing: the two smallest primes from 7 on that do not
+/// divide `blocks`, so that both walks visit every slot.
 pub fn strides(blocks: usize) -> (usize, usize) {
     let is_prime = |n: &usize| {
         (2..*n)

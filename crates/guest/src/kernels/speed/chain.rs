@@ -23,7 +23,7 @@ const MOST_STEPS: usize = 4;
 /// Number of lists of sizes that a worker draws: for first objects, for realloc, for a second set
 /// of objects.
 pub const DRAWS: usize = 3;
-/// The list used by realloc.
+/// Index of the list of sizes that realloc uses.
 pub const REALLOC_DRAW: usize = 1;
 
 /// Number of sets of objects that a worker has at a time.
@@ -71,7 +71,7 @@ pub struct Chain<'n> {
     steps: [Option<ChainStep>; MOST_STEPS],
     /// Whether the chain needs objects before it starts.
     pub fills: bool,
-    /// Sets that are freed after the clock.
+    /// Sets that are freed after the clock has stopped.
     pub frees: [bool; SETS],
     /// Sets that exist before and after the chain, if chains hand their objects on.
     found: [bool; SETS],
@@ -79,7 +79,8 @@ pub struct Chain<'n> {
 }
 
 impl<'n> Chain<'n> {
-    /// Parses a chain's name. `None` if a word is not a routine, or if there are too many words.
+    /// Parses a chain's name. Returns `None` if a word is not a routine, or if there are too many
+    /// words.
     pub fn parse(name: &'n str) -> Option<Chain<'n>> {
         let first = name.split('-').next()?;
         let found = [matches!(first, "realloc" | "free"), false];
@@ -125,18 +126,18 @@ impl<'n> Chain<'n> {
         })
     }
 
-    /// The steps on the clock.
+    /// Returns the steps on the clock.
     pub fn steps(&self) -> impl Iterator<Item = ChainStep> {
         self.steps.into_iter().flatten()
     }
 
-    /// The sets that are freed after the clock.
+    /// Returns the sets that are freed after the clock has stopped.
     pub fn freed_sets(&self) -> impl Iterator<Item = usize> {
         let frees = self.frees;
         (0..SETS).filter(move |set| frees[*set])
     }
 
-    /// Lets this chain use what `previous` leaves, if it needs exactly that.
+    /// Lets this chain use the objects that `previous` leaves, if this chain needs exactly those.
     pub fn carry_over_from(&mut self, previous: &mut Chain<'_>) {
         if self.found != [false; SETS] && self.found == previous.left {
             self.fills = false;

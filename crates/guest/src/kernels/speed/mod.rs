@@ -85,7 +85,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// One chain, or all chains of the document in sequence in this process.
+/// Returns one chain, or all chains of the document, which run in sequence in this process.
 fn chains(word: &str, carry_over: bool) -> ([Chain<'_>; DOCUMENT.len()], usize) {
     let parse = |name| {
         Chain::parse(name).unwrap_or_else(|| fail!("error", "`{name}` is no chain of routines"))
@@ -124,8 +124,8 @@ fn draw(
     sums
 }
 
-/// What one round must do, computed from the chains alone, and the peak of live bytes between two
-/// steps.
+/// Returns the work that one round must do, computed from the chains alone, and the peak of live
+/// bytes between two steps.
 fn expected(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS]) -> (KernelWork, u64) {
     let mut expected = KernelWork::default();
     let (mut live, mut peak) = ([0; SETS], 0);

@@ -21,13 +21,13 @@ pub const KERNEL: Kernel = Kernel {
     )
 };
 
-/// A thread frees what other threads have handed over once per this many births.
+/// Number of births after which a thread frees the blocks that other threads have handed over.
 const BETWEEN_DRAINS: usize = 64;
 /// Births in a thread's turn, if memory is measured.
 const TURN: usize = 1024;
 /// Maximum number of memory points.
 const MOST_POINTS: usize = 250;
-/// For this many reads, it is recorded where they fall.
+/// Number of reads whose addresses are recorded.
 const PLACED_READS: usize = 100_000;
 
 struct SteadyContext {
@@ -46,11 +46,11 @@ struct SteadyContext {
     /// Addresses that the first thread reads, if memory is measured.
     placed: HarnessTable<Cell<usize>>,
     turns: Turns,
-    /// Whether the main thread, which would otherwise give the turns, is the only thread: then it takes the points
-    /// itself.
+    /// Whether the main thread, which would otherwise give the turns, is the only thread. If so, its loop takes the
+    /// points.
     looks_itself: bool,
     end: Rendezvous,
-    /// Sums over all points: resident heap, and live bytes.
+    /// Sums over all points of the resident heap and of the live bytes.
     seen: InTurn<[Cell<u64>; 2]>,
 }
 
@@ -169,7 +169,7 @@ impl SteadyContext {
         }
     }
 
-    /// Number of turns that a thread has on the clock.
+    /// Returns the number of turns that a thread has on the clock.
     fn turns_on_clock(&self) -> usize {
         self.operations.div_ceil(TURN)
     }
@@ -208,7 +208,7 @@ impl SteadyContext {
         }
     }
 
-    /// Frees what other threads have handed over.
+    /// Frees the blocks that other threads have handed over.
     fn drain(&self, worker: usize, thread: &ShapeThread) -> u64 {
         let mut freed = 0;
         while let Some(block) = self.rings.take(worker) {
@@ -263,7 +263,7 @@ impl SteadyContext {
         worker.reads.set(worker.reads.get() + reads);
     }
 
-    /// Reports where the reads of the first thread fell, as a cache and a TLB see them.
+    /// Reports where the reads of the first thread fell, in units that matter to a cache and to a TLB.
     fn tell_placement(&self, bench: &Bench) {
         let reads = self.placed.len();
         if reads == 0 {
@@ -326,7 +326,7 @@ impl Load for SteadyContext {
                 "a live block that was read does not hold what was written"
             );
         }
-        // All threads have handed over what they had to.
+        // By now, all threads have handed over their blocks for this thread.
         self.drain(worker, &thread);
         for slot in self.slots(worker) {
             let block = slot.replace(nothing());

@@ -7,7 +7,7 @@ use crate::shape_blocks::StampedBlock;
 const ROOM: u64 = 4096;
 
 /// A bounded queue for each thread: any thread pushes, and the queue's owner takes. After Dmitry
-/// Vyukov's bounded queue: each place says for which turn it is ready.
+/// Vyukov's bounded queue: each place holds the turn for which it is ready.
 pub struct Rings {
     places: HarnessTable<RingPlace>,
     ends: HarnessTable<Padded<RingEnds>>,
@@ -27,7 +27,7 @@ struct RingEnds {
 }
 
 impl Rings {
-    /// Queues for this many threads.
+    /// Makes queues for this many threads.
     pub fn new(threads: usize) -> Rings {
         Rings {
             places: HarnessTable::zeroed(threads * ROOM as usize),
@@ -39,7 +39,7 @@ impl Rings {
         &self.places[owner * ROOM as usize + (turn % ROOM) as usize]
     }
 
-    /// Hands a block to the queue's owner; `false` if there is no room.
+    /// Hands a block to the queue's owner. Returns `false` if there is no room.
     pub fn push(&self, owner: usize, block: StampedBlock) -> bool {
         let pushed = &self.ends[owner].pushed;
         let mut turn = pushed.load(Relaxed);

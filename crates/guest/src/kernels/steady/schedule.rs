@@ -1,17 +1,17 @@
-//! When blocks are born and die, which thread frees them, and which of them are read: drawn before
-//! the clock starts, so that the same calls come in the same order under every allocator.
+//! The schedule by which blocks are born, read and freed, and by which thread. It is drawn before the clock starts, so
+//! that the same calls come in the same order under every allocator.
 
 use super::*;
 use crate::lifetimes::{Drawn, Lifetimes};
 
-/// What is drawn for each thread.
+/// The parameters from which each thread's schedule is drawn.
 #[derive(Clone, Copy)]
 pub struct Draws {
     pub threads: usize,
-    /// Blocks that live at the start.
+    /// Number of blocks that live at the start.
     pub survivors: usize,
     pub births: usize,
-    /// Live blocks that are read after each birth.
+    /// Number of live blocks that are read after each birth.
     pub uses: usize,
     pub seed: u64,
 }
@@ -64,26 +64,26 @@ pub struct ThreadSchedule<'s> {
 }
 
 impl ThreadSchedule<'_> {
-    /// The deaths just before a birth.
+    /// Returns the deaths just before a birth.
     pub fn deaths(&self, birth: usize) -> &[Death] {
         let [from, to] = [birth, birth + 1].map(|at| self.deaths_before[at] as usize);
         &self.deaths[from..to]
     }
 
-    /// Slots that are read after a birth.
+    /// Returns the slots that are read after a birth.
     pub fn reads(&self, birth: usize) -> &[u32] {
         let uses = self.reads.len() / (self.deaths_before.len() - 1);
         &self.reads[birth * uses..][..uses]
     }
 }
 
-/// The stamp of a thread's block, computed from the block's number and size.
+/// Computes the stamp of a thread's block from the block's number and size.
 pub fn stamp(number: usize, size: u32) -> u32 {
     let mixed = (number as u32 ^ size << 8).wrapping_mul(0x9e37_79b1);
     mixed >> 16
 }
 
-/// The byte that is read from a block.
+/// Returns the byte that is read from a block.
 fn read_byte(number: usize, size: u32) -> u64 {
     u64::from(stamp(number, size) as u8)
 }
@@ -105,7 +105,7 @@ struct Survivor {
 }
 
 impl Schedule {
-    /// Bytes of a schedule's tables, and of the tables that are needed while the schedule is drawn.
+    /// Returns the bytes of a schedule's tables, and of the tables that are needed while the schedule is drawn.
     pub fn table_bytes(draws: &Draws) -> u64 {
         let blocks = draws.survivors + draws.births;
         let kept = blocks * (size_of::<Birth>() + size_of::<Death>())
@@ -141,7 +141,7 @@ impl Schedule {
         schedule
     }
 
-    /// The schedule of one thread.
+    /// Returns the schedule of one thread.
     pub fn of(&self, thread: usize) -> ThreadSchedule<'_> {
         let Draws {
             survivors,
@@ -160,14 +160,14 @@ impl Schedule {
         }
     }
 
-    /// Slots that the thread with the most live blocks needs.
+    /// Returns the number of slots that the thread with the most live blocks needs.
     pub fn slots(&self) -> usize {
         self.sums.iter().map(|sums| sums.slots).max().unwrap_or(0)
     }
 
-    /// Most bytes that are live: the sum of the threads' peaks. For one thread, this is exact. For several threads it
-    /// is an estimate: peaks need not come together, and a block that waits for the thread that frees it counts as
-    /// dead.
+    /// Returns the most bytes that are live: the sum of the threads' peaks. For one thread, the result is exact. For
+    /// several threads, it is an estimate: peaks need not come together, and a block that waits for the thread that
+    /// frees it counts as dead.
     pub fn peak_bytes(&self) -> u64 {
         self.sums.iter().map(|sums| sums.peak).sum()
     }
@@ -319,8 +319,8 @@ fn draw_objects(
     }
 }
 
-/// The birth before which a block dies if it lives until this many bytes have been allocated: the birth that comes at
-/// that point or the next one, drawn so that the mean lifetime is right.
+/// Returns the birth before which a block dies if it lives until this many bytes have been allocated: the birth that
+/// comes at that point or the next one, drawn so that the mean lifetime is right.
 fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
     let birth = volumes.partition_point(|before| *before as f64 <= bytes) - 1;
     let Some(after) = volumes.get(birth + 1) else {
@@ -331,8 +331,8 @@ fn death_at(volumes: &[u64], bytes: f64, random: &mut SplitMix) -> usize {
     birth + usize::from(random.unit() < share)
 }
 
-/// The blocks that die, in the order of the births before which they die; `before` gets, for each birth, how many
-/// blocks die earlier.
+/// Returns the blocks that die, in the order of the births before which they die. `before` receives, for each birth,
+/// how many blocks die earlier.
 fn in_order_of_death(objects: &[Lifespan], before: &mut [u32]) -> HarnessTable<u32> {
     before.fill(0);
     let births = before.len() - 1;

@@ -20,7 +20,7 @@ pub const KERNEL: Kernel = Kernel {
 enum Zeroing {
     Memset,
     Calloc,
-    /// Not zeroed: the bare calls.
+    /// Blocks are not zeroed, which measures the bare calls.
     None,
 }
 
@@ -107,8 +107,8 @@ impl Load for ZallocContext {
                 report::no_block("malloc or calloc", self.size);
             }
             if self.zeroing == Zeroing::Memset {
-                // No compiler turns this into a calloc: it cannot know the target of the pointer to
-                // malloc.
+                // No compiler turns malloc and these writes into a calloc, since the target of the
+                // pointer to malloc is unknown at compile time.
                 // SAFETY: the block has that many bytes.
                 unsafe { block.write_bytes(0, self.size) };
             }
@@ -148,7 +148,7 @@ impl Load for ZallocContext {
 }
 
 impl ZallocContext {
-    /// The work of this many calls that allocate a block.
+    /// Returns the work of this many calls that allocate a block.
     fn made(&self, calls: u64) -> KernelWork {
         let is_calloc = self.zeroing == Zeroing::Calloc;
         KernelWork {
@@ -159,7 +159,7 @@ impl ZallocContext {
         }
     }
 
-    /// A place for each block of a worker.
+    /// Returns the places for all blocks of a worker.
     fn own(&self, worker: usize) -> &[AtomicPtr<u8>] {
         &self.kept[worker * self.stride..][..self.blocks]
     }

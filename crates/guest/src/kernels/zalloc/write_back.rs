@@ -2,7 +2,7 @@
 
 use core::arch::asm;
 
-/// How lines are written back. Each variant exists only on its architecture.
+/// The instruction that writes lines back. Each variant exists only on its architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteBack {
     /// No write-back.
@@ -13,7 +13,7 @@ pub enum WriteBack {
     /// Writes the line back and drops it from the cache.
     #[cfg(target_arch = "x86_64")]
     Clflushopt,
-    /// Like `Clflushopt`, but one line after the other.
+    /// Does the same as `Clflushopt`, but one line after the other.
     #[cfg(target_arch = "x86_64")]
     Clflush,
     /// Cleans the line to the point of coherency.
@@ -24,7 +24,7 @@ pub enum WriteBack {
 const LINE_BYTES: usize = 64;
 
 impl WriteBack {
-    /// The best instruction on this machine, according to the processor's feature flags.
+    /// Returns the best instruction on this machine, according to the processor's feature flags.
     #[cfg(target_arch = "x86_64")]
     pub fn detect() -> WriteBack {
         use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -41,7 +41,7 @@ impl WriteBack {
         }
     }
 
-    /// The best instruction on this machine: Linux lets every program use it.
+    /// Returns the best instruction on this machine, which Linux lets every program use.
     #[cfg(target_arch = "aarch64")]
     pub fn detect() -> WriteBack {
         WriteBack::DcCvac
@@ -56,7 +56,7 @@ impl WriteBack {
         )
     }
 
-    /// The instruction's name.
+    /// Returns the instruction's name.
     pub fn word(self) -> &'static str {
         match self {
             WriteBack::None => "none",

@@ -44,7 +44,7 @@ impl ScatterWorker<'_> {
             self.tally.frees += count + 2;
             let desk = &self.shared.desks[producer];
             desk.freed_bytes.fetch_add(bytes, Relaxed);
-            // SAFETY: this thread is done with the record.
+            // SAFETY: this thread no longer uses the record.
             unsafe { desk.spent.push(batch) };
             batch = next;
         }
@@ -106,11 +106,11 @@ impl ScatterWorker<'_> {
         if self.target == self.index {
             self.target = advance(self.target, 1, self.shared.threads);
         }
-        // SAFETY: this thread's batch, which it touches no longer.
+        // SAFETY: the batch is this thread's, which no longer touches it.
         unsafe { self.shared.desks[self.target].received.push(batch) };
     }
 
-    /// A record that is not in use: either a fresh record or one that has come back.
+    /// Returns a record that is not in use: either a fresh record or one that has come back.
     fn record(&mut self) -> *mut Batch {
         if self.stock.is_null() {
             self.stock = self.shared.desks[self.index].spent.take();

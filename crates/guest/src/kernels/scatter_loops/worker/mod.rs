@@ -30,7 +30,7 @@ pub struct ScatterContext<'a> {
     pub fill_sizes: &'a [u32],
     pub allocations: &'a [u64],
     pub frees: &'a [u64],
-    /// Where all workers and the main thread meet.
+    /// The meeting of all workers and the main thread.
     pub meeting: Rendezvous,
     /// Number of sequences that threads have ended.
     pub ended: AtomicU64,
@@ -40,7 +40,7 @@ pub struct ScatterContext<'a> {
 }
 
 impl ScatterContext<'_> {
-    /// Requested bytes of all live blocks, as last published by the threads.
+    /// Returns the requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
         let desk_bytes = |desk: &Padded<Desk>| {
             desk.kept_bytes
@@ -69,11 +69,11 @@ pub struct Room {
 /// The work of one thread in a generation.
 #[derive(Clone, Copy, Default)]
 pub struct ScatterCounts {
-    /// Calls to all functions that allocate, of which `aligned` are calls to posix_memalign.
+    /// Calls to all functions that allocate, including the `aligned` calls to posix_memalign.
     pub allocations: u64,
     pub aligned: u64,
     pub frees: u64,
-    /// Slots passed in step 4, and slots passed in step 6.
+    /// Number of slots passed in step 4, and of those passed in step 6.
     pub free_steps: u64,
     pub allocation_steps: u64,
     /// Allocations for batches and, in the legacy version, into slots that were still empty.
@@ -86,7 +86,7 @@ pub struct ScatterCounts {
     pub clock_ns: u64,
     /// CPU time over the same stretches of time.
     pub cpu_ns: u64,
-    /// Highest sum of the live bytes of all threads that this thread has seen.
+    /// Highest sum of the live bytes of all threads that this thread has read.
     pub peak_bytes: u64,
 }
 
@@ -94,7 +94,7 @@ struct ScatterWorker<'a> {
     shared: &'a ScatterContext<'a>,
     index: usize,
     tally: ScatterCounts,
-    /// Bytes allocated so far and not freed by this thread; what other threads have freed is
+    /// Bytes allocated so far and not freed by this thread. Bytes that other threads have freed are
     /// counted on this thread's desk.
     kept_bytes: u64,
     until_look: usize,
@@ -115,7 +115,7 @@ struct ScatterWorker<'a> {
     alignment_turn: u8,
 }
 
-/// The body of a worker thread.
+/// Runs as the body of a worker thread.
 pub fn run(shared: &ScatterContext, index: usize) {
     let room = shared.rooms[index].get();
     let (allocate_stride, free_stride) = tables::strides(shared.blocks);
@@ -188,7 +188,7 @@ impl ScatterWorker<'_> {
         self.timed(|worker| worker.release());
     }
 
-    /// Runs all loops of a sequence; returns the time on the thread's clock.
+    /// Runs all loops of a sequence and returns the time on the thread's clock.
     fn loops(&mut self, sequence: usize) -> u64 {
         let shared = self.shared;
         let ended_before = (sequence * shared.threads) as u64;
@@ -257,7 +257,7 @@ impl ScatterWorker<'_> {
 /// misses the caches if the live blocks exceed them, under every allocator.
 ///
 /// # Safety
-/// The block must be large enough for it.
+/// The block must be large enough for a size.
 #[inline(always)]
 unsafe fn size_in(block: *mut u8) -> u32 {
     // SAFETY: as the caller guarantees; malloc's blocks are aligned for it.
@@ -275,8 +275,8 @@ fn lost_its_size(of: impl core::fmt::Display) -> ! {
     )
 }
 
-/// The next position of a walk that restarts at the end; `stride` must be below `end`, or `end`
-/// must be 1.
+/// Returns the next position of a walk that restarts at the end. `stride` must be below `end`, or
+/// `end` must be 1.
 #[inline(always)]
 fn advance(at: usize, stride: usize, end: usize) -> usize {
     let next = at + stride;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Below this size, the program that the document describes requests no alignment, 8 bytes, and 16
-/// bytes in turn.
+/// Below this size, the program that the document describes requests blocks without alignment,
+/// aligned to 8 bytes, and aligned to 16 bytes in turn.
 const ALIGNED_BELOW: u32 = 4096;
 
 /// Bytes at the front of a block that hold the block's size, unless the block is smaller.
@@ -13,7 +13,7 @@ pub const MARK_BYTES: u32 = size_of::<u32>() as u32;
 #[derive(Clone, Copy, Default)]
 struct Change {
     freed: u64,
-    /// Allocated minus freed bytes, modulo 2^64. This is one number, since two would need more
+    /// Allocated minus freed bytes, modulo 2^64, kept as one number because two would need more
     /// registers than the calls leave.
     kept_bytes: u64,
 }
@@ -121,8 +121,8 @@ impl ScatterWorker<'_> {
             if size >= MARK_BYTES {
                 block.cast::<u32>().write_volatile(size);
             }
-            // This does not use `step_by`, whose set-up takes longer than the rest for the many
-            // blocks below a page.
+            // `step_by` is not used: for the many blocks below a page, its set-up takes longer than
+            // the rest.
             let mut offset = 4096;
             while offset < size as usize {
                 block.add(offset).write_volatile(1);
