@@ -1,17 +1,17 @@
-//! The core of heapmark: measures allocators, compares and reports. It knows no features: these are crates above it.
+//! The core of heapmark: measures allocators, compares them and reports the results. Contains no features: these are crates above this one.
 //!
 //! A library of stages. A stage uses only the stages to its left:
 //! `execute < store < metric < analyse < session, report < cmd`
 //! (`crates/heapmark/tests/core/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
-// Gives a file of tests that other crates include the same paths here.
+// Lets a test file that other crates include use the same paths in this crate.
 #[cfg(test)]
 extern crate self as heapmark_core;
 
 #[macro_use]
 pub mod cmd;
 
-// The crates below: what can be measured; files that are complete or absent; builds, plans and observations.
+// The crates below this one: what can be measured; files that are complete or absent; builds, plans and observations.
 pub use heapmark_build as build;
 pub use heapmark_catalog as catalog;
 pub use heapmark_catalog::file;

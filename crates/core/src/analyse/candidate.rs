@@ -25,11 +25,11 @@ pub struct Candidate {
 pub struct LeftOut {
     /// The allocator's name.
     pub allocator: String,
-    /// Cases in which some process did not end `ok`.
+    /// The number of cases in which some process of the allocator did not end `ok`.
     pub failed: usize,
-    /// Cases in which the allocator has no sample yet, or none in the same blocks as the others.
+    /// The number of cases in which the allocator has no sample yet, or none in the same blocks as the others.
     pub missing: usize,
-    /// Cases that are judged.
+    /// The number of cases that are judged.
     pub of: usize,
 }
 
@@ -96,7 +96,7 @@ pub fn rank(
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// One ratio for each case in which some block has values of both candidates.
+/// Returns a ratio for each case in which some block has values of both candidates.
 fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
     let mut ratios = Vec::new();
     for (ours, theirs) in candidate.logs.iter().zip(&reference.logs) {

@@ -17,7 +17,8 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The process's value: nanoseconds per operation, or the command's own number; `None` if there is none.
+    /// Returns the value of a process: nanoseconds per operation, or the command's own number; `None` if the
+    /// process has none.
     pub fn of(self, process: &Process) -> Option<f64> {
         match self {
             Clock::Wall => Some(process.ns_per_op),

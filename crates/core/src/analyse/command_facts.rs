@@ -39,7 +39,7 @@ pub struct CommandFacts {
     /// Why the time in malloc is not known, if something went wrong.
     pub untimed: Option<String>,
     /// The anonymous memory of the command's processes, and how much of it malloc serves at most;
-    /// `None` if they have little.
+    /// `None` if they have little anonymous memory.
     pub memory: Option<ReachedMemory>,
     /// Bytes of malloc that are still live at the end of the process that holds the most at its
     /// end; for a server, in all its processes when its client has ended.
@@ -51,7 +51,7 @@ pub struct CommandFacts {
     pub drained: Vec<Drained>,
     /// What is not known about the end of the processes.
     pub end_unknown: Option<String>,
-    /// Loaded objects that take memory past any preloaded allocator, and how they do it.
+    /// Loaded objects that obtain memory without any preloaded allocator, and how they do it.
     pub beyond: Option<String>,
     /// The loaded objects that exchange blocks of another heap with the rest of the program; empty
     /// if blocks cross from one heap to another, but the objects are unknown.
@@ -74,7 +74,7 @@ pub struct CommandFacts {
     pub interactions: Vec<Interaction>,
     /// Programs in the command's process tree that no preloaded allocator reaches, and why.
     pub unproven: Option<String>,
-    /// Programs that an allocator may serve without proof, and why they could not report the allocator.
+    /// Programs that an allocator may serve, although they could not report the allocator, and why they could not.
     pub silent: Option<String>,
     /// Why the search for programs that no allocator reaches was not completed.
     pub unsearched: Option<String>,
@@ -83,7 +83,7 @@ pub struct CommandFacts {
     /// Rows of several processes whose timed processes were seen to hold less memory than the
     /// check: too few samples were taken.
     pub rss_missed: Vec<String>,
-    /// Rows whose command left processes behind, with how many.
+    /// Rows whose command left processes behind, and the number of these processes.
     pub left_behind: Vec<(String, u64)>,
     /// Whether the baseline takes so little time that a process's start is most of it.
     pub short: bool,
@@ -99,7 +99,7 @@ pub struct ReachedMemory {
 }
 
 impl CommandFacts {
-    /// The noun for what a row is.
+    /// Returns the noun for what a row represents.
     pub fn noun(&self) -> &'static str {
         match self.variants.is_empty() {
             true => "allocator",
@@ -107,7 +107,8 @@ impl CommandFacts {
         }
     }
 
-    /// Whether an allocator reaches less than half of the command's memory, or some loaded object takes memory past it.
+    /// Returns whether an allocator reaches less than half of the command's memory, or some loaded object obtains
+    /// memory without it.
     pub fn is_reached_in_part(&self) -> bool {
         let is_little = |memory: ReachedMemory| memory.reached_bytes < memory.bytes / 2.0;
         self.beyond.is_some() || self.memory.is_some_and(is_little)

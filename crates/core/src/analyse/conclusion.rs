@@ -36,7 +36,7 @@ pub enum Conclusion {
     Fastest(Ranking),
     /// The leader does not differ from all others.
     Unclear(Ranking),
-    /// Nothing is claimed, whatever the numbers are.
+    /// No allocator is called fastest, whatever the numbers are.
     Withheld(Withheld),
 }
 
@@ -60,11 +60,11 @@ pub enum Withheld {
 pub struct Ranking {
     /// The candidate with the smallest geometric mean of ratios.
     pub leader: String,
-    /// The times that were compared.
+    /// The clock by which the candidates were compared.
     pub by: Clock,
     /// The tests of all others, the fastest first.
     pub tests: Vec<PairwiseTest>,
-    /// Cases that were compared.
+    /// The number of cases that were compared.
     pub cases: usize,
     /// The number of blocks in the pairwise test that has the fewest.
     pub blocks: usize,
@@ -126,7 +126,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
         }
         let count = |is: fn(&Group) -> bool| rows.iter().filter(|(_, group)| is(group)).count();
         let failed = count(|group| group.failed.is_some());
-        // Rows that failed are among these: they have no processes.
+        // Failed rows are included: they have no processes.
         let empty = count(|group| group.processes.is_empty());
         if empty > 0 {
             left_out.push(LeftOut {

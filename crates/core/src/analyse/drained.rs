@@ -1,4 +1,5 @@
-//! What a server holds after its load, and what that is: a leak, freed memory that is kept, huge pages, arenas of threads, files.
+//! What a server holds after its load, and of which kind that memory is: a leak, freed memory that is kept, huge pages, arenas of
+//! threads, files.
 
 use super::group::CaseGroups;
 use crate::execute::user_command::drain::{
@@ -20,13 +21,13 @@ pub struct Drained {
     pub after: Vec<DrainMoment>,
     /// What was resident beyond what was live, summed over the drain: bytes times seconds.
     pub above_live_byte_s: Option<f64>,
-    /// What has grown most.
+    /// The kind of memory that explains most of the growth.
     pub growth: GrowthKind,
-    /// How freed memory came to stay, if glibc keeps it and the probes ran.
+    /// How freed memory came to remain resident, if glibc keeps it and the probes ran.
     pub shape: Option<GrowthShape>,
 }
 
-/// How glibc came to keep freed memory, as found by the setting under which it does not keep it.
+/// How glibc came to keep freed memory, derived from the setting under which glibc does not keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct GrowthShape {
@@ -34,11 +35,11 @@ pub struct GrowthShape {
     pub way: GrowthWay,
     /// The growth in bytes without the setting and with it; for survivors, with the setting that left the least.
     pub grown_bytes: [f64; 2],
-    /// The most threads at a time during the load.
+    /// The largest number of threads at any time during the load.
     pub most_threads: f64,
 }
 
-/// Ways of growing.
+/// A way in which a server's memory grows under glibc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrowthWay {
@@ -52,10 +53,10 @@ pub enum GrowthWay {
     Survivors,
 }
 
-/// What one look at the server finds.
+/// The memory and the threads of a server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DrainMoment {
-    /// Seconds since the end of the load; 0 for the moment before the load, too.
+    /// Seconds since the end of the load; also 0 for the moment before the load.
     pub after_s: f64,
     /// The resident set, summed over the server's processes.
     pub rss_bytes: f64,
@@ -162,7 +163,8 @@ fn of_row(
     })
 }
 
-/// How freed memory came to stay, by the figures of the row's own check; `threads` are those that live on.
+/// Returns how freed memory came to remain resident, by the figures of the row's own check; `threads` is
+/// the number of those still alive.
 fn shape(figures: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> Option<GrowthShape> {
     if !matches!(growth, GrowthKind::Kept | GrowthKind::Threads) {
         return None;
@@ -187,7 +189,7 @@ fn shape(figures: &BTreeMap<String, f64>, growth: GrowthKind, threads: f64) -> O
     })
 }
 
-/// Live bytes times seconds, with a straight line between two moments.
+/// Returns the integral of live bytes over seconds, linear between two moments.
 fn live_area(after: &[DrainMoment]) -> Option<f64> {
     let pairs = after.windows(2).map(|pair| {
         let live = (pair[0].live_bytes? + pair[1].live_bytes?) / 2.0;

@@ -1,4 +1,4 @@
-//! Each allocator under a factor (an aged heap, huge pages, other CPUs seen), compared block by
+//! Each allocator under a factor (an aged heap, huge pages, other reported CPUs), compared block by
 //! block with itself without the factor.
 
 use super::group::{CaseGroups, Group, of_blocks};
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct FactorRatio {
     /// The ratio of the times; above 1: slower under the factor.
     pub ratio: Ratio,
-    /// The ratios of single blocks.
+    /// The spread of the ratios of single blocks.
     pub blocks: Spread,
     /// The ratio of the CPU times.
     pub cpu_ratio: Option<Ratio>,
@@ -24,8 +24,8 @@ pub struct FactorRatio {
 
 const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
 
-/// The rows of cases with a factor, compared with those of the same allocators without it: the
-/// places of the case and of the row, and both rows. Times that no allocator changes are left out.
+/// Pairs the rows of cases with a factor with those of the same allocators without it: returns the
+/// indices of the case and of the row, and both rows. Times that no allocator changes are left out.
 pub fn pairs<'g, 'a>(
     tables: &'g [CaseGroups<'a>],
 ) -> impl Iterator<Item = (usize, usize, &'g Group<'a>, &'g Group<'a>)> {
@@ -47,7 +47,7 @@ pub fn logs(under: &Group, plain: &Group) -> Vec<f64> {
     of_blocks(under.log_ratios(plain, TIME))
 }
 
-/// Judges all comparisons of a run as one family; returns each with the places of its case and row.
+/// Judges all comparisons of a run as one family; returns each with the indices of its case and row.
 pub fn judge(
     tables: &[CaseGroups],
     calls: &[Verdicts],

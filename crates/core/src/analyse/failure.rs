@@ -11,7 +11,7 @@ pub struct Failed {
     /// How many processes ended in which way other than `ok`, in the order in which the ways first
     /// occurred.
     pub counts: Vec<(&'static str, usize)>,
-    /// Checks and samples that ran, including those that ended `ok`.
+    /// The number of checks and samples that ran, including those that ended `ok`.
     pub of: usize,
     /// How the first process that failed ended.
     pub first: Outcome,

@@ -1,19 +1,20 @@
 //! Whether a command runs for a fixed time (`-d 5s`, a benchmark that repeats until its time is over):
-//! then its time is the same whatever serves its memory, and only its work differs.
+//! then its time is the same under every allocator, and only the amount of its work differs.
 
 use crate::execute::Measurement;
 use crate::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
 
-/// While calls of malloc and free take ten times the CPU time of the whole command, one with so much
-/// to do still makes all its calls, and one with so much time about a tenth of them.
+/// The largest ratio of calls that shows a fixed time. While calls of malloc and free take ten times
+/// the CPU time of the whole command, a command with a fixed amount of work still makes all its
+/// calls, and one with a fixed time about a tenth of them.
 const FEWER_CALLS: f64 = 0.7;
-/// As they take that for one and a half times its wall time, the former takes more than twice as long,
-/// and the latter no longer.
+/// The largest ratio of wall times for a fixed time. Calls are slow for one and a half times the wall
+/// time: fixed work then takes more than twice as long, and a fixed time as long as before.
 const SAME_WALL: f64 = 1.5;
 
-/// Of the check of the baseline. Both must hold: fewer calls alone may be chance, as in a program that
-/// polls or that a pipe ends; the same wall time may be that of a program that waits, or allocates
-/// beside its work.
+/// Returns whether the check of the baseline shows a fixed time. Both ratios must be small: fewer
+/// calls alone may be chance, as in a program that polls or that a closed pipe ends; the same wall
+/// time alone may be that of a program that waits, or allocates beside its work.
 pub fn is_fixed(check: &Measurement) -> bool {
     let figure = |name: &str| check.figures.get(name).copied();
     figure(SLOWER_CALLS)

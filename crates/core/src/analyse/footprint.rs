@@ -10,7 +10,7 @@ use serde::Serialize;
 /// How the memory of a row's processes was sampled.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sampling {
-    /// Processes that ended `ok` before a sample saw live bytes.
+    /// The number of processes that ended `ok` before any sample contained live bytes.
     pub unseen: usize,
     /// The most CPU time that sampling a process took, as a share of a core.
     pub share: Option<f64>,

@@ -110,8 +110,8 @@ impl<'a> RecordsByRow<'a> {
     }
 }
 
-/// A block and one of its parts: processes of the same slot are compared because they ran one after
-/// the other.
+/// A slot, which is a block and one of its parts: processes of the same slot are compared because
+/// they ran one after the other.
 pub type PairKey = (u32, u32);
 
 /// The processes of one row.
@@ -122,7 +122,7 @@ pub struct Group<'a> {
     pub allocator: &'a AllocatorInfo,
     /// The row's part in the comparison.
     pub role: Role,
-    /// Set if any check or sample did not end `ok`; then `processes` is empty.
+    /// The failure, if any check or sample did not end `ok`; `processes` is then empty.
     pub failed: Option<Failed>,
     /// The measurements, and the values computed from them.
     pub processes: BTreeMap<PairKey, (&'a Measurement, Process)>,
@@ -134,7 +134,7 @@ pub struct Group<'a> {
     pub check: Option<&'a Measurement>,
     /// The mean heaps of the processes whose memory was sampled.
     pub mean_heaps: BTreeMap<PairKey, &'a MeanHeap>,
-    /// Samples that ended `ok`, but without operations, time or iterations to divide.
+    /// The number of samples that ended `ok`, but without operations, time or iterations to divide.
     pub unusable: usize,
     /// Faults of the allocator in functions that few workloads call.
     pub findings: Vec<String>,
@@ -195,7 +195,7 @@ impl<'a> Group<'a> {
         group
     }
 
-    /// The group's processes, as metrics see them.
+    /// Returns the group's processes as the input of metrics.
     pub fn samples(&self) -> Vec<(PairKey, Sample<'a>)> {
         self.processes
             .iter()
@@ -227,8 +227,8 @@ impl<'a> Group<'a> {
         duets.map(|(slot, duet)| (slot, duet.log)).collect()
     }
 
-    /// As [`Group::measured_ratios`], of times; if the ratio depends on how long turns were, as it would be with
-    /// endless turns.
+    /// Returns the same ratios as [`Group::measured_ratios`], for times: if a ratio depends on the length of
+    /// turns, as it would be with endless turns.
     pub fn log_ratios(
         &self,
         other: &Group,
@@ -249,8 +249,8 @@ impl<'a> Group<'a> {
         given.map(Length::of)
     }
 
-    /// How the ratio of this row's value to the other's depends on how long turns were; `None` if
-    /// it is not seen to depend on that.
+    /// Returns how the ratio of this row's value to the other's depends on the length of turns;
+    /// `None` if no dependence was found.
     pub fn depends_on_turns(
         &self,
         other: &Group,
@@ -393,7 +393,8 @@ impl<'a> CaseGroups<'a> {
         ratios.unwrap_or_default().into_values().collect()
     }
 
-    /// As [`CaseGroups::measured_logs`], of times: if they depend on how long turns were, those of endless turns.
+    /// Returns the same as [`CaseGroups::measured_logs`], for times: if the values depend on the length of turns,
+    /// those of endless turns.
     pub fn logs(&self, group: &Group, value: impl Fn(&Process) -> Option<f64>) -> Vec<f64> {
         let baseline = self.baseline();
         baseline

@@ -1,5 +1,5 @@
-//! The price that allocators pay in a run for the misuses that they detect in `heapmark check`.
-//! This is no score: the share counts small programs, each as much as any other.
+//! The price that allocators pay in a run for the misuses that they detect in `heapmark check`. The
+//! price is not a score: the share counts small programs, all with the same weight.
 
 use super::{Analysis, TableRow};
 use crate::store::Detection;
@@ -23,9 +23,9 @@ pub struct HardeningCost<'a> {
 }
 
 impl Analysis {
-    /// The costs of the run's allocators, in plan order; none if there are no two to compare, or
-    /// none that may be hardened. Misuses that were not tried equally often on all allocators are
-    /// left out: shares of other programs would be other shares.
+    /// Returns the costs of the run's allocators, in plan order; none if there are fewer than two
+    /// to compare, or none of them may be hardened. Misuses that were not tried equally often on
+    /// all allocators are left out: their shares would not be comparable.
     pub fn hardening_costs(&self) -> Vec<HardeningCost<'_>> {
         let priced = self.checked.iter().filter_map(|(name, checked)| {
             let all = checked.hardening.as_slice();
@@ -76,7 +76,7 @@ impl Analysis {
             .find(|overall| overall.allocator == *allocator)
         {
             let peak = |name: &str| self.held_by(name)?.peak;
-            // One measure for all rows: what one of them lacks is not replaced by another measure.
+            // All rows use the same measure: a value that a row lacks is not replaced by another measure.
             let memory = match peak(base) {
                 Some(base) => peak(allocator).map(|bytes| bytes / base),
                 None => one.memory.map(|memory| memory.ratio),

@@ -1,5 +1,5 @@
-//! How much memory each allocator holds for what is live, in the cases whose memory a run measures
-//! besides its times: a few numbers for the run's first answer. Must not compare times.
+//! How much memory each allocator holds relative to what is live, in the cases whose memory a run
+//! measures besides its times: a few numbers for the run's first answer. Must not compare times.
 
 use super::{Table, TableRow};
 pub use crate::metric::MemoryShape;
@@ -8,10 +8,11 @@ use crate::plan::Case;
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
-/// The metric of a replay.
+/// The key of the metric that a replay measures: highest resident heap / most live bytes.
 pub const PEAK: &str = "peak_over_peak";
 
-/// What an allocator holds in these cases. Each number is `None` if some process that it needs did not end `ok`.
+/// The memory of an allocator in the cases that measure it. Each number is `None` if some process that it is
+/// derived from did not end `ok`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Held {
     /// The allocator's name.
@@ -24,12 +25,12 @@ pub struct Held {
     pub pool: Option<f64>,
     /// Highest resident heap / the most bytes that can be live, if one thread only frees.
     pub fan_in: Option<f64>,
-    /// The share of a burst that is returned while the process sleeps.
+    /// The share of a burst's memory that is returned while the process sleeps.
     pub returned: Option<f64>,
 }
 
-/// A number is called bad only from this many times the baseline's on: below that, a change of
-/// allocator makes little difference.
+/// The least ratio to the baseline's number from which a number is called bad: below it, a change
+/// of allocator makes little difference.
 pub const BAD: f64 = 1.5;
 /// Returned shares that differ by less than this count as equal.
 const LEAST_SHARE: f64 = 0.05;
@@ -60,9 +61,9 @@ impl Held {
     }
 }
 
-/// The shape at which this allocator is worst in comparison with the best one, and that best one; `None` if it is not
-/// bad at any. A shape at which the baseline is as bad is no reason against another allocator; if the baseline has no
-/// number, or is the allocator itself, the best allocator takes its place.
+/// Returns the shape at which this allocator compares worst with the best one, and that best one; `None` if the
+/// allocator is not bad at any shape. A shape at which the baseline is just as bad does not count against another
+/// allocator; if the baseline has no number, or is the allocator itself, the best allocator takes its place.
 pub fn weakness<'a>(
     all: &'a [Held],
     allocator: &str,
@@ -95,8 +96,8 @@ pub fn none_returns(all: &[Held]) -> bool {
             .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
 }
 
-/// The cases without a factor whose highest resident heap over the most live bytes is known. One thread that makes the calls
-/// of several is not the program.
+/// The cases without a factor whose highest resident heap over the most live bytes is known. Cases in which one thread makes
+/// the calls of several do not represent the program, and are left out.
 pub fn with_peaks(tables: &[Table]) -> Vec<&Table> {
     let has_peak = |row: &TableRow| row.role.ranks() && row.median(PEAK).is_some();
     let is_known = |table: &&Table| {

@@ -1,9 +1,9 @@
 //! Which allocators had transparent huge pages, if the run measured memory: these make page faults
-//! rare and memory large, and depend on a setting of the machine as much as on the allocator.
+//! rarer and memory use larger, and depend on a setting of the machine as much as on the allocator.
 
 use super::Table;
 
-/// The key of the metric.
+/// The key of the metric for the share of memory in huge pages.
 const SHARE: &str = "huge_share";
 
 /// The largest share of huge pages of each allocator that ranks and has such a share, over the

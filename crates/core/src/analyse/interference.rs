@@ -1,10 +1,10 @@
-//! What else the machine did while parts of blocks ran. Decided before any time is looked at: a
-//! part with interference is run again, and the first quiet attempt counts; if none was quiet, the
-//! quietest.
+//! What else the machine did while parts of blocks ran. Interference is judged before any time is
+//! looked at: a part with interference is run again, and the first quiet attempt counts; if none
+//! was quiet, the quietest one counts.
 //!
 //! Only causes that cannot come from the measured process decide. Waiting for memory, swapping and
-//! throttling mostly come from the process itself: to run it again until one attempt is quick would
-//! be to choose by the outcome. These are counted, and their processes count.
+//! throttling mostly come from the process itself: running it again until one attempt is fast would
+//! be a choice by the outcome. Such stalls are only reported, and their processes count.
 
 use crate::observe::interference::Interference;
 use crate::plan::{CellId, Factor};
@@ -21,14 +21,15 @@ const MOST_FOREIGN_OF_ALL: f64 = 0.125;
 const MOST_STEAL: f64 = 0.1;
 /// The largest share of the time in which some task may wait for memory.
 const MOST_MEMORY_STALL: f64 = 0.05;
-/// The kernel counts CPU time in clock ticks: over a short time a difference can be wrong by one for each CPU before
-/// and after. A difference that such errors can explain counts as no interference.
+/// The kernel counts CPU time in clock ticks: over a short time, a difference can be wrong by one tick for each CPU
+/// at its beginning and at its end. A difference that such errors can explain counts as no interference.
 const TICK_NS: f64 = 10e6;
 /// The most CPU time that the kernel counts as busy but charges to no process, for each thread or
-/// process that ends: it is spent after the total has been taken. Measured with `larson-threads`: 9 us.
+/// process that ends: this time is spent after the total of the process has been taken. Measured with
+/// `larson-threads`: 9 us.
 const UNACCOUNTED_NS: f64 = 10e3;
 
-/// The interference with a process: each load as a share of its limit, and in words.
+/// Returns the sources of interference with a process: each load as a share of its limit, and the source in words.
 fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
     let cpus = interference.cpus.map_or(0.0, f64::from);
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
@@ -57,8 +58,8 @@ pub fn disturbed_by(interference: &Interference) -> Vec<&'static str> {
         .collect()
 }
 
-/// What stalled a process but may be the process's own doing, in words. Its own control group
-/// reports this more exactly than the whole machine does.
+/// What stalled a process but may be the process's own doing, in words. The process's own control
+/// group reports stalls more exactly than the whole machine does.
 fn stalled_by(interference: &Interference) -> Vec<&'static str> {
     let own_memory = interference.own_memory_stall_share;
     let memory = own_memory
@@ -83,11 +84,11 @@ fn stalled_by(interference: &Interference) -> Vec<&'static str> {
 /// The interference that was seen in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InterferenceSummary {
-    /// Parts of blocks that count.
+    /// The number of parts of blocks that count in the results.
     pub parts: usize,
     /// Parts of blocks with interference: none of their attempts was quiet.
     pub disturbed: usize,
-    /// Parts whose processes were timed; the others counted, or sampled memory.
+    /// Parts whose processes were timed; in the others, events were counted or memory was sampled.
     pub timed: usize,
     /// Timed parts with interference.
     pub timed_disturbed: usize,
@@ -105,12 +106,12 @@ pub struct InterferenceSummary {
 }
 
 impl InterferenceSummary {
-    /// Whether most of what was timed was disturbed each time.
+    /// Returns whether more than half of the timed parts were disturbed in every attempt.
     pub fn is_noisy(&self) -> bool {
         2 * self.timed_disturbed > self.timed
     }
 
-    /// Whether nothing was timed undisturbed.
+    /// Returns whether all timed parts were disturbed; false if nothing was timed.
     pub fn all_timed_is_disturbed(&self) -> bool {
         self.timed > 0 && self.timed_disturbed == self.timed
     }
@@ -206,9 +207,9 @@ fn interrupted(attempts: &BTreeMap<u32, Vec<&Record>>) -> usize {
     interrupted
 }
 
-/// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
-/// worst process is least, each cause as a share of its limit. A row that failed is not run again:
-/// an attempt without it is complete, too.
+/// Returns the first quiet one of the complete attempts. If there is none, returns the attempt in
+/// which the largest load of any process, as a share of its limit, is smallest. A row that failed
+/// is not run again: an attempt without it is complete, too.
 fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
     let ended = |records: &[&Record]| {
         records

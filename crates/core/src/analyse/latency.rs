@@ -1,6 +1,5 @@
-//! How long single calls took, over all processes of a row. Counts are merged, times never
-//! averaged: a percentile is one of all calls that were timed, and is given only if enough of them
-//! lie beyond it.
+//! How long single calls took, over all processes of a row. Counts are merged, and times are never
+//! averaged: a percentile is that of all timed calls, and is given only if enough of them lie beyond it.
 
 use super::distinct;
 use crate::execute::Latency;
@@ -18,7 +17,7 @@ const BEYOND: u64 = 10;
 /// How the calls of a table were timed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timing {
-    /// One in this many calls of each thread was timed.
+    /// The interval of timed calls: in each thread, one in this many was timed.
     pub every: u32,
     /// The cost of reading the clock; `None` if no process has reported it yet.
     pub timer: Option<Timer>,
@@ -31,16 +30,16 @@ pub struct Timer {
     pub clocks: BTreeSet<String>,
     /// The smallest difference seen between two consecutive readings.
     pub least_ns: u64,
-    /// The median difference between two consecutive readings: of each process, and of these the median.
+    /// The difference between two consecutive readings: the median over processes of each process's median.
     pub median_ns: f64,
 }
 
-/// What a row tells about its timed calls besides its cells.
+/// Facts about the timed calls of a row that its cells do not contain.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimedCalls {
-    /// Processes that are included.
+    /// The number of processes that are included.
     pub processes: usize,
-    /// Processes that ended `ok` but have no counts.
+    /// The number of processes that ended `ok` but have no counts.
     pub unusable: usize,
     /// The longest call of each function that was called.
     pub longest: Vec<LongestCall>,
@@ -53,7 +52,7 @@ pub struct LongestCall {
     pub function: String,
     /// How many calls of the function were timed.
     pub timed_calls: u64,
-    /// The longest call.
+    /// The longest timed call of the function.
     #[serde(flatten)]
     pub call: Stall,
     /// The cell of the process that made the call.
@@ -67,7 +66,7 @@ pub(super) type Called = ([Option<u64>; 5], LongestCall);
 /// A process and the latencies that it reported.
 pub(super) type TimedRecord<'a> = (&'a Record, &'a Latency);
 
-/// The clock of some processes; `None` for no process.
+/// Returns the clock of some processes; `None` if there are no processes.
 pub(super) fn timer(all: &[&Latency]) -> Option<Timer> {
     let medians: Vec<f64> = all
         .iter()
@@ -80,7 +79,7 @@ pub(super) fn timer(all: &[&Latency]) -> Option<Timer> {
     })
 }
 
-/// The processes of a row that reported latencies, and how many that ended `ok` did not.
+/// Returns the processes of a row that reported latencies, and the number of those that ended `ok` without any.
 pub(super) fn timed<'a>(records: &[&'a Record]) -> (Vec<TimedRecord<'a>>, usize) {
     let timed = records
         .iter()
@@ -113,11 +112,11 @@ fn called(name: &str, records: &[TimedRecord]) -> Option<Called> {
             ))
         })
         .collect();
-    // Of equally long calls, the first.
+    // Of several equally long calls, the first one is reported.
     let (longest_cell, longest) = all.iter().rev().max_by_key(|(_, calls)| calls.longest.ns)?;
     let longest = &longest.longest;
-    // A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half
-    // as wide as the guest's, with the same borders: no value is rounded twice.
+    // Each bucket counts at its upper end, so that "at most" stays true. Two significant digits make
+    // buckets half as wide as the guest's, with the same borders: no value is rounded twice.
     let mut merged: Histogram<u64> =
         Histogram::new_with_max(1 << 42, 2).expect("bounds that are valid");
     for bucket in all.iter().flat_map(|(_, calls)| &calls.buckets) {

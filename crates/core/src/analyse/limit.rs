@@ -1,5 +1,4 @@
-//! The smallest limit on memory of each row, what its search tried, and how much slower it is near
-//! that limit.
+//! The smallest limit on memory of each row, what the search tried, and how much slower the row is near that limit.
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
@@ -149,12 +148,12 @@ fn tried(records: &[&Record]) -> Vec<TriedLimit> {
         .collect()
 }
 
-/// The smallest limit under which the work was done; `None` if there is none yet.
+/// The smallest limit under which the work was done; `None` if none was found yet.
 fn smallest(tried: &[TriedLimit]) -> Option<&TriedLimit> {
     searched(tried).find(|limit| limit.does() == Some(true))
 }
 
-/// The largest limit below the smallest sufficient one under which no process got through.
+/// The largest limit below the smallest sufficient one under which no process ended `ok`.
 fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
     searched(tried)
         .take_while(|limit| limit.bytes < smallest.bytes)
@@ -164,7 +163,7 @@ fn too_small(tried: &[TriedLimit], smallest: &TriedLimit) -> f64 {
 }
 
 /// The largest limit, not below the smallest sufficient one, under which some process still failed:
-/// what a process needs is not the same each time.
+/// the memory that a process needs varies.
 fn still_failed(tried: &[TriedLimit], smallest_bytes: f64) -> Option<f64> {
     tried
         .iter()

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct MeasuredCell {
     cell: TableCell,
     by_slot: Vec<(PairKey, f64)>,
-    /// The turns behind each of these, if processes took turns and this depends on them.
+    /// The turns behind each value in `by_slot`; empty unless processes took turns and the metric depends on them.
     turns: Vec<Option<Length>>,
 }
 
@@ -82,7 +82,7 @@ impl MeasuredCell {
         let duet = |(place, (slot, ours)): (usize, &(PairKey, f64))| {
             let of_base = other.by_slot.binary_search_by_key(slot, |(slot, _)| *slot);
             let theirs = other.by_slot[of_base.ok()?].1;
-            // Two zeros are equal.
+            // Two zeros have no quotient, but are equal.
             let log = match *ours == theirs {
                 true => 0.0,
                 false => (ours / theirs).ln(),
@@ -91,7 +91,7 @@ impl MeasuredCell {
             Some(Duet { log, turn })
         };
         let duets: Vec<Duet> = self.by_slot.iter().enumerate().filter_map(duet).collect();
-        // As what the verdict is on.
+        // The ratio is computed from the same values as the verdict.
         let logs = of_endless_turns(&duets);
         // A pair with one zero has no ratio, and leaving it out would change the result.
         let is_finite = logs.iter().all(|log| log.is_finite());

@@ -6,14 +6,14 @@ use serde::Serialize;
 /// The memory of a row, as medians over its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Memory {
-    /// The process's highest resident set.
+    /// The highest resident set of a process, in bytes.
     pub peak_rss_bytes: f64,
     /// (peak RSS - RSS before the first operation + what the allocator held before) / highest sum of requested sizes;
     /// `None` if less than 1 MiB was requested.
     pub overhead: Option<f64>,
 }
 
-/// One allocator's memory over another's, geometric mean over cases.
+/// The memory of one allocator over that of another, geometric mean over cases.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryRatio {
     /// The ratio; above 1: the first allocator takes more.

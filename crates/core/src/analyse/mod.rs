@@ -1,8 +1,8 @@
-//! Records -> Tables. Pure: no process, no clock, no file. The `stats` module knows nothing of
-//! allocators.
+//! Derives tables from records. The code is pure: no process, no clock, no file. The `stats` crate
+//! contains nothing about allocators.
 //!
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is
-//! decided in one place, `group`; all later steps see a failed row as a row without processes.
+//! decided in one place, `group`; all later steps treat a failed row as a row without processes.
 
 mod candidate;
 mod clock;
@@ -100,7 +100,7 @@ pub struct Analysis {
     /// Whether the budget that the user gave is used up: if the run is resumed, no further block begins.
     #[serde(skip)]
     pub is_out_of_time: bool,
-    /// One table per workload and thread count, in plan order.
+    /// A table for each workload and thread count, in plan order.
     #[serde(serialize_with = "timed_document::tables")]
     pub cases: Vec<Table>,
     /// Every allocator compared with the baseline over all cases that time operations.
@@ -122,7 +122,7 @@ pub struct Analysis {
     /// The kind of limit in a run that looked for smallest limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
-    /// What each allocator holds for what is live, if the run measured that besides times.
+    /// How much memory each allocator holds relative to what is live, if the run measured that besides times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
     /// The largest share of huge pages that each allocator was seen to have, if the run sampled memory.
@@ -161,7 +161,7 @@ pub struct Analysis {
     /// The release that each allocator's numbers are from; exports have it with each allocator.
     #[serde(skip)]
     pub releases: BTreeMap<String, String>,
-    /// Allocators that are whole C libraries of their own; exports tell where each comes from.
+    /// Allocators that are whole C libraries of their own; exports record where each comes from.
     #[serde(skip)]
     pub c_libraries: Vec<String>,
 }
@@ -332,8 +332,8 @@ impl Analysis {
         self.held.iter().find(|held| held.allocator == allocator)
     }
 
-    /// The smallest and the largest time of a copy of the baseline in a case, over the baseline's: what this run calls
-    /// a difference between equals. `None` if no case has a copy and times of its own.
+    /// Returns the smallest and the largest time of a copy of the baseline in a case, over the baseline's: how far
+    /// equals differ in this run. `None` if no case has a copy and times of its own.
     pub fn copies(&self) -> Option<(f64, f64)> {
         let judged = self.cases.iter().filter(|case| !case.paced);
         let ratios = || judged.clone().filter_map(|case| Some(case.aa_copy?.ratio));
@@ -391,8 +391,8 @@ impl Analysis {
                 .collect();
             conclusion::judge(run, &by_clock)
         };
-        // First and later rounds of one trace answer two questions: no verdict covers both. A suite
-        // that plays each trace in one way asks one question.
+        // First and later rounds of one trace answer different questions, so no verdict covers
+        // both. If a suite plays each trace in only one way, all of its cases are judged together.
         let of_one_trace = |later: &JudgedCase| {
             rest.iter()
                 .map(|first| first.table.case)
@@ -413,7 +413,8 @@ impl Analysis {
                 left_out,
             }
         });
-        // If there are several real programs, those without numbers for the baseline say nothing.
+        // If there are several real programs, those without numbers for the baseline cannot be
+        // compared and are left out.
         if self.real_programs().len() > 1 {
             rest.retain(|judged| judged.case.counts());
         }
@@ -527,7 +528,7 @@ pub fn counting(records: &[Record]) -> RecordsByRow<'_> {
 struct JudgedCase<'a> {
     case: &'a Table,
     table: &'a CaseGroups<'a>,
-    /// The times that are compared.
+    /// The clock by which the case is judged.
     clock: Clock,
 }
 
@@ -540,7 +541,7 @@ impl<'a> JudgedCase<'a> {
         }
     }
 
-    /// This case, judged by another clock.
+    /// Returns the case, judged by another clock.
     fn by(&self, clock: Clock) -> JudgedCase<'a> {
         JudgedCase { clock, ..*self }
     }
@@ -574,7 +575,7 @@ fn judged_cases(run: &RunFile, tables: &[CaseGroups], all: bool) -> Vec<Table> {
     cases
 }
 
-/// If the A/A copy came out different by a metric that ranges decide, nothing is claimed by it.
+/// Withholds all verdicts on a metric that is judged by ranges, if the A/A copy came out different by that metric.
 fn withhold(rows: &mut [TableRow]) {
     let differs = |cell: &&TableCell| {
         let is_other =

@@ -1,6 +1,6 @@
 //! An allocator against its own copy, many times: how often this machine would report a difference
-//! that does not exist, and how many blocks it takes to see a small one; beside it, what common
-//! habits would have reported of the same processes.
+//! that does not exist, and how many blocks it takes to find a small one; for comparison, what
+//! common habits would have reported about the same processes.
 
 use crate::metric::Process;
 use crate::store::{Purpose, Record};
@@ -14,7 +14,7 @@ use std::iter::zip;
 const SIZES: [usize; 6] = [6, 10, 15, 20, 30, 40];
 /// A half-width that is good enough to tell allocators apart.
 const GOOD: f64 = 0.01;
-/// "It differs by more than 2 %" is a common habit.
+/// Common habits report any difference of more than this share.
 const DIFFERS: f64 = 0.02;
 /// A difference that is planted in the times of equals, to see whether it is found.
 pub const PLANTED: f64 = 0.05;
@@ -51,8 +51,8 @@ impl Habit {
         }
     }
 
-    /// What the habit makes of processes in the order in which they ran. All ran the same bytes, so
-    /// each stretch of neighbours could have been "first one allocator, then the other".
+    /// Returns what the habit reports about processes in the order in which they ran. All ran the
+    /// same bytes, so each stretch of consecutive ones could have been "first one allocator, then the other".
     fn judge(self, times: &[f64]) -> Level {
         let stretches = || times.windows(2 * self.runs());
         let share = |planted: f64| {
@@ -84,12 +84,12 @@ pub enum Way {
     Turns,
 }
 
-/// A way to compare, and what it says about equals.
+/// A way to compare, and what it reports about equals.
 #[derive(Clone, Debug)]
 pub struct Noise {
     /// The way to compare.
     pub way: Way,
-    /// What each habit would have said; habits look at wall times.
+    /// What each habit would have reported; habits use wall times.
     pub habits: Vec<(Habit, Level)>,
     /// The comparisons for each number of blocks.
     pub levels: Vec<(usize, Level)>,
@@ -97,7 +97,7 @@ pub struct Noise {
     pub blocks_for_one_percent: Option<u32>,
 }
 
-/// Comparisons of one kind. They overlap, so fewer of them are independent than their number suggests.
+/// Comparisons of one kind, which overlap: fewer of them are independent than their number suggests.
 #[derive(Clone, Debug)]
 pub struct Level {
     /// The number of comparisons.
@@ -110,8 +110,8 @@ pub struct Level {
     pub half_width: Option<f64>,
 }
 
-/// What each way makes of the samples of `original` and `copy`, which ran alone and in turns. Ways
-/// without enough blocks are left out.
+/// Returns what each way reports about the samples of `original` and `copy`, which ran alone and in
+/// turns. Ways without enough blocks are left out.
 pub fn noise(records: &[Record], original: &str, copy: &str) -> Vec<Noise> {
     let ways = [Way::WallTime, Way::CpuTime, Way::Turns];
     let of_way = |way: Way| {

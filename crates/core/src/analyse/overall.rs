@@ -21,22 +21,22 @@ pub struct Overall {
     /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case, and
     /// for the baseline.
     pub interval: Option<(f64, f64)>,
-    /// The 95 % interval for the ratio in another run on the same machine: `interval`, and what
-    /// runs differ by beyond it. `None` without an interval.
+    /// The 95 % interval for the ratio in another run on the same machine: `interval`, widened by
+    /// how much runs differ beyond it. `None` without an interval.
     pub run_to_run: Option<(f64, f64)>,
-    /// The 95 % interval for the ratio in another case of this kind, by how far these cases are
-    /// apart; `None` with fewer than three.
+    /// The 95 % interval for the ratio in another case of this kind, derived from how far these
+    /// cases are apart; `None` with fewer than three cases.
     pub next_case: Option<(f64, f64)>,
     /// The ratio of malloc and free alone, with the harness left out in each block; `None` if that
     /// was not measured in each case.
     pub alone: Option<Ratio>,
-    /// Cases that are included.
+    /// The number of cases that are included.
     pub cases: usize,
-    /// Included cases in which the allocator is faster than the baseline.
+    /// The number of included cases in which the allocator is faster than the baseline.
     pub faster: usize,
-    /// Included cases in which the allocator is slower than the baseline.
+    /// The number of included cases in which the allocator is slower than the baseline.
     pub slower: usize,
-    /// The ratio of the time without the kernel's; `None` if some case has no such time.
+    /// The ratio of the times outside the kernel; `None` if some case has no such time.
     pub user_ratio: Option<f64>,
     /// The allocator's memory over the baseline's; `None` if no case has any.
     pub memory: Option<MemoryRatio>,
@@ -44,21 +44,21 @@ pub struct Overall {
     pub kernel_share: Option<f64>,
 }
 
-/// Standard deviation of ln ratio from run to run beyond what the blocks of a run show: the machine is in another
-/// state. Measured with six runs of `quick` 20 minutes apart on a virtual machine with 2 CPUs whose host others use,
-/// too (docs/METHODOLOGY.md); less where nothing else shares the machine.
+/// Standard deviation of ln ratio from run to run, beyond what the blocks of a run show, as the state of the machine
+/// differs. Measured with six runs of `quick` 20 minutes apart on a virtual machine with 2 CPUs whose host is shared
+/// with others (docs/METHODOLOGY.md); smaller if nothing else shares the machine.
 const BETWEEN_RUNS: f64 = 0.035;
 
-/// The interval for another run, which has as much noise of its own.
+/// Returns the interval for another run, whose own noise is as large as that of this run.
 fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
     let other = 1.96 * BETWEEN_RUNS;
     let reach = |end: f64| (2.0 * ((end / ratio).ln().powi(2) + other.powi(2))).sqrt();
     (ratio * (-reach(low)).exp(), ratio * reach(high).exp())
 }
 
-/// Summarizes these cases, the fastest allocator first; only allocators with numbers in every case that counts, and
-/// only if there are several such cases. A case in which the A/A copy differs counts like any other: its ratios are
-/// noisier, not biased, and a mean over fewer cases would answer another question.
+/// Summarizes these cases, the fastest allocator first. Includes only allocators with numbers in every case that
+/// counts, and returns nothing unless there are several such cases. A case in which the A/A copy differs counts
+/// like any other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
 pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let mut tables = judged.to_vec();
     tables.retain(|judged| judged.case.counts());
@@ -143,8 +143,8 @@ fn by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     (!logs.is_empty()).then_some(logs)
 }
 
-/// ln of the allocator's time over the baseline's without the harness's, which the null allocator
-/// shows in each block: so the harness's noise is in the interval.
+/// Returns ln of the allocator's time over the baseline's, both without the harness's time. The
+/// null allocator shows that time in each block, so the interval includes its noise.
 fn alone_by_block(name: &str, judged: &JudgedCase) -> Option<BTreeMap<u32, f64>> {
     let baseline = judged.table.named(&judged.case.baseline)?;
     let floor = judged.table.fastest(Role::Floor)?;

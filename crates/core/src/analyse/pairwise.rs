@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct PairwiseTest {
     /// The other candidate's name.
     pub against: String,
-    /// Whether the other is the run's baseline.
+    /// Whether the other candidate is the run's baseline.
     pub baseline: bool,
     /// The leader's value over the other's; `None` if no block has values of both in every case.
     pub ratio: Option<Ratio>,
@@ -46,11 +46,11 @@ impl PairwiseTest {
     }
 }
 
-/// The leader against each of the others. A winner has to win every pairwise test, so its tests are
-/// one family and that is enough: in simulations, one of several equals is named in less than 1 %
-/// of runs. If the leader does not win all, the list of those that it cannot be told apart from
-/// implies that it differs from the rest; but it was chosen among all by the same blocks, so then
-/// all pairs are one family.
+/// Tests the leader against each of the others. A winner has to win every pairwise test, so it is
+/// enough that its tests are one family: in simulations, one of several equals is named in less
+/// than 1 % of runs. If the leader does not win all tests, the list of those that it cannot be told
+/// apart from implies that it differs from the rest. The leader was chosen among all by the same
+/// blocks, so all pairs are then one family.
 pub(super) fn all(
     leader: &Candidate,
     others: &[Candidate],

@@ -7,15 +7,15 @@ use heapmark_stats::{Interval, Shift, shift};
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes
-/// less.
+/// The candidate's value over the other's, estimated from log ratios of the same block. Below 1:
+/// the candidate takes less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The Hodges-Lehmann estimate of the ratio.
     pub ratio: f64,
     /// 95 % interval, low and high; `None` with fewer than 6 pairs.
     pub interval: Option<(f64, f64)>,
-    /// Blocks in which both sides have a value.
+    /// The number of blocks in which both sides have a value.
     pub pairs: usize,
 }
 

@@ -12,9 +12,9 @@ pub enum Role {
     /// An allocator that is compared with the baseline.
     #[default]
     Candidate,
-    /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
+    /// The A/A copy of the baseline, which shows how far equals differ in this run; never ranks.
     AaCopy,
-    /// The harness's own cost: never ranks.
+    /// The null allocator, which shows the harness's own cost; never ranks.
     Floor,
     /// A program with its own memory management: compared with the baseline, never ranks.
     Program,

@@ -1,9 +1,9 @@
-//! A record as metrics see it.
+//! Converts a record to the input of metrics.
 
 use crate::metric::{Process, Sample};
 use crate::store::Record;
 
-/// A record as metrics see it; `None` without a measurement.
+/// Converts a record to the input of metrics; `None` without a measurement.
 pub fn sample(record: &Record) -> Option<Sample<'_>> {
     let measurement = record.measurement.as_ref()?;
     Some(Sample {

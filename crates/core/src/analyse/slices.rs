@@ -1,24 +1,24 @@
 //! Whether a ratio depends on how long turns were: at the beginning of each turn, a process finds
-//! its data evicted from the caches, and allocators may pay differently for that. Then the ratio is
-//! that of endless turns, the `a` in `a + b / length`.
+//! its data evicted from the caches, and allocators may differ in how much that costs. If so, the
+//! reported ratio is that of endless turns, the `a` in `a + b / length`.
 
 use crate::execute::TurnsTaken;
 use crate::metric::{Metric, Unit};
 use heapmark_stats::{mean, median, welch};
 use std::collections::BTreeMap;
 
-/// The accepted chance of calling a ratio dependent on turns that is not.
+/// The accepted probability of calling a ratio dependent on turns although it is not.
 const LEVEL: f64 = 0.01;
 
-/// The longest turns must be at least this many times as long as the shortest; otherwise they say
-/// nothing about the effect of length: the scheduler may have cut all its turns short.
+/// The longest turns must be at least this many times as long as the shortest; otherwise they show
+/// nothing about the effect of length, as the scheduler may have cut all turns short.
 const LEAST_APART: f64 = 1.5;
 
-/// Turns of the scheduler that are shorter than this share of what was asked for are reported in a line.
+/// The share of the requested length below which the scheduler's turns are reported as too short.
 const LEAST_TAKEN: f64 = 0.5;
 
-/// Whether this measures time, which the length of turns can change: memory does not depend on it, and a line through
-/// its scatter would be one of chance.
+/// Returns whether a metric measures time, which the length of turns can change. Memory does not depend on it: a line
+/// through its scatter would be due to chance.
 pub fn is_of_time(metric: &Metric) -> bool {
     matches!(metric.unit, Unit::Ns | Unit::MopsPerS)
 }
@@ -30,7 +30,7 @@ pub struct Duet {
     pub turn: Option<Length>,
 }
 
-/// The length of turns that was asked for, and the length that turns had.
+/// The requested and the actual length of turns, in nanoseconds.
 #[derive(Clone, Copy)]
 pub struct Length {
     pub asked_ns: u64,
@@ -38,7 +38,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// The length of a process's turns; the length that was asked for if the process took none.
+    /// Returns the length of a process's turns; the requested length if the process took none.
     pub fn of(turns: &TurnsTaken) -> Length {
         Length {
             asked_ns: turns.slice_ns,
@@ -52,13 +52,13 @@ impl Length {
 pub struct Dependence {
     /// The log ratio of short turns minus that of long ones.
     pub short_over_long: f64,
-    /// The lengths of turns that were asked for, and what each adds to the log ratio.
+    /// The requested lengths of turns, and what each adds to the log ratio.
     added: Vec<(u64, f64)>,
-    /// How many times the error of the estimate `a` exceeds that of a mean over as many duets.
+    /// The error of the estimate `a`, divided by that of a mean over the same number of duets.
     widens: f64,
 }
 
-/// Warns if the scheduler's turns were, in the median, much shorter than asked for.
+/// Warns if the scheduler's turns were, in the median, much shorter than requested.
 pub fn cut_short(turns: &[Length]) -> Option<String> {
     let of = |ns: fn(&Length) -> u64| {
         let all: Vec<f64> = turns.iter().map(|turn| ns(turn) as f64 / 1e6).collect();
@@ -72,7 +72,8 @@ pub fn cut_short(turns: &[Length]) -> Option<String> {
     })
 }
 
-/// How the log ratios depend on the length of turns; `None` if they may do so by chance. A line over `1 / length`, by least squares.
+/// Returns how the log ratios depend on the length of turns, by a least-squares line over `1 / length`; `None` if the dependence may
+/// be chance.
 pub fn dependence(duets: &[Duet]) -> Option<Dependence> {
     let mut lengths: BTreeMap<u64, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for duet in duets {

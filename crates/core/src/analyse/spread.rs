@@ -4,16 +4,16 @@ use super::group::Group;
 use heapmark_stats::{Modes, median, modes};
 use serde::Serialize;
 
-/// `ns_per_op`, if processes fall into two modes with nothing between.
+/// The two modes of `ns_per_op`, if processes fall into two modes with nothing between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TwoModes {
-    /// Median of the lower mode.
+    /// Median of the lower mode, in nanoseconds per operation.
     pub low: f64,
-    /// The mode's number of processes.
+    /// The number of processes in the lower mode.
     pub low_count: usize,
-    /// Median of the higher mode.
+    /// Median of the higher mode, in nanoseconds per operation.
     pub high: f64,
-    /// The mode's number of processes.
+    /// The number of processes in the higher mode.
     pub high_count: usize,
 }
 
@@ -32,16 +32,16 @@ impl TwoModes {
 /// The median and both extremes of one value per process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Median.
+    /// The median of the values.
     pub median: f64,
-    /// Smallest value.
+    /// The smallest of the values.
     pub min: f64,
-    /// Largest value.
+    /// The largest of the values.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of these values; `None` for no values, and if one is not finite.
+    /// Returns the spread of these values; `None` if there are no values, or one of them is not finite.
     pub fn of(values: &[f64]) -> Option<Spread> {
         Some(Spread {
             median: median(values)?,

@@ -1,4 +1,4 @@
-//! One type of table for every kind of run: rows x metrics, for a workload at a thread count.
+//! The type of table for every kind of run: rows x metrics, for a workload at a thread count.
 
 use super::command_facts::CommandFacts;
 use super::factor::FactorRatio;
@@ -30,7 +30,7 @@ pub struct Table {
     pub workload: String,
     /// Worker threads.
     pub threads: u32,
-    /// The work of the case, which tells this table from one of the same name in another run.
+    /// The work of the case, which distinguishes this table from one of the same name in another run.
     #[serde(skip)]
     pub work: Vec<String>,
     /// Whether there are more threads than usable CPUs.
@@ -57,7 +57,7 @@ pub struct Table {
     /// Whether each allocator took turns with the baseline on one CPU: then all times are CPU times.
     #[serde(skip)]
     pub took_turns: bool,
-    /// Whether one thread replayed the calls of several: a control of the case beside it.
+    /// Whether one thread replayed the calls of several, as a control for the case in which several threads do.
     #[serde(skip)]
     pub played_by_one: bool,
     /// The user's command, if the case runs one.
@@ -74,7 +74,7 @@ pub struct Table {
     #[serde(skip)]
     pub won_at_most: Option<f64>,
     /// Whether the harness takes more than half of the fastest allocator's time. Means over cases of malloc and free
-    /// alone are without the floor of each case, high or not; other means contain all floors.
+    /// alone exclude the floor of each case, high or not; other means include all floors.
     #[serde(skip)]
     pub floor_is_high: bool,
     /// The rows, in plan order unless they were sorted.
@@ -97,7 +97,7 @@ pub struct TableRow {
     pub cells: Vec<TableCell>,
     /// Metrics without a value here, and why.
     pub why_not: BTreeMap<String, String>,
-    /// What is behind the values of some metrics, in words: names of what was counted.
+    /// Details of the values of some metrics, in words: the names of what was counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
     /// How the memory of the row's processes was sampled, in a run that samples memory.
@@ -121,7 +121,7 @@ pub struct TableRow {
     /// The catalogue family whose purge is used, for a library given by its path.
     #[serde(skip)]
     pub purged_as: Option<String>,
-    /// What the row's check says about libc behind the allocator, if libc serves part of the memory.
+    /// What the row's check reports about libc behind the allocator, if libc serves part of the memory.
     #[serde(skip)]
     pub served: Option<String>,
     /// The date of the allocator's sources; empty if its version contains the date.
@@ -130,13 +130,13 @@ pub struct TableRow {
     /// Parameters of the workload that have other values in this row than in the rest of the case.
     #[serde(skip)]
     pub parameters: BTreeMap<String, String>,
-    /// Samples that are included.
+    /// The number of samples that are included.
     #[serde(skip)]
     pub samples: usize,
-    /// Blocks that the samples are from: the baseline has a sample in each part of a block.
+    /// The number of blocks that the samples are from: the baseline has a sample in each part of a block.
     #[serde(skip)]
     pub blocks: usize,
-    /// Samples that ended `ok` without operations, time or iterations to divide.
+    /// The number of samples that ended `ok` without operations, time or iterations to divide.
     #[serde(skip)]
     pub unusable: usize,
     /// Included samples with stalls that may be the allocator's own doing; `None` if there were
@@ -149,12 +149,12 @@ pub struct TableRow {
     /// The two modes of the row's times, if one median would describe neither.
     #[serde(skip)]
     pub modes: Option<TwoModes>,
-    /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
-    /// and for rows that are not allocators.
+    /// The floor's `ns_per_op` over this row's, which is the harness's share of the time; `None`
+    /// without a floor, and for rows that are not allocators.
     #[serde(skip)]
     pub floor_share: Option<f64>,
-    /// Whether the floor is more than half of this row's or the baseline's time: without it, `ratio`
-    /// would be further from 1.
+    /// Whether the floor is more than half of this row's or the baseline's time: without the floor,
+    /// the ratio would be further from 1.
     #[serde(skip)]
     pub ratio_is_bound: bool,
     /// `ns_per_op` without the floor's; `None` as for `floor_share`.
@@ -174,7 +174,7 @@ pub struct TableRow {
 /// A limit that was tried, and how each process under it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TriedLimit {
-    /// The limit.
+    /// The limit, in bytes.
     pub bytes: u64,
     /// For timed processes: the limit in per cent of the smallest one that is sufficient.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +198,7 @@ impl TriedLimit {
         self.outcomes.iter().filter(|word| **word == "ok").count()
     }
 
-    /// Whether the search took the limit for a sufficient one; `None` if it has not decided yet.
+    /// Returns whether the search found the limit sufficient; `None` if it is not decided yet.
     pub fn does(&self) -> Option<bool> {
         let failed = self.outcomes.len() - self.ok();
         does(self.ok() as u32, failed as u32)
@@ -307,7 +307,7 @@ impl TableRow {
         cell.map(|cell| cell.spread.median as u64)
     }
 
-    /// `ns_per_op` of timed processes, by which rows are ranked; infinite without numbers.
+    /// `ns_per_op` of timed processes, by which rows are ranked; infinite if the row has no numbers.
     pub fn time(&self) -> &TableCell {
         self.cell(WALL.key).unwrap_or(&NO_TIME)
     }

@@ -19,7 +19,7 @@ pub struct TableCell {
     pub spread: Spread,
     /// The number of values behind the spread.
     pub n: u64,
-    /// The samples behind the cell.
+    /// The single values behind the spread.
     #[serde(skip)]
     pub values: Vec<f64>,
     /// The ratio to the baseline's values in the same blocks.
@@ -33,7 +33,7 @@ fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, 
 }
 
 impl TableCell {
-    /// The cell of some values, not yet compared. `None` for no values, and if one is not finite.
+    /// The cell of some values, not yet compared. `None` if there are no values, or one of them is not finite.
     pub fn new(metric: &'static Metric, values: &[f64]) -> Option<TableCell> {
         Some(TableCell {
             metric,
@@ -47,17 +47,17 @@ impl TableCell {
     }
 }
 
-/// A difference that matters, as a share.
+/// The least difference that matters, as a share.
 pub const THRESHOLD: f64 = 0.01;
 
 /// Fewer processes than this show no range, unless the value is exact.
 const LEAST: u64 = 3;
 
 /// The verdict on values that hardly vary: their ranges are compared, without a test. They are
-/// different only if they lie further apart than either is wide. Simulated with normal, uniform and
-/// heavy-tailed scatter, that calls up to 1.4 % of equals different with 3 processes on each side,
-/// and 0.02 % with 5 (3.2 % and 0.3 % if values fall into two modes at random); with 2 it would be
-/// 13 %.
+/// different only if they lie further apart than either is wide. In simulations with normal,
+/// uniform and heavy-tailed scatter, this rule calls up to 1.4 % of equals different with 3
+/// processes on each side, and 0.02 % with 5 (3.2 % and 0.3 % if values fall into two modes at
+/// random); with 2 processes, it would be 13 %.
 pub fn by_range(ours: &TableCell, theirs: &TableCell, threshold: f64, exact: bool) -> Verdict {
     let unclear = Verdict::Unclear { blocks_more: None };
     let processes = ours.n.min(theirs.n);
@@ -90,8 +90,8 @@ pub fn by_range(ours: &TableCell, theirs: &TableCell, threshold: f64, exact: boo
     }
 }
 
-/// How finely a metric is known: a search stops between two limits that differ by a step, and a
-/// little more, as both are whole pages.
+/// Returns the resolution of a metric, as a share: a search ends between two limits that differ by
+/// a step, or a little more, as both are whole pages.
 fn resolution(metric: &Metric) -> f64 {
     match metric.key {
         "smallest_limit_bytes" => (STEP - 1.0) * 1.25,

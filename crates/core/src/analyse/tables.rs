@@ -1,5 +1,5 @@
-//! Records -> tables. Ratios pair the processes of a block; verdicts come from tests in timed runs,
-//! and elsewhere from ranges.
+//! Builds the tables of a run from its records. Ratios pair the processes of a block; verdicts come
+//! from tests in timed runs, and elsewhere from ranges.
 
 use super::failure::Failed;
 use super::footprint::{self, Sampling};
@@ -53,7 +53,8 @@ fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
     tables
 }
 
-/// Tables of processes that count, or whose memory is sampled; metrics that are judged are judged by ranges.
+/// Builds tables of processes in which events are counted or whose memory is sampled; their judged metrics
+/// are judged by ranges.
 pub fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
     // A simulated processor counts the same each time.
     let is_exact = run.plan.mode.spec().simulated;

@@ -72,7 +72,7 @@ fn of_row(row: &TableRow) -> Value {
     })
 }
 
-/// The document without those of these keys that have no value.
+/// Removes from a document those of these keys that have no value.
 fn without(keys: &[&str], mut document: Value) -> Value {
     if let Some(map) = document.as_object_mut() {
         map.retain(|key, value| !(value.is_null() && keys.contains(&key.as_str())));

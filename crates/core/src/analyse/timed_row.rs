@@ -14,12 +14,12 @@ use crate::plan::OwnValue;
 use crate::store::RunFile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From this many bytes on, a row tells what its allocator held before the first block. The huge
-/// page that some allocators take at their start is less.
+/// The least number of bytes held before the first block that a row reports. The huge page that
+/// some allocators take at their start is smaller.
 const MUCH_BEFORE_BYTES: f64 = 8_388_608.0;
 
 impl TableRow {
-    /// A row of timed processes. A row without a process that has a time has no cells.
+    /// Builds a row of timed processes. If no process has a time, the row has no cells.
     pub(super) fn timed(run: &RunFile, group: &Group, beside: &Beside) -> TableRow {
         let mut row = TableRow {
             findings: group.findings.clone(),

@@ -20,7 +20,7 @@ pub struct TimeParts {
 /// group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stalled {
-    /// Number of samples.
+    /// The number of samples with a stall.
     pub samples: usize,
     /// The causes of the stalls.
     pub by: BTreeSet<&'static str>,

@@ -1,4 +1,4 @@
-//! What the check of a command's baseline, and the command's rows, say about the command. Must not judge.
+//! What the check of a command's baseline, and the command's rows, show about the command. Must not judge.
 
 use super::command_facts::{CommandFacts, ReachedMemory};
 use super::drained::drained;
@@ -102,7 +102,8 @@ fn hangs_later(row: &TableRow) -> bool {
     })
 }
 
-/// Whether the check saw more memory, even with shared pages divided, than timed processes with all of their pages.
+/// Returns whether the check found more memory, even with shared pages divided, than timed processes held with all
+/// of their pages.
 fn is_missed(row: &TableRow) -> bool {
     let pss_bytes = row.median("peak_pss_bytes");
     pss_bytes > row.median("peak_rss_bytes")
@@ -115,7 +116,7 @@ const SURELY: f64 = 2.5;
 /// A growth by less than this factor is not worth mentioning.
 const GROWTH: f64 = 1.2;
 
-/// CPU time depends less than wall time on what else the machine does.
+/// Returns the CPU time, which depends less than wall time on what else the machine does.
 fn cpu_ns(_: &Measurement, process: &Process) -> Option<f64> {
     process.cpu_ns_per_op
 }

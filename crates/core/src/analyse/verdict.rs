@@ -24,12 +24,12 @@ pub enum Verdict {
     Small,
     /// Too few blocks for any verdict in a run of this many rows, whatever they show.
     TooFew {
-        /// About how many more blocks would decide; `None`: more than is reasonable.
+        /// About how many more blocks would decide; `None` if that is more than is reasonable.
         blocks_more: Option<u32>,
     },
     /// Neither a difference nor equality is certain.
     Unclear {
-        /// About how many more blocks would decide; `None`: more than is reasonable.
+        /// About how many more blocks would decide; `None` if that is more than is reasonable.
         blocks_more: Option<u32>,
     },
     /// The A/A copy differed from the baseline: differences here may be the machine's doing.
@@ -37,7 +37,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word for tables.
+    /// Returns the word that tables print for the verdict.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -78,7 +78,8 @@ impl Verdict {
     }
 }
 
-/// About how many more blocks would decide; `None`: more than is reasonable, or none.
+/// Returns about how many more blocks would decide; `None` if that is more than is reasonable, or
+/// if none are needed.
 pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
     match judgement.blocks_more? {
         BlocksMore::About(blocks) => Some(blocks),
@@ -155,7 +156,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     all
 }
 
-/// The verdicts by one kind of log ratios on all rows of a role, with the places of table and row.
+/// Returns the verdicts by one kind of log ratios on all rows of a role, with the indices of table and row.
 fn family(
     tables: &[CaseGroups],
     role: Role,

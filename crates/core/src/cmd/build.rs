@@ -37,7 +37,7 @@ pub fn jobs() -> usize {
     crate::observe::machine::usable_cpus() as usize
 }
 
-/// Runs the command.
+/// Runs `heapmark build`.
 pub fn run(args: BuildArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let mut selected: Vec<&Allocator> = Vec::new();
@@ -62,7 +62,7 @@ pub fn run(args: BuildArgs) -> Result<Exit> {
     }
     let built = build_all(&selected, catalog, args.jobs.unwrap_or_else(jobs));
     let unbuilt = programs.iter().filter(|program| !build_program(program));
-    // A wheel that cannot be had is no failure, unless the user named it: without pip or a network, a run uses the distribution's build.
+    // A wheel that is not available is no failure, unless the user named it: without pip or a network, a run uses the distribution's build.
     let may_fail =
         |one: &Allocator| args.names.is_empty() && matches!(one.source, Source::Wheel { .. });
     let failed = selected.iter().zip(&built);

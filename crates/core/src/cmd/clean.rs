@@ -33,7 +33,7 @@ enum What {
     Runs,
 }
 
-/// Runs the command.
+/// Runs `heapmark clean`.
 pub fn run(args: CleanArgs) -> Result<Exit> {
     if !args.yes && !stdin().is_terminal() {
         refuse!("clean asks before it removes, and stdin is no terminal: give --yes");
@@ -110,7 +110,7 @@ fn clean(what: What, yes: bool) -> Result<()> {
             What::Runs => store::remove(&path),
         };
         if !is_removed.with_path("cannot remove", &path)? {
-            // A heapmark has gone on with the run since the question.
+            // A heapmark process has resumed the run since the question.
             say!("{} is being written to: it stays", path.display());
             continue;
         }

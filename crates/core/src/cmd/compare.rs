@@ -61,7 +61,7 @@ enum FailOn {
     Unclear,
 }
 
-/// Runs the command.
+/// Runs `heapmark compare`.
 pub fn run(args: CompareArgs) -> Result<Exit> {
     if args.runs.iter().any(|word| is_benchres(word)) {
         return beside_mimalloc_bench(&args);
@@ -178,7 +178,7 @@ fn workloads(run: &Run) -> Vec<&str> {
     distinct(cases.map(|case| case.workload.as_str()))
 }
 
-/// Why runs by these plans cannot be compared, if so: what they did differently, in words.
+/// Returns why runs by these plans cannot be compared, if that is so: what they did differently, in words.
 fn differ_in(plans: &[&Plan]) -> Option<&'static str> {
     let takes_turns = |plan: &&Plan| plan.cases.iter().any(|case| case.turns.is_some());
     if differ(plans, |plan| plan.huge_pages) {

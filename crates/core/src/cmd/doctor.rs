@@ -1,5 +1,5 @@
-//! `heapmark doctor`: what makes measurements on this machine vary, and how to change it; what its
-//! kernel costs. Changes nothing itself.
+//! `heapmark doctor`: what makes measurements on this machine vary, how to change it, and what the kernel costs here. The command changes
+//! nothing itself.
 
 use super::output::AnswerFormat;
 use super::{Exit, print, print_json, screen, usage};
@@ -35,7 +35,7 @@ struct MachineReport<'a> {
     prices: Option<&'a [Price]>,
 }
 
-/// Runs the command.
+/// Runs `heapmark doctor`.
 pub fn run(args: DoctorArgs) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
     // The preflight comes before the prices: measuring prices puts load on the machine.

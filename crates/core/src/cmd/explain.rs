@@ -41,7 +41,7 @@ impl GlossaryEntry {
     }
 }
 
-/// Runs the command.
+/// Runs `heapmark explain`.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
     let pages = [WORDS, &report::metrics(), METRICS];
     let mut all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();

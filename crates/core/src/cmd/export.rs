@@ -30,7 +30,7 @@ fn format(name: &str) -> Format {
     named.expect("clap accepts only the names of formats")
 }
 
-/// Runs the command.
+/// Runs `heapmark export`.
 pub fn run(args: ExportArgs) -> Result<Exit> {
     let to = args.to;
     let name = args.to.name();

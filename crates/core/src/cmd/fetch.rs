@@ -17,7 +17,7 @@ pub struct FetchArgs {
     names: Vec<String>,
 }
 
-/// Runs the command.
+/// Runs `heapmark fetch`.
 pub fn run(args: FetchArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let mut selected: Vec<&Allocator> = Vec::new();

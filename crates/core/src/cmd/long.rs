@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Work that takes less time than this reports nothing.
 const AFTER: Duration = Duration::from_secs(2);
-/// How often the line on a terminal is rewritten.
+/// The interval at which the line on a terminal is rewritten.
 const ANEW: Duration = Duration::from_millis(250);
 
 /// Long work, which reports its progress as long as this value lives.

@@ -93,7 +93,7 @@ pub fn described_machine() -> BTreeMap<String, String> {
     machine
 }
 
-/// Shown below `--help`.
+/// The exit codes in words, shown below `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
 not end `ok` (what this machine lacks is `absent`, which is not a failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (events before the \
@@ -102,7 +102,7 @@ damage were read), 7 a trace is inconsistent (for example a block freed twice), 
 /// Exit codes.
 #[derive(Clone, Copy)]
 pub enum Exit {
-    /// Done.
+    /// The work is done.
     Done = 0,
     /// heapmark itself failed.
     Failed = 1,
@@ -112,13 +112,13 @@ pub enum Exit {
     Condition = 3,
     /// Some processes did not end `ok`.
     NotAllOk = 4,
-    /// `--strict`, and the machine has warnings.
+    /// The machine has warnings, and `--strict` was given.
     Warned = 5,
     /// A trace or a capture is damaged; the events before the damage were read.
     Damaged = 6,
     /// The bytes of a trace are whole, but its events cannot have happened.
     Impossible = 7,
-    /// Stopped by a signal.
+    /// The command was stopped by a signal.
     Interrupted = 130,
 }
 
@@ -346,7 +346,8 @@ pub fn told_version(guest: &Guest, subject: &Subject) -> Result<Option<String>> 
     Ok(guest.version(subject)?.or(package))
 }
 
-/// Why an allocator is not what its name says, if so: the library reports another version than the catalogue's entry expects.
+/// Returns why an allocator is not what its name suggests, if that is so: the library reports another version than the catalogue's entry
+/// expects.
 pub fn unexpected(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let Some(expected) = &subject.allocator.expects else {
         return Ok(None);

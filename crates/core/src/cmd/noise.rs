@@ -1,5 +1,5 @@
-//! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes, and
-//! tells what other ways to compare would have made of the same processes.
+//! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes, and reports what other methods of comparison
+//! would have concluded from the same processes.
 
 use super::run::comparison::target;
 use super::run::{self, controls};
@@ -62,7 +62,7 @@ fn minutes(text: &str) -> Result<Duration, String> {
 /// More blocks than any time limit allows.
 const ENDLESS: u32 = 10_000;
 
-/// Runs the command.
+/// Runs `heapmark noise`.
 pub fn run(args: NoiseArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();

@@ -19,12 +19,12 @@ pub struct OpenArgs {
 /// The program that starts the user's browser on every desktop.
 const STARTER: &str = "xdg-open";
 
-/// Runs the command.
+/// Runs `heapmark open`.
 pub fn run(args: OpenArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read_for_tables(&dir, Paths::Published, reads_figure)?;
     say_damage(&dir, &run);
-    // The page is written anew, since a page already there may come from anybody; the absolute path cannot look like a flag.
+    // The page is written anew, since an existing page may come from another user; the absolute path cannot look like a flag.
     let file = absolute(page::beside(&dir, &run)?).context("cannot find the page")?;
     let name = file.display();
     let starter = in_path(STARTER).with_context(|| {

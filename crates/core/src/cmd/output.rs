@@ -130,7 +130,7 @@ impl Output {
         self.path.as_os_str() == "-"
     }
 
-    /// Devices and pipes are written directly; a folder is neither.
+    /// Distinguishes files from devices and pipes, which are written directly; a folder is neither.
     fn is_file(&self) -> bool {
         // A path that stands for a descriptor was already opened by the parent process.
         let is_open = || {

@@ -14,7 +14,7 @@ pub const FILE: &str = "report.html";
 /// A function that makes sections for the page of the runs in these directories.
 type Sections = fn(&[PathBuf]) -> Result<Vec<Section>>;
 
-/// The function that makes the sections of features, which this module does not know.
+/// The function that makes the sections of features, on which this module does not depend.
 static ADDED: OnceLock<Sections> = OnceLock::new();
 
 /// Sets the function that makes the sections of all features, for every page of runs that this process writes.

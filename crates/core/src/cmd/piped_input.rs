@@ -16,11 +16,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An input without end must not fill a disk.
+/// The most bytes that are read: an endless input must not fill a disk.
 const MOST_BYTES: u64 = 1 << 30;
-/// Input that arrives sooner needs no message.
+/// The time before a message is printed: input that arrives sooner needs none.
 const TELL_AFTER: Duration = Duration::from_secs(1);
-/// Some programs that start others leave a pipe open that nobody ever writes to: an error is better than waiting forever.
+/// The longest wait for input: some programs that start others leave a pipe open to which no process ever writes, and an error is better
+/// than waiting forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads heapmark's own stdin to its end; `None` if stdin is a terminal or empty.

@@ -37,7 +37,7 @@ pub struct ReplayArgs {
     run: run::RunFlags,
 }
 
-/// Runs the command.
+/// Runs `heapmark replay`.
 pub fn run(args: ReplayArgs) -> Result<Exit> {
     let mode = args.mode.as_deref();
     let mut run = args.run;

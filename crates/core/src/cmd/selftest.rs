@@ -75,7 +75,7 @@ const BLOCKS_PER_REQUEST: f64 = 23.1;
 /// How far the 99.9th percentile may be from the computed one, as a share.
 const STALL_TOLERANCE: f64 = 0.2;
 
-/// Runs the command.
+/// Runs `heapmark selftest`.
 pub fn run(args: SelftestArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let (plant, _) = build::program::build(catalog.program("planted-effects")?)

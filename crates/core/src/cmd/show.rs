@@ -28,7 +28,7 @@ pub struct ShowArgs {
     format: AnswerFormat,
 }
 
-/// Runs the command.
+/// Runs `heapmark show`.
 pub fn run(args: ShowArgs) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
     if args.format == AnswerFormat::Json {

@@ -38,7 +38,7 @@ pub fn answer(answer: Answer) {
     *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = answer;
 }
 
-/// Whether a signal has asked running work to end: what that work would do next is not begun.
+/// Returns whether a signal has asked running work to end, so that the next part of that work must not begin.
 pub fn has_stopped() -> bool {
     STOPPED.load(Ordering::SeqCst)
 }

@@ -31,7 +31,7 @@ pub fn stdout() -> Result<Stdout> {
     Ok(io::stdout())
 }
 
-/// The least stack: parsing the command line needs almost as much.
+/// The least stack, in bytes: parsing the command line needs almost as much.
 const LEAST_STACK: u64 = 512 << 10;
 
 /// Turns conditions that would end heapmark without a message into errors, and moves the folders in which another user could
@@ -39,7 +39,7 @@ const LEAST_STACK: u64 = 512 << 10;
 ///
 /// # Safety
 ///
-/// No other thread may be there yet.
+/// No other thread may exist yet.
 pub unsafe fn prepare() -> Result<()> {
     if let Some(bytes) = getrlimit(Resource::Stack).current
         && bytes < LEAST_STACK
@@ -51,7 +51,7 @@ pub unsafe fn prepare() -> Result<()> {
         );
     }
     let out_of_memory = || {
-        // SAFETY: plain system calls. Rust aborts if it gets no memory, and has said so.
+        // SAFETY: plain system calls. Rust aborts if it gets no memory, after printing a message about that.
         unsafe {
             let words = b"heapmark: ended by that; if it is memory, raise its limit (ulimit -v)\n";
             libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
@@ -65,7 +65,7 @@ pub unsafe fn prepare() -> Result<()> {
         for why in weaknesses {
             say!("warning: PATH has {why}: programs are looked for there last (chmod go-w, chown)");
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that no other thread exists yet.
         unsafe { std::env::set_var("PATH", path) };
     }
     Ok(())

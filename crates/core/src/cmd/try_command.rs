@@ -106,12 +106,12 @@ const USUAL: [&str; 5] = ["jemalloc", "mimalloc2", "mimalloc3", "snmalloc", "tcm
 /// The row of the command as the user runs it.
 const AS_CALLED: &str = "as-called";
 
-/// Runs the command.
+/// Runs `heapmark try`.
 pub fn run(args: TryArgs) -> Result<Exit> {
     go(&args.comparison, || selection(&args))
 }
 
-/// What the flags ask for.
+/// Returns the selection that the flags ask for.
 pub fn selection(args: &TryArgs) -> Result<Selection> {
     let flags = &args.comparison;
     let catalog = catalog()?;
@@ -262,7 +262,7 @@ fn selected(
     })
 }
 
-/// What to say of heapmark's own flags behind the command, unless `--` before it says that they are the command's.
+/// Returns a remark on heapmark's own flags behind the command, unless a `--` before the command shows that they belong to the command.
 fn flags_behind(command: &[String]) -> Option<String> {
     if std::env::args_os().any(|word| word == "--") {
         return None;
@@ -374,7 +374,7 @@ fn drain(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, least, most)
 }
 
-/// `6379`, or a path, which has a slash, or `started`.
+/// Parses `6379`, `started`, or a path, which has a slash.
 fn ready(text: &str) -> Result<Ready, String> {
     match text.parse() {
         Ok(port @ 1..) => Ok(Ready::Port(port)),
@@ -387,7 +387,7 @@ fn ready(text: &str) -> Result<Ready, String> {
     }
 }
 
-/// What users should know of the command before they read a number.
+/// Returns what users should know about the command before they read a number.
 fn cautions(recognised: &Recognised, libraries: &Linked) -> Vec<String> {
     let program = recognised.program().display();
     let mut cautions = Vec::new();
@@ -418,7 +418,7 @@ fn cautions(recognised: &Recognised, libraries: &Linked) -> Vec<String> {
     cautions
 }
 
-/// What they should know of its surroundings.
+/// Returns what users should know about the command's surroundings.
 fn common_cautions(taken_out: &BTreeMap<String, String>, has_variants: bool) -> Vec<String> {
     let mut cautions = Vec::new();
     if let Some(bytes) = getrlimit(Resource::As).current {

@@ -118,7 +118,7 @@ fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<Command
     })
 }
 
-/// Two rows of the same content would show noise as a difference of builds.
+/// Refuses two rows with the same content, which would show noise as a difference between builds.
 fn refuse_equal(variants: &[CommandVariant]) -> Result<()> {
     for (place, one) in variants.iter().enumerate() {
         let is_equal = |other: &&CommandVariant| {

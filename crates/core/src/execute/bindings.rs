@@ -4,9 +4,10 @@ use super::{LoadedObject, Proof, prove};
 use crate::catalog::malloc_api;
 use std::path::Path;
 
-/// The objects that the malloc family was bound to, from lines like ``12: binding file ./a [0] to
-/// /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. If a function was bound to several
-/// objects, one that is not `wanted` counts: a single stray caller makes the program use two heaps.
+/// Returns the objects that the malloc family was bound to, from lines like ``12: binding file ./a
+/// [0] to /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. If a function was bound to
+/// several objects, one that is not `wanted` counts: a single stray caller makes the program use
+/// two heaps.
 pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
@@ -19,8 +20,8 @@ pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
         let Some((from, path, line)) = read() else {
             continue;
         };
-        // An allocator may consist of two files, one of which only the other binds to, and no
-        // program: both were loaded.
+        // An allocator may consist of two files, one of which is bound only by the other and never
+        // by the program: both were loaded.
         let from = from.split(" [").next().unwrap_or_default();
         [from, path]
             .iter()
@@ -45,9 +46,9 @@ pub fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     proof
 }
 
-/// A program's output without the lines of the dynamic linker, which may start in the middle of a
-/// line: functions are bound when they are first called, and many programs write a line with
-/// several calls.
+/// Returns a program's output without the lines of the dynamic linker, which may start in the
+/// middle of a line: functions are bound when they are first called, and many programs write a line
+/// with several calls.
 pub fn without_bindings(text: &str) -> String {
     let length = |line: &'_ str| match line.find(":\t") {
         Some(end) => line[..end]
@@ -61,7 +62,7 @@ pub fn without_bindings(text: &str) -> String {
         .collect()
 }
 
-/// The index of an object in a proof; adds the object if it is new.
+/// Returns the index of an object in a proof; adds the object if it is new.
 fn place(proof: &mut Proof, path: &str) -> usize {
     proof
         .objects

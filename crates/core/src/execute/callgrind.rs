@@ -54,14 +54,14 @@ pub fn count(
     Ok(several)
 }
 
-/// Instructions and operations of a process.
+/// Returns the numbers of instructions and operations of a process.
 fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
     let measurement = attempt.measurement.as_ref()?;
     let operations = measurement.iterations.iter().map(|one| one.ops).sum();
     Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
 }
 
-/// The words in front of the guest's command.
+/// Returns the words that precede the guest's command, so that it runs under callgrind.
 pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
     [
         valgrind.into(),
@@ -84,7 +84,7 @@ pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
     }
 }
 
-/// The number after `Collected :`.
+/// Returns the number after `Collected :`, which is the instruction count.
 fn collected(stderr: &str) -> Option<u64> {
     let (_, rest) = stderr
         .lines()

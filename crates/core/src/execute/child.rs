@@ -27,17 +27,17 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long ending all processes may take. A process that cannot be ended is not waited for any
-/// longer.
+/// The time limit for ending all processes. heapmark does not wait longer for a process that cannot
+/// be ended.
 const END_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a signal may go unnoticed.
+/// The longest time that a signal may go unnoticed.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
 /// A callback that looks at a running process from time to time. Returns the wait until the next
 /// look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
-/// A signal has stopped the run: the process is gone, and nothing was learned.
+/// The error for a run that a signal has stopped: the process is gone, and there is no result.
 #[derive(Debug)]
 pub struct Interrupted;
 
@@ -65,16 +65,16 @@ pub struct Launch {
     pub stderr: File,
     limited: Option<Limited>,
     side: Option<Side>,
-    /// Answers the program's questions about CPUs for as long as the program runs.
+    /// The answerer of the program's questions about CPUs, kept for as long as the program runs.
     _answerer: Option<Answerer>,
 }
 
 /// The rules that apply to a program and to all processes that it starts.
 #[derive(Default)]
 pub struct Rules<'a> {
-    /// Huge pages of the whole process.
+    /// Which memory of the process may be in huge pages.
     pub huge_pages: HugePages,
-    /// The CPUs that the process sees when it asks.
+    /// The CPUs that are reported to the process when it asks for them.
     pub cpus_seen: Option<CpusSeen>,
     /// The limit on the memory of the process.
     pub limit: Option<&'a MemoryLimit>,
@@ -83,7 +83,8 @@ pub struct Rules<'a> {
 }
 
 impl Launch {
-    /// The program gets exactly these variables, unless the launcher's options say `inherit`.
+    /// Prepares the launch of a program, which gets exactly these variables unless the launcher's options contain
+    /// `inherit`.
     pub fn new(
         launcher: &Path,
         options: &[&str],
@@ -124,8 +125,8 @@ impl Launch {
         })
     }
 
-    /// Starts the program and waits for its end. Calls `watch` while the program runs. Fails with
-    /// [`Interrupted`] if `stop` was set. A program that takes turns has twice the time: half of it is the other side's.
+    /// Starts the program and waits for its end. Calls `watch` while the program runs. Fails with [`Interrupted`] if
+    /// `stop` was set. A program that takes turns has twice the time, because the other side uses half of it.
     pub fn run(
         mut self,
         timeout: Duration,
@@ -172,7 +173,7 @@ impl Launch {
                 && next_look.is_some_and(|next| next <= Instant::now())
             {
                 let wait = watch(pid);
-                // Counted from the end of a look: slow looks must leave the guest time to run.
+                // The wait is counted from the end of a look, because slow looks must leave the guest time to run.
                 next_look = Instant::now().checked_add(wait);
             }
             if stop.load(Ordering::Relaxed) || is_over() {
@@ -202,8 +203,9 @@ impl Launch {
     }
 }
 
-/// Has a command's process inherit this file, whose descriptor must stay open until the process is started. Other
-/// processes, which other threads may start at any time, do not inherit it: none can write into the files of another.
+/// Makes a command's process inherit this file, whose descriptor must stay open until the process is started. Other
+/// processes, which other threads may start at any time, do not inherit it, so no process can write into the files of
+/// another.
 pub fn inherits(command: &mut Command, file: impl AsFd) {
     let descriptor = file.as_fd().as_raw_fd();
     // SAFETY: one system call, on a descriptor that the caller keeps open.
@@ -215,9 +217,9 @@ pub fn inherits(command: &mut Command, file: impl AsFd) {
     };
 }
 
-/// Waits for the end of a child that is not below a launcher. If it takes longer than this, if `stop` was set, or if the
-/// duet of its side is over, the child is ended with all that it has started; then, the result is `None`, [`Interrupted`],
-/// or [`Over`].
+/// Waits for the end of a child that is not below a launcher. Ends the child, with all that it has started, if it exceeds
+/// the timeout, if `stop` was set, or if the duet of its side is over; in these cases, the result is `None`,
+/// [`Interrupted`], or [`Over`].
 pub fn wait_for(
     child: &mut Child,
     timeout: Duration,
@@ -236,7 +238,7 @@ pub fn wait_for(
         let left = timeout.saturating_sub(began.elapsed());
         let is_over = side.is_some_and(Side::is_over);
         if is_over || left.is_zero() || stop.load(Ordering::Relaxed) {
-            // Listed before the child ends: what it has started has another parent then.
+            // Listed before the child ends, because the processes that it has started get another parent then.
             let tree = held_descendants(child.id() as i32);
             let _ = child.kill();
             kill(&tree);
@@ -247,12 +249,12 @@ pub fn wait_for(
         }
         let wait = left.min(SHORT_WAIT);
         let wait = wait.try_into().context("a timeout out of range")?;
-        // Whatever ends the wait is looked at above.
+        // The result is ignored: the loop checks everything that can end the wait.
         let _ = poll(&mut ready, Some(&wait));
     }
 }
 
-/// An environment as arguments of the launcher, with padding of this many bytes.
+/// Returns an environment as arguments of the launcher, with padding of this many bytes.
 pub fn padded(
     environment: &BTreeMap<String, String>,
     padding: u32,
@@ -279,14 +281,14 @@ fn kill(tree: &[OwnedFd]) {
     }
 }
 
-/// From now on heapmark adopts processes whose launcher was ended, in place of the system's init
-/// process.
+/// Makes heapmark adopt processes whose launcher was ended, in place of the system's init process.
 pub fn adopt_orphans() {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// The launcher's arguments for a rule on huge pages, which applies to the program and all processes that it starts.
+/// Returns the launcher's arguments for a rule on huge pages, which applies to the program and all processes that it
+/// starts.
 fn permit(which: HugePages) -> Vec<&'static str> {
     match which {
         HugePages::Machine => Vec::new(),
@@ -294,7 +296,7 @@ fn permit(which: HugePages) -> Vec<&'static str> {
     }
 }
 
-/// Refuses a plan with a rule for huge pages that this kernel does not know.
+/// Refuses a plan with a rule for huge pages that this kernel does not support.
 pub fn knows_huge_pages(plan: &Plan) -> Result<()> {
     let rules = plan.cases.iter().map(|case| plan.huge_pages_of(case));
     let knows = |which: HugePages| which.is_machines() || knows_rule(which);
@@ -305,7 +307,7 @@ pub fn knows_huge_pages(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Whether the kernel accepts a rule: tries it on this process, and restores the former setting.
+/// Returns whether the kernel accepts a rule, by trying it on this process and restoring the former setting.
 fn knows_rule(which: HugePages) -> bool {
     // SAFETY: a plain system call.
     let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
@@ -338,14 +340,14 @@ pub fn end_orphans() {
     heapmark_guest::launch::sweep(0);
 }
 
-/// From now on this thread has a descriptor table of its own, with room for as many open files as a process may have.
-/// Returns whether that worked: the rules of a container may forbid it.
+/// Gives this thread a descriptor table of its own, with room for as many open files as a process may have. Returns
+/// whether that worked: the rules of a container may forbid it.
 pub fn own_descriptors() -> bool {
     // SAFETY: a plain system call.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
 }
 
-/// What the kernel counted for a child that was started at `began`.
+/// Reaps a child that was started at `began`, and returns what the kernel counted for it.
 fn reap(pid: i32, began: Instant) -> Result<Launched> {
     let mut status = 0;
     // SAFETY: writes into locals; the child is ours and not yet reaped.
@@ -359,7 +361,7 @@ fn reap(pid: i32, began: Instant) -> Result<Launched> {
     Ok(account(status, began.elapsed().as_nanos() as u64, &usage))
 }
 
-/// The time after this duration, in nanoseconds, on the clock that a library in a child reads.
+/// Returns the time at which this duration from now ends, in nanoseconds, on the clock that a library in a child reads.
 pub fn monotonic_ns_after(duration: Duration) -> u128 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);

@@ -4,7 +4,7 @@ use super::{Attempt, Outcome};
 
 /// Why a measurement ends before its last step.
 pub enum EarlyEnd {
-    /// This is the result of the measurement.
+    /// The attempt that is the result of the measurement.
     Attempt(Box<Attempt>),
     /// An error of heapmark itself, or [`super::Interrupted`].
     Error(anyhow::Error),
@@ -19,7 +19,7 @@ impl From<anyhow::Error> for EarlyEnd {
     }
 }
 
-/// An end without a process.
+/// An outcome that was reached without a process.
 impl From<Outcome> for EarlyEnd {
     fn from(outcome: Outcome) -> EarlyEnd {
         EarlyEnd::Attempt(Attempt::without_process(outcome).into())

@@ -38,7 +38,7 @@ pub struct Executed {
 }
 
 impl Executed {
-    /// What `/proc` reports just after the exec.
+    /// Returns what `/proc` reports just after the exec.
     pub fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
         let program = program(pid).ok()?.display().to_string();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Executed {
     }
 }
 
-/// The path with symbolic links resolved, as the kernel lists files.
+/// Returns the path with symbolic links resolved, as the kernel lists files.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
@@ -78,8 +78,8 @@ pub struct FoundPrograms {
     pub anonymous_bytes: BTreeMap<i32, u64>,
     /// Objects that bypassed the preloaded libraries, each with its program.
     pub beyond: BTreeSet<(String, Beyond)>,
-    /// How often each thread asked the kernel for memory since its process's last exec, if that is counted; not those of
-    /// the first process, unless it executed the command itself.
+    /// How often each thread asked the kernel for memory since its process's last exec, if that is counted. Calls of the
+    /// first process are left out unless it executed the command itself.
     asked: BTreeMap<i32, Asked>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
@@ -88,14 +88,14 @@ pub struct FoundPrograms {
 /// Calls that ask the kernel for memory.
 #[derive(Debug, Default)]
 struct Asked {
-    /// Calls of `brk`.
+    /// The number of calls of `brk`.
     brk: u64,
-    /// Calls of `mmap` for memory without a file.
+    /// The number of calls of `mmap` for memory without a file.
     mmap: u64,
 }
 
 impl FoundPrograms {
-    /// How often the tree called `brk`, and `mmap` for memory without a file, if that was counted.
+    /// Returns how often the tree called `brk`, and `mmap` for memory without a file, if that was counted.
     pub fn calls(&self) -> (u64, u64) {
         let all = self.asked.values();
         all.fold((0, 0), |(brk, mmap), asked| {
@@ -129,7 +129,7 @@ pub struct Preloaded<'a> {
 }
 
 impl Preloaded<'static> {
-    /// No libraries that are looked for.
+    /// Returns the value for a search that looks for no libraries.
     pub fn nothing(counts: bool) -> Preloaded<'static> {
         let nothing = Path::new("/none");
         Preloaded {
@@ -142,8 +142,8 @@ impl Preloaded<'static> {
 
 /// How long to wait for the next event.
 const WAIT: Duration = Duration::from_micros(200);
-/// The shortest time from one look at the memory of all processes to the next, and how many times
-/// longer than a look it is.
+/// The shortest time between two looks at the memory of all processes. It is also at least `LOOKS`
+/// times as long as a look takes.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOKS: u32 = 10;
 /// How long killed processes may take to disappear. The remaining ones end with the tracing thread.
@@ -157,8 +157,8 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_EXITKILL;
 
 /// Runs a command that stops itself before it does anything, and traces it to its end or for at
-/// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile `look` sees
-/// the first process and returns the wait until its next look.
+/// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile calls
+/// `look` with the first process; `look` returns the wait until its next call.
 pub fn search(
     command: Command,
     preloaded: Preloaded<'_>,
@@ -256,14 +256,14 @@ fn follow(
             }
         }
     }
-    // A launcher's own calls are not the command's.
+    // The first process executed nothing, so its calls are a launcher's own and not the command's.
     if !found.executed.iter().any(|one| one.pid == first) {
         found.asked.remove(&first);
     }
     Ok(found)
 }
 
-/// Whether the first process has stopped itself.
+/// Returns whether the first process has stopped itself.
 fn stopped(first: i32) -> Result<bool> {
     let mut status = 0;
     // SAFETY: writes into a local; the process is a child of this thread.
@@ -295,7 +295,7 @@ fn go_on(
         let started = Executed::at_its_start(pid, preloaded.witness);
         found.executed.extend(started);
     } else if event == libc::PTRACE_EVENT_EXIT {
-        // The process's memory is still there.
+        // At this stop, the process's memory still exists.
         let last = found
             .executed
             .iter_mut()
@@ -343,13 +343,14 @@ fn go_on(
 /// The signal with which a process stops at the beginning and at the end of a system call.
 const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
 
-/// The number and the fourth argument (for `mmap`, the flags) of the system call that a process begins; `None` at its end.
+/// Returns the number and the fourth argument (for `mmap`, the flags) of the system call that a process begins; `None` at
+/// its end.
 fn call_at(pid: i32) -> Option<(i64, u64)> {
     const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
     const ENTRY: u64 = 1;
     // The kernel's `ptrace_syscall_info`: its kind, two addresses, then the number and the arguments of the call.
     let mut words = [0_u64; 11];
-    // SAFETY: the kernel writes at most as many bytes as it is told to be there.
+    // SAFETY: the kernel writes at most as many bytes as the size that it is given.
     let bytes = unsafe {
         libc::ptrace(
             GET_SYSCALL_INFO,
@@ -367,7 +368,7 @@ fn signal(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// The former number of the thread that executed a program.
+/// Returns the former number of the thread that executed a program.
 fn former(pid: i32) -> Option<i32> {
     let mut number: libc::c_ulong = 0;
     // SAFETY: writes into a local.

@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// How much of a failed process's stderr is kept.
+/// The number of bytes of a failed process's stderr that are kept.
 pub const STDERR_BYTES: u64 = 4096;
 /// The exit code of a process that the dynamic linker could not start.
 const LINKER_REFUSED: i32 = 127;
 
-/// The last line that says something: neither that a core was dumped, nor a remark on an earlier line.
+/// Returns the last informative line, which is neither the notice of a core dump nor a remark on an earlier line.
 pub fn last_useful_line(text: &str) -> Option<&str> {
     let is_remark = |line: &str| {
         let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
@@ -37,20 +37,20 @@ pub fn last_useful_line(text: &str) -> Option<&str> {
 pub struct End {
     /// The launcher's account of the process, or heapmark's account of the launcher if `unaccounted`.
     pub launched: Launched,
-    /// Set if the process was killed for exceeding its time: the limit, and what its threads were doing.
+    /// The time limit, and what the threads were doing, if the process was killed for exceeding that limit.
     pub hang: Option<(Duration, Vec<String>)>,
     pub stderr: File,
     /// How the process fared under its memory limit, if it had one.
     pub under_limit: Option<UnderLimit>,
-    /// Whether the kernel killed a process for lack of memory meanwhile.
+    /// Whether the kernel killed a process for lack of memory while this one ran.
     pub oom_kill: bool,
-    /// Whether the launcher was ended before it could write its account. Unless the process hung,
-    /// heapmark did not do that.
+    /// Whether the launcher was ended before it could write its account. heapmark ends it only if
+    /// the process hung.
     pub unaccounted: bool,
 }
 
 impl End {
-    /// Why the process could not be started, if it could not.
+    /// Returns why the process could not be started, if it could not.
     pub fn refused(&self, command: impl Display) -> Option<String> {
         let errno = self.launched.errno;
         (errno != 0 && self.out_of_memory().is_none()).then(|| {
@@ -59,43 +59,43 @@ impl End {
         })
     }
 
-    /// For programs that heapmark brings or has built: failing to start one is an error, not a
-    /// result.
+    /// Fails if the program could not be started. heapmark brings or has built this program, so
+    /// that is an error and not a result.
     pub fn was_started(&self, program: &Path) -> Result<()> {
         self.refused(program.display())
             .map_or(Ok(()), |why| Err(anyhow!(why)))
     }
 
-    /// The outcome if the memory limit alone decides it.
+    /// Returns the outcome if the memory limit alone decides it.
     pub fn out_of_memory(&self) -> Option<Outcome> {
         self.under_limit?.outcome(self.launched.errno)
     }
 
-    /// The process's exit code, if it ended by itself.
+    /// Returns the process's exit code, if it ended by itself.
     pub fn code(&self) -> Option<i32> {
         ExitStatus::from_raw(self.launched.status)
             .code()
             .filter(|_| self.hang.is_none())
     }
 
-    /// Whether the process got SIGKILL while the kernel counted a kill for lack of memory. heapmark itself sends that
-    /// signal only after a process has ended.
+    /// Returns whether the process got SIGKILL while the kernel counted a kill for lack of memory. heapmark itself
+    /// sends that signal only after a process has ended.
     pub fn killed_for_memory(&self) -> bool {
         let signal = ExitStatus::from_raw(self.launched.status).signal();
         signal == Some(libc::SIGKILL) && self.oom_kill && !self.unaccounted
     }
 
-    /// CPU time of the whole tree of processes.
+    /// Returns the CPU time of the whole tree of processes.
     pub fn cpu_ns(&self) -> u64 {
         self.launched.user_ns + self.launched.sys_ns
     }
 
-    /// All that the process wrote to stderr.
+    /// Returns all that the process wrote to stderr.
     pub fn stderr(&self) -> String {
         text(&self.stderr, 0)
     }
 
-    /// The last part of the process's stderr.
+    /// Returns the last part of the process's stderr.
     pub fn last_words(&self) -> String {
         let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
         text(&self.stderr, length.saturating_sub(STDERR_BYTES))
@@ -103,9 +103,9 @@ impl End {
             .to_string()
     }
 
-    /// The outcome if the way the process ended decides it. `None` if the guest ran to its end, so
-    /// that its report decides. `failure` is why the guest gave up: the outcome's word, and the
-    /// reason.
+    /// Returns the outcome if the way the process ended decides it. `None` if the guest ran to its
+    /// end, so that its report decides. `failure` is why the guest gave up: the outcome's word, and
+    /// the reason.
     pub fn outcome(&self, phase: Phase, failure: Option<(&str, &str)>) -> Option<Outcome> {
         let word = phase.word();
         if let Some((limit, threads)) = &self.hang {
@@ -163,8 +163,8 @@ impl End {
         })
     }
 
-    /// What the dynamic linker printed before it gave up, for example that a library which the
-    /// preloaded one needs is missing.
+    /// Returns what the dynamic linker printed before it gave up, for example that a library which
+    /// the preloaded one needs is missing.
     fn linker_words(&self) -> Option<String> {
         const SAYS: [&str; 2] = [
             "error while loading shared libraries: ",
@@ -178,7 +178,7 @@ impl End {
     }
 }
 
-/// The end of a process that the guest has started: `11 a started process`.
+/// Returns the outcome of a process that the guest has started, from text such as `11 a started process`.
 fn of_started(kind: &str, text: &str) -> Outcome {
     let (number, process) = text.split_once(' ').unwrap_or_default();
     let phase = process.to_string();
@@ -192,7 +192,7 @@ fn of_started(kind: &str, text: &str) -> Outcome {
     }
 }
 
-/// The usual name of a signal.
+/// Returns the usual name of a signal.
 pub fn signal_name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal)
         .map_or_else(|| format!("signal {signal}"), Into::into)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The memory of one sampled process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
-    /// What was resident just before the first operation: not the workload's.
+    /// What was resident just before the first operation, and so is not the workload's.
     pub begin: Resident,
     /// What was still resident after the workload had freed everything.
     pub retained: Vec<Retained>,
@@ -36,20 +36,21 @@ pub struct Resident {
 /// What was resident some time after everything was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retained {
-    /// Time without any operation.
+    /// Time without any operation, in milliseconds, since everything was freed.
     pub after_ms: u64,
-    /// What was still resident.
+    /// The memory that was still resident after that time.
     pub resident: Resident,
 }
 
 impl Resident {
-    /// Memory without the harness's tables.
+    /// Returns the resident bytes without the harness's tables.
     pub fn without_harness(&self) -> u64 {
         self.rss_bytes.saturating_sub(self.harness_bytes)
     }
 
-    /// The resident heap, if this many bytes of what was resident at the beginning were the
-    /// allocator's. The rest of that is not heap, and neither are the harness's tables.
+    /// Returns the bytes of the resident heap. `held_before_bytes` is the allocator's part of what
+    /// was resident at the beginning; the rest of that is not heap, and neither are the harness's
+    /// tables.
     pub fn grown_since(&self, begin: &Resident, held_before_bytes: u64) -> u64 {
         let outside = begin.without_harness().saturating_sub(held_before_bytes);
         self.without_harness().saturating_sub(outside)

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// These file systems, by the kernel's numbers: they write changed data to another place or to
-/// another machine.
+/// File systems on which such a store can fail, by the kernel's numbers: they write changed data to
+/// another place or to another machine.
 const FAILING: [(u32, &str); 11] = [
     (0x9123_683e, "btrfs"),
     (0x2fc1_2fc1, "zfs"),
@@ -19,11 +19,11 @@ const FAILING: [(u32, &str); 11] = [
     (0x00c3_6400, "ceph"),
     (0x5346_414f, "afs"),
 ];
-/// Better places for captures, disks before memory.
+/// Better places for captures; folders on disks come before those in memory.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// The folder to write captures in if they are meant for `folder`, and a message if that is another
-/// folder or not safe.
+/// Returns the folder to write captures in if they are meant for `folder`, and a message if that is
+/// another folder or not safe.
 pub fn for_captures(folder: &Path) -> (PathBuf, Option<String>) {
     choose(folder, &ELSEWHERE.map(Path::new), failing)
 }

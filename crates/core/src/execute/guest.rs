@@ -33,18 +33,18 @@ pub struct Corner {
 const SHORT: Duration = Duration::from_secs(20);
 
 impl Guest {
-    /// The guest as `build::GUEST` finds it.
+    /// Finds the guest through `build::GUEST`.
     pub fn find() -> Result<Guest> {
         build::GUEST.find().map(|path| Guest { path })
     }
 
-    /// The program's path.
+    /// Returns the program's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The negative control: the same guest with nothing preloaded. If the proof does not name libc
-    /// then, it proves nothing.
+    /// Runs the negative control: the same guest with nothing preloaded. If the proof does not name
+    /// libc then, it proves nothing.
     pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Attempt> {
         super::run(self, libc, &Job::control(), SHORT, stop, None)
     }
@@ -72,7 +72,7 @@ impl Guest {
         })
     }
 
-    /// The version that a library reports; `None` if it has no function for that.
+    /// Returns the version that a library reports; `None` if it has no function for that.
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
         let Some(probe) = &subject.allocator.version else {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Guest {
 }
 
 impl Subject {
-    /// The subject of a process without any preloaded library.
+    /// Returns the subject of a process without any preloaded library.
     pub fn libc() -> Subject {
         let allocator = Allocator {
             name: "libc".into(),

@@ -1,6 +1,6 @@
-//! Files that every process of a tree can open, and no other. `/proc/PID/fd` of heapmark is open
-//! only to heapmark's own user, and a program may close inherited descriptors. So the files have
-//! names, and processes that run as other users ask for them (`lender`).
+//! Files that every process of a tree can open, and no other process. `/proc/PID/fd` of heapmark is
+//! open only to heapmark's own user, and a program may close inherited descriptors. So the files
+//! have names, and processes that run as other users ask for them (`lender`).
 
 use super::lender::Lender;
 use super::memory_file::{text, words};
@@ -19,7 +19,7 @@ const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
 /// Prefix of the file names.
 const PREFIX: &str = "heapmark-handed-";
 
-/// A file that is removed with its owner. It is locked while the owner lives.
+/// A file that is removed with its owner, and locked while the owner lives.
 pub struct Handed {
     file: File,
     path: PathBuf,
@@ -41,9 +41,9 @@ impl Handed {
         let lent = file
             .try_clone()
             .context("cannot duplicate a file descriptor")?;
-        // Opened again, so that each process has its own place to write at.
+        // Opened again, so that each process has a write position of its own.
         let lend = move |_, _| {
-            // In this thread's descriptors: those of the process's first thread may be others.
+            // Looked up in this thread's descriptors, because the process's first thread may have others.
             let again = format!("/proc/thread-self/fd/{}", lent.as_raw_fd());
             Ok(Some(
                 OpenOptions::new().read(true).append(true).open(again)?,
@@ -63,24 +63,24 @@ impl Handed {
         &self.file
     }
 
-    /// All that was written into the file.
+    /// Returns all text that was written into the file.
     pub fn text(&self) -> String {
         text(&self.file, 0)
     }
 
-    /// Why nothing could be written into the file, if the reason can be told.
+    /// Returns why nothing could be written into the file, if the reason is known.
     pub fn trouble(&self) -> Option<String> {
         let space = rustix::fs::fstatvfs(&self.file).ok()?;
         let path = self.path.display();
         (space.f_bavail == 0).then(|| format!("the disk of the file for it, {path}, is full"))
     }
 
-    /// The numbers at the beginning of the file, eight bytes each.
+    /// Returns the numbers at the beginning of the file, eight bytes each.
     pub fn words(&self, count: usize) -> std::io::Result<Vec<u64>> {
         words(&self.file, count)
     }
 
-    /// What a process must be told to open the file: see `heapmark_wire::lent::LOG`.
+    /// Returns the text that a process needs to open the file: see `heapmark_wire::lent::LOG`.
     pub fn told(&self) -> String {
         self.told.clone()
     }

@@ -1,8 +1,9 @@
-//! Locks of what several threads use.
+//! Locks on data that several threads use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a lock guards. No invariant spans two changes: what a thread that panicked has left is as good as any.
+/// Returns what a lock guards, even if a thread panicked while it held the lock: no invariant spans two changes, so the
+/// data is valid at any time.
 pub fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

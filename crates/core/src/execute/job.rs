@@ -17,13 +17,13 @@ use std::path::PathBuf;
 pub struct Job {
     /// The kernel or program that runs.
     pub kernel: String,
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: u32,
     /// The seed of the random state.
     pub seed: u64,
-    /// Warm-up iterations.
+    /// The number of warm-up iterations.
     pub cold: u32,
-    /// Measured iterations.
+    /// The number of measured iterations.
     pub iterations: u32,
     /// Whether every block is checked for overlap with all others; then nothing is timed.
     pub check: bool,
@@ -47,18 +47,18 @@ pub struct Job {
     pub counts_sizes: bool,
     /// Which memory of the process may be in transparent huge pages.
     pub huge_pages: HugePages,
-    /// What the process is told when it asks for CPUs, if it is a command whose calls heapmark answers.
+    /// The CPUs that are reported to the process, if it is a command whose calls heapmark answers.
     pub cpus_seen: Option<CpusSeen>,
     /// The limit on the process's memory, in a run that looks for the smallest such limit.
     pub limit: Option<MemoryLimit>,
     /// The process's place in a duet.
     pub side: Option<Side>,
-    /// Parameters of the kernel.
+    /// The kernel's parameters, by name.
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Job {
-    /// The job of a cell.
+    /// Returns the job of a cell.
     pub fn new(case: &Case, cell: &Cell, cold: u32, iterations: u32, check: bool) -> Result<Job> {
         let row = case.row(&cell.allocator);
         let of_case = match &case.target {
@@ -84,7 +84,7 @@ impl Job {
         })
     }
 
-    /// The rules that apply to the job's process and to all that it starts.
+    /// Returns the rules that apply to the job's process and to all that it starts.
     pub(super) fn rules(&self) -> Rules<'_> {
         Rules {
             huge_pages: self.huge_pages,
@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// A few calls, for the negative control.
+    /// Returns a job of a few calls, for the negative control.
     pub(super) fn control() -> Job {
         let parameters = [
             ("spots", "1"),
@@ -128,14 +128,14 @@ impl Job {
         )
     }
 
-    /// The job text for a kind of call that few workloads make.
+    /// Returns the job text for a kind of call that few workloads make.
     pub(super) fn corner_text(corner: &str) -> String {
         format!("corner={corner}\nallocator=library\n")
     }
 
-    /// Text that identifies the result of a check, so that it can be stored: the job without its
-    /// number of iterations and without the folders of its files. A trace is named by its hash, a
-    /// compiled trace by its own key.
+    /// Returns text that identifies the result of a check, so that it can be stored: the job
+    /// without its number of iterations and without the folders of its files. A trace is named by
+    /// its hash, a compiled trace by its own key.
     pub fn work(&self, subject: &Subject) -> String {
         let text = self.text(subject);
         let is_work = |line: &&str| {
@@ -149,7 +149,7 @@ impl Job {
         joined(text.lines().filter(is_work).map(without_folders), "\n")
     }
 
-    /// The text that the guest reads.
+    /// Returns the text that the guest reads.
     pub(super) fn text(&self, subject: &Subject) -> String {
         let null = matches!(subject.allocator.source, Source::Null);
         let mut text = format!(
@@ -224,7 +224,7 @@ impl Job {
     }
 }
 
-/// Why nothing but the guest can run under an allocator, if that is so.
+/// Returns why nothing but the guest can run under an allocator, if that is so.
 pub fn only_guest(allocator: &Allocator) -> Option<String> {
     let is_libc = matches!(allocator.source, Source::Deb { .. });
     is_libc.then(|| {
@@ -236,8 +236,8 @@ pub fn only_guest(allocator: &Allocator) -> Option<String> {
 }
 
 impl Subject {
-    /// The words in front of the guest's path if another C library's dynamic linker starts it. The folder of the
-    /// library's file comes first: for the baseline's copy, it contains nothing else.
+    /// Returns the words in front of the guest's path if another C library's dynamic linker starts it. The
+    /// folder of the library's file comes first: for the baseline's copy, it contains nothing else.
     pub(super) fn loader_words(&self) -> Vec<OsString> {
         let Some(loader) = &self.library.loader else {
             return Vec::new();
@@ -249,8 +249,8 @@ impl Subject {
         vec![loader.into(), "--library-path".into(), folders.into()]
     }
 
-    /// The complete environment of a measured process. Nothing is inherited, so no variable of the
-    /// user's shell can configure an allocator unnoticed.
+    /// Returns the complete environment of a measured process. Nothing is inherited, so no variable
+    /// of the user's shell can configure an allocator unnoticed.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
         let files: Vec<_> = self
@@ -273,7 +273,7 @@ impl Subject {
         environment
     }
 
-    /// Why this allocator cannot run this kernel, if that is known in advance.
+    /// Returns why this allocator cannot run this kernel, if that is known in advance.
     pub(super) fn cannot_run(&self, job: &Job) -> Option<String> {
         let kernel = job.kernel.as_str();
         if let Some(reason) = self.allocator.except.get(kernel) {

@@ -1,5 +1,5 @@
-//! One cell of a program: the job on its stdin, the report on its stdout, the same typed outcomes
-//! as for the guest.
+//! Runs one cell of a program, which reads the job from its stdin, writes the report to its stdout,
+//! and has the same typed outcomes as the guest.
 //!
 //! A program cannot report which object owns its `malloc`, so the dynamic linker reports it: the
 //! checked process of a cell, which is never timed, runs with `LD_DEBUG=bindings`, and every

@@ -1,4 +1,4 @@
-//! Processes in which nothing is timed, side by side.
+//! Runs processes side by side, if nothing is timed in them.
 
 use super::child::{end_orphans, own_descriptors};
 use anyhow::Result;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::scope;
 
-/// The most lanes that share one table of file descriptors: usually it has room for 1024, of which each lane takes about ten.
+/// The most lanes that share one table of file descriptors: the table usually has room for 1024, and each lane takes about ten.
 const MOST_SHARING: usize = 16;
 
-/// Calls `one` with each item, this many at a time, and `ended` with the item's index and its result as
-/// soon as that is there. After a failure of either, no further item is begun.
+/// Calls `one` with each item, `lanes` at a time, and `ended` with the item's index and its result as
+/// soon as the result is available. After a failure of either, no further item is begun.
 pub fn side_by_side<T: Sync, R: Send>(
     lanes: usize,
     work: &[T],
@@ -22,7 +22,7 @@ pub fn side_by_side<T: Sync, R: Send>(
     done
 }
 
-/// [`side_by_side`], but what the processes leave behind is not ended.
+/// Works like [`side_by_side`], but does not end what the processes leave behind.
 pub fn spread<T: Sync, R: Send>(
     lanes: usize,
     work: &[T],
@@ -55,7 +55,7 @@ pub fn spread<T: Sync, R: Send>(
         let done = endings
             .into_iter()
             .try_for_each(|(index, made)| ended(index, made?));
-        // A failure ends the lanes now, not after all that remains.
+        // After a failure, no lane begins another item.
         next.store(work.len(), Ordering::Relaxed);
         done
     })

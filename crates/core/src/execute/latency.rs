@@ -58,7 +58,7 @@ pub struct Bucket {
 }
 
 impl Latency {
-    /// The latency in a report; `None` if the process timed no calls, or a line does not have the guest's format.
+    /// Reads the latency in a report; `None` if the process timed no calls, or a line does not have the guest's format.
     pub(super) fn of(lines: &ReportLines<'_>) -> Option<Latency> {
         let mut clock = lines.value("latency.clock")?.split(' ');
         let calls: Vec<Calls> = lines.values("latency").map(calls).collect::<Option<_>>()?;
@@ -72,7 +72,7 @@ impl Latency {
     }
 }
 
-/// `FUNCTION LONGEST-NS BYTES AT-NS BUCKET:COUNT ...`.
+/// Parses a line `FUNCTION LONGEST-NS BYTES AT-NS BUCKET:COUNT ...`.
 fn calls(line: &str) -> Option<Calls> {
     let mut words = line.split(' ');
     let function = words.next()?.to_string();

@@ -26,7 +26,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A request must be complete within this time.
+/// The time within which a request must be complete.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long to wait for a descriptor when all are in use.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
@@ -35,7 +35,7 @@ const MOST_WAITS: usize = 128;
 /// The most captures that one process number can have in a recording.
 const MOST_NAMES: u32 = 1000;
 
-/// Answers requests for files until it is dropped.
+/// A thread that answers requests for files until the lender is dropped.
 pub struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
@@ -97,7 +97,7 @@ impl Lender {
                         .map(|wait| wait.shutdown(Both));
                 }
                 let known = known.clone();
-                // A wrong request gets no answer, and a request that never arrives keeps nobody else waiting.
+                // A wrong request gets no answer, and a request that never arrives does not delay any other.
                 let _ = std::thread::Builder::new()
                     .spawn(move || answer(&stream, peer.pid, known.0.as_bytes(), &known.1));
             }
@@ -138,7 +138,7 @@ fn answer(
     send(stream, &file.context("no such file")?)
 }
 
-/// The process at the other end.
+/// Returns the process at the other end of the connection.
 fn asking(stream: &UnixStream) -> Option<libc::ucred> {
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: fills a local of that length, for which zeros are valid.
@@ -152,7 +152,7 @@ fn asking(stream: &UnixStream) -> Option<libc::ucred> {
     (result == 0 && peer.pid > 0).then_some(peer)
 }
 
-/// The capture names that a recorder may give.
+/// Returns the capture names that a recorder may give.
 fn names(stem: &Path, pid: i32) -> impl Iterator<Item = PathBuf> {
     (1..MOST_NAMES).map(move |number| {
         let number = match number {

@@ -45,7 +45,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// The measurement of a process that is the workload as a whole, and did this many operations.
+    /// Returns the measurement of a process that is the workload as a whole, and did this many operations.
     pub(super) fn of_whole_process(launched: &Launched, ops: u64) -> Measurement {
         Measurement {
             iterations: vec![Iteration {
@@ -75,25 +75,25 @@ impl Measurement {
         }
     }
 
-    /// What was resident just before the first operation and is not the allocator's.
+    /// Returns the bytes that were resident just before the first operation and are not the allocator's.
     pub fn outside_bytes(&self) -> u64 {
         self.baseline_rss_bytes
             .saturating_sub(self.held_before_bytes)
     }
 
-    /// The allocator's memory when most was resident; `None` if less was than before the first
-    /// operation.
+    /// Returns the allocator's memory when most was resident; `None` if less was than before the
+    /// first operation.
     pub fn heap_peak_bytes(&self) -> Option<u64> {
         self.peak_rss_bytes.checked_sub(self.outside_bytes())
     }
 
-    /// The iterations that results come from: all but the cold ones.
+    /// Returns the iterations that results come from: all but the cold ones.
     pub fn measured(&self) -> impl Iterator<Item = &Iteration> + Clone {
         self.iterations.iter().filter(|iteration| !iteration.cold)
     }
 }
 
-/// Name of the figure of a counted process: how often an event occurred per operation.
+/// Returns the name of the figure of a counted process: how often an event occurred per operation.
 pub fn per_operation(event: &str) -> String {
     format!("{event}_per_operation")
 }
@@ -101,7 +101,7 @@ pub fn per_operation(event: &str) -> String {
 /// One timed repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
-    /// The warm-up: kept, never part of a result.
+    /// Whether this is a warm-up repetition, which is kept but never part of a result.
     pub cold: bool,
     /// Wall time of the measured phase as the workload defines it, `purge_ns` included.
     pub wall_ns: u64,
@@ -149,12 +149,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// User and system CPU time.
+    /// Returns the sum of user and system CPU time.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.sys_ns
     }
 
-    /// The usage of two processes together: sums, and the larger of the peaks.
+    /// Returns the usage of two processes together: sums, and the larger of the peaks.
     pub(super) fn and(&self, later: &Usage) -> Usage {
         Usage {
             wall_ns: self.wall_ns + later.wall_ns,
@@ -194,8 +194,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether the guest got beyond its proof. The last line of the proof names the owner of `free`
-    /// or of an operator; every process has some object that defines `malloc` and `free`.
+    /// Returns whether the guest got beyond its proof. The last line of the proof names the owner
+    /// of `free` or of an operator; every process has some object that defines `malloc` and `free`.
     pub fn is_complete(&self) -> bool {
         let wanted = ["malloc", "free"];
         wanted.iter().all(|name| self.owners.contains_key(*name))
@@ -205,7 +205,7 @@ impl Proof {
 /// A shared object that was loaded in a measured process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadedObject {
-    /// Path as the dynamic linker knows it.
+    /// Path as the dynamic linker reports it.
     pub path: String,
     /// Device of the file.
     pub device: u64,

@@ -6,19 +6,19 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// Memory of a smaller file is not worth giving back.
+/// The smallest size of a file whose memory is worth giving back.
 const MUCH_BYTES: u64 = 16 << 20;
 /// The most bytes of a memory file that are read as text.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
 
-/// An unnamed file that disappears with its last user. It is sealed against shrinking, because any
-/// program that runs with an allocator may open it.
+/// Makes an unnamed file that disappears with its last user. The file is sealed against shrinking,
+/// because any program that runs with an allocator may open it.
 pub fn memory_file(name: &str) -> Result<File> {
     sealed(create(name)?, SealFlags::SHRINK)
 }
 
-/// Like [`memory_file`], but of a fixed size, to be mapped: a process that touches pages which
-/// another process has cut off would be killed.
+/// Makes a file like [`memory_file`], but of a fixed size, to be mapped: a process that touches
+/// pages which another process has cut off would be killed.
 pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     let file = create(name)?;
     file.set_len(bytes as u64)
@@ -26,13 +26,13 @@ pub fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     sealed(file, SealFlags::SHRINK | SealFlags::GROW)
 }
 
-/// For what a process writes to its stdout or stderr, which it may truncate, as `> /dev/stderr`
-/// does.
+/// Makes a file for what a process writes to its stdout or stderr. The process may truncate it, as
+/// `> /dev/stderr` does.
 pub fn stream_file(name: &str) -> Result<File> {
     create(name)
 }
 
-/// No process inherits it by itself: see `child::inherits`.
+/// Makes a file that no process inherits by itself: see `child::inherits`.
 fn create(name: &str) -> Result<File> {
     Ok(File::from(
         memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
@@ -40,13 +40,13 @@ fn create(name: &str) -> Result<File> {
     ))
 }
 
-/// Seals are permanent, and hold for all processes.
+/// Seals a file. Seals are permanent, and hold for all processes.
 fn sealed(file: File, seals: SealFlags) -> Result<File> {
     fcntl_add_seals(&file, seals | SealFlags::SEAL).context("cannot seal a memory file")?;
     Ok(file)
 }
 
-/// The content of a memory file from `start` on, cut off if a process wrote without end.
+/// Returns the content of a memory file from `start` on, cut off if a process wrote without end.
 pub fn text(mut file: &File, start: u64) -> String {
     let mut text = Vec::new();
     let _ = file.seek(SeekFrom::Start(start));
@@ -54,12 +54,12 @@ pub fn text(mut file: &File, start: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The numbers at the beginning of a file, eight bytes each, read with one call.
+/// Returns the numbers at the beginning of a file, eight bytes each, read with one call.
 pub fn numbers<const COUNT: usize>(file: &File) -> io::Result<[u64; COUNT]> {
     Ok(words(file, COUNT)?.try_into().unwrap_or([0; COUNT]))
 }
 
-/// Like [`numbers`], for a count that is known only at run time.
+/// Works like [`numbers`], for a count that is known only at run time.
 pub fn words(file: &File, count: usize) -> io::Result<Vec<u64>> {
     let mut bytes = vec![0; 8 * count];
     file.read_exact_at(&mut bytes, 0)?;

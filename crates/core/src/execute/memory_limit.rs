@@ -37,7 +37,7 @@ pub struct Limited {
 /// How a process fared under its memory limit.
 #[derive(Clone, Copy)]
 pub struct UnderLimit {
-    /// False if the memory of a control group was only counted.
+    /// Whether the memory was limited; false if that of a control group was only counted.
     pub is_limited: bool,
     /// Whether the kernel killed the process because its group was at its limit. How many processes
     /// were killed is not known: if a group is killed as a whole, the kernel counts the first
@@ -48,9 +48,9 @@ pub struct UnderLimit {
 }
 
 impl MemoryLimit {
-    /// How much such a limit counts of the harness's own memory, at its peak. The guest counts that
-    /// itself: a thread that lives for some milliseconds has a stack of 8 MiB, which samples may
-    /// miss.
+    /// Returns how many bytes of the harness's own memory such a limit counts, at its peak. The
+    /// guest counts them itself: a thread that lives for some milliseconds has a stack of 8 MiB,
+    /// which samples may miss.
     pub(super) fn harness_bytes(&self, watched: &Watched) -> u64 {
         let (all, private) = watched.ranges().most_bytes();
         match self.kind {
@@ -82,12 +82,12 @@ impl MemoryLimit {
 }
 
 impl Limited {
-    /// The file of which the launcher receives the descriptor's number, if a group sets the limit.
+    /// Returns the file whose descriptor number the launcher receives, if a group sets the limit.
     pub(super) fn members(&self) -> Option<&File> {
         self.group.as_ref().map(|group| &group.members)
     }
 
-    /// To be called once all processes have ended.
+    /// Returns how the process fared under the limit. Must be called once all processes have ended.
     pub fn end(self) -> UnderLimit {
         let group = self.group.as_ref();
         UnderLimit {
@@ -99,7 +99,7 @@ impl Limited {
 }
 
 impl UnderLimit {
-    /// The outcome if the limit decides it, however the command reacted.
+    /// Returns the outcome if the limit decides it, however the command reacted.
     pub fn outcome(&self, errno: i32) -> Option<Outcome> {
         let what = match errno {
             _ if self.was_killed => "killed by the kernel, its group was at the limit",
@@ -113,7 +113,7 @@ impl UnderLimit {
 /// A control group of version 2 for one process and all that it starts.
 struct Group {
     folder: PathBuf,
-    /// A process that writes 0 into this file becomes a member.
+    /// The file through which a process becomes a member of the group, by writing 0 into it.
     members: File,
 }
 
@@ -142,7 +142,7 @@ impl Group {
             if let Some(bytes) = limit_bytes {
                 set("memory.max", &bytes.to_string())?;
             }
-            // If one process is killed, all are: what is left of a tree is no result.
+            // If one process is killed, all are, because the remainder of a tree gives no result.
             set("memory.oom.group", "1")?;
             // A machine without swap has no such file.
             if folder.join("memory.swap.max").exists() {
@@ -176,7 +176,7 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// A group can only be removed a moment after its last process has ended.
+    /// Removes the group, which is possible only a moment after its last process has ended.
     fn drop(&mut self) {
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {

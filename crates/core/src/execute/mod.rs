@@ -101,7 +101,7 @@ pub struct Subject {
     pub refused: Option<Outcome>,
 }
 
-/// Earlier versions stored only the reason why a library was not loaded.
+/// Reads a stored refusal. Earlier versions stored only the reason why a library was not loaded.
 fn refused<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Outcome>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -116,7 +116,7 @@ fn refused<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Outcome>, D::E
 }
 
 impl Subject {
-    /// An allocator that can be preloaded.
+    /// Returns the subject of an allocator that can be preloaded.
     pub fn new(allocator: Allocator, library: Library) -> Subject {
         Subject {
             allocator,
@@ -145,13 +145,13 @@ pub struct Attempt {
     pub report: String,
     /// The most bytes charged to the process's control group, if it had one of its own.
     pub charged_bytes: Option<u64>,
-    /// How much of the harness's memory the limit counts, if the guest publishes that; else 0.
+    /// Bytes of the harness's memory that the limit counts; 0 if the guest does not publish them.
     pub harness_bytes: u64,
 }
 
 impl Attempt {
-    /// The result of a process that wrote this report: its measurement if it ended `ok`, or else
-    /// the end of its stderr.
+    /// Returns the result of a process that wrote this report: its measurement if it ended `ok`, or
+    /// else the end of its stderr.
     fn of_process(
         outcome: Outcome,
         end: End,
@@ -175,7 +175,7 @@ impl Attempt {
         }
     }
 
-    /// The result of a process that is the workload as a whole, and reported nothing itself.
+    /// Returns the result of a process that is the workload as a whole, and reported nothing itself.
     fn of_whole_process(
         outcome: Outcome,
         end: End,
@@ -192,7 +192,8 @@ impl Attempt {
         Attempt::of_process(outcome, end, measurement, report, proof, environment, job)
     }
 
-    /// The result of two processes that did the same work one after the other: that of the later one if it failed.
+    /// Returns the result of two processes that did the same work one after the other: that of the later one if it
+    /// failed.
     pub fn followed_by(mut self, later: Attempt) -> Attempt {
         let usage = self.usage.zip(later.usage.as_ref());
         let usage = usage.map(|(usage, later)| usage.and(later));
@@ -209,7 +210,7 @@ impl Attempt {
         Attempt { usage, ..self }
     }
 
-    /// A result without a process.
+    /// Returns a result without a process.
     pub fn without_process(outcome: Outcome) -> Attempt {
         Attempt {
             outcome,

@@ -1,12 +1,12 @@
 //! Whether the kernel killed a process for lack of memory, from its count of such kills. SIGKILL
-//! alone does not tell who sent it.
+//! alone does not show its sender.
 
 /// The kernel's count of kills for lack of memory at one moment; `None` if the kernel shows none.
 #[derive(Clone, Copy)]
 pub struct OomKills(Option<u64>);
 
 impl OomKills {
-    /// The count now, which includes kills at limits of control groups.
+    /// Reads the current count, which includes kills at limits of control groups.
     pub fn now() -> OomKills {
         OomKills(
             std::fs::read_to_string("/proc/vmstat")
@@ -15,13 +15,14 @@ impl OomKills {
         )
     }
 
-    /// Whether the kernel killed a process for lack of memory between the two counts.
+    /// Returns whether the kernel killed a process for lack of memory between the two counts.
     pub fn since(self, earlier: OomKills) -> bool {
         self.0.zip(earlier.0).is_some_and(|(now, then)| now > then)
     }
 }
 
-/// The count of kills for lack of memory in the text of `/proc/vmstat`, or of a control group's `memory.events`.
+/// Returns the count of kills for lack of memory in the text of `/proc/vmstat`, or of a control group's
+/// `memory.events`.
 pub fn count(events: &str) -> Option<u64> {
     let mut counts = events
         .lines()

@@ -43,18 +43,18 @@ pub enum Outcome {
         /// One line per thread: its state and what it waited for.
         threads: Vec<String>,
     },
-    /// Memory ran out: NULL where the workload needs memory, or killed by the kernel.
+    /// Memory ran out: the allocator returned NULL to a workload that needs memory, or the kernel killed the process.
     Oom {
         /// What the memory was needed for, or how the kernel ended the process.
         what: String,
     },
-    /// This cell cannot be measured, for a known reason.
+    /// The cell cannot be measured, for a known reason.
     Unsupported {
         /// Why the cell cannot be measured.
         why: String,
     },
     /// The cell needs something that this machine does not have, such as a device or a language
-    /// runtime: no failure.
+    /// runtime. This is not a failure.
     Absent {
         /// What is missing, and how to install it.
         why: String,
@@ -67,12 +67,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the process may enter statistics.
+    /// Returns whether the process may enter statistics.
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
     }
 
-    /// Whether the cell was not run because the machine lacks something.
+    /// Returns whether the cell was not run because the machine lacks something.
     pub fn is_absent(&self) -> bool {
         matches!(self, Outcome::Absent { .. })
     }
@@ -89,7 +89,7 @@ impl Outcome {
         self
     }
 
-    /// One word for tables: `ok`, `wrong-result`, `not-loaded`, …
+    /// Returns one word for tables: `ok`, `wrong-result`, `not-loaded`, …
     pub fn word(&self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -106,7 +106,7 @@ impl Outcome {
     }
 }
 
-/// What the threads of a replay are doing; `None` if nothing is replayed.
+/// Returns what the threads of a replay are doing; `None` if nothing is replayed.
 fn place(steps: &[ReplayProgress]) -> Option<String> {
     const MOST: usize = 8;
     let at_work = steps
@@ -127,7 +127,7 @@ fn place(steps: &[ReplayProgress]) -> Option<String> {
 }
 
 impl Outcome {
-    /// How the process ended, without the phase.
+    /// Describes how the process ended, without the phase.
     pub fn in_words(&self) -> String {
         match self {
             Outcome::Crash { signal, .. } => format!("crash, {signal}"),
@@ -137,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// Like [`Outcome::in_words`], but without the outcome's word where the reason says it all.
+    /// Describes the end like [`Outcome::in_words`], but without the outcome's word if the reason is enough.
     pub fn reason(&self) -> String {
         match self {
             Outcome::NotLoaded { why } | Outcome::Unsupported { why } => why.clone(),

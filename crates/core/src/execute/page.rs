@@ -52,8 +52,8 @@ impl SharedPage {
         self.page().phase()
     }
 
-    /// The report so far; empty if it is not valid UTF-8. A copy: processes that a guest has left
-    /// running may still write there.
+    /// Returns the report so far; empty if it is not valid UTF-8. The report is copied, because
+    /// processes that a guest has left running may still write to the page.
     pub fn report(&self) -> String {
         String::from_utf8(self.page().report().collect()).unwrap_or_default()
     }

@@ -4,7 +4,7 @@
 use super::tree::{descendants, threads};
 use std::time::{Duration, Instant};
 
-/// A process whose threads all sleep for this many looks in a row waits for something that does not come.
+/// The number of looks in a row at which all threads of a process must sleep until it counts as waiting in vain.
 const LOOKS_ASLEEP: u32 = 10;
 
 /// How long a process may take.
@@ -25,7 +25,8 @@ impl Patience {
         }
     }
 
-    /// Whether the processes below a launcher hang. To be asked again and again.
+    /// Returns whether the processes below a launcher hang. Must be called repeatedly, because it counts looks in a
+    /// row.
     pub fn is_over(&mut self, launcher: i32) -> bool {
         if self.began.elapsed() < self.limit {
             return false;
@@ -40,22 +41,22 @@ impl Patience {
     }
 }
 
-/// Whether the thread that a line describes runs, or waits for a processor or a disk.
+/// Returns whether the thread that a line describes runs, or waits for a processor or a disk.
 fn is_at_work(line: &str) -> bool {
     line.contains(": R (") || line.contains(": D (")
 }
 
-/// The processor time of all processes below a launcher, and of their children that have ended.
+/// Returns the processor time of all processes below a launcher, and of their children that have ended.
 fn processor_time(launcher: i32) -> Duration {
     let ticks: u64 = descendants(launcher).into_iter().map(ticks).sum();
-    // SAFETY: a plain question.
+    // SAFETY: a plain query, without pointers.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
     Duration::from_millis(ticks * 1000 / per_second)
 }
 
 fn ticks(pid: i32) -> u64 {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The program's name may contain spaces. Counted from its end, fields 14 to 17 come after 11 others.
+    // The program's name may contain spaces, so fields are counted from its end: fields 14 to 17 come after 11 others.
     let fields = line.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let fields = fields.split(' ').skip(11).take(4);
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()

@@ -6,8 +6,8 @@ use crate::build::FileState;
 use crate::catalog::Source;
 use std::path::{Path, PathBuf};
 
-/// The preloaded files must still be those that were there when the first process started: a
-/// file that was replaced or written to would be measured under the old name.
+/// Checks that the preloaded files are still those that were there when the first process started:
+/// a file that was replaced or written to would be measured under the old name.
 pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     match wanted(subject).find(|(file, first)| FileState::of(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
@@ -19,7 +19,7 @@ pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// The files that are preloaded, each as it was when it was first checked.
+/// Returns the files that are preloaded, each as it was when it was first checked.
 fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<FileState>)> {
     let files = &subject.library.files;
     let first = subject
@@ -29,8 +29,8 @@ fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<FileState
     files.iter().zip(first.iter().copied())
 }
 
-/// The library must serve those functions of the proof that it exports; no preloaded library may
-/// serve the others.
+/// Checks that the library serves those functions of the proof that it exports, and that no
+/// preloaded library serves the others.
 pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     // Any owner is right: this row measures the command as it is.
     if matches!(subject.allocator.source, Source::AsCalled) {
@@ -83,7 +83,7 @@ pub fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     Err("no library serves malloc and free".into())
 }
 
-/// The part of a proof that is stored: the owners, and every preloaded object.
+/// Returns the part of a proof that is stored: the owners, and every preloaded object.
 pub fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     let mut relevant = Proof {
         owners: proof.owners.clone(),
@@ -107,7 +107,7 @@ pub fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     relevant
 }
 
-/// Whether a file should serve the malloc family: a preloaded one or, without any, the C library.
+/// Returns whether a file should serve the malloc family: a preloaded one or, without any, the C library.
 pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
     match subject.library.files.as_slice() {
         [] => is_libc(path),
@@ -117,12 +117,12 @@ pub fn is_wanted(subject: &Subject, path: &Path) -> bool {
     }
 }
 
-/// A file's device and inode.
+/// Returns a file's device and inode.
 pub fn identity(file: &Path) -> Option<(u64, u64)> {
     Some(FileState::of(file)?.identity)
 }
 
-/// Whether an object is a file, whatever was written into the file since.
+/// Returns whether an object is a file, whatever was written into the file since.
 fn is(object: &LoadedObject, file: Option<FileState>) -> bool {
     file.is_some_and(|file| file.identity == (object.device, object.inode))
 }

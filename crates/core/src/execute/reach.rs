@@ -43,12 +43,12 @@ pub enum How {
 }
 
 impl Beyond {
-    /// Whether the object calls another file's malloc.
+    /// Returns whether the object calls another file's malloc.
     pub fn is_bound(&self) -> bool {
         matches!(self.how, How::Bound(_))
     }
 
-    /// A description in words, for the program that the process executes.
+    /// Describes the object in words, for the program that the process executes.
     pub fn words_in(&self, program: &str) -> String {
         let mut object = self.object.clone();
         if object != program {
@@ -63,7 +63,7 @@ impl Beyond {
     }
 }
 
-/// Reads processes, and remembers the files that it has read.
+/// A reader of processes, which caches the files that it has read.
 #[derive(Default)]
 pub struct Reader {
     files: BTreeMap<String, Option<Rc<ElfObject>>>,
@@ -118,17 +118,17 @@ pub struct Mapping<'a> {
     pub file: &'a str,
 }
 
-/// The lines of `/proc/PID/maps`.
+/// Returns the lines of `/proc/PID/maps`.
 pub fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
     maps.lines().filter_map(Mapping::of)
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 pub fn file_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Whether a file of this name is the dynamic linker or libc, which all others build on.
+/// Returns whether a file of this name is the dynamic linker or libc, which all others build on.
 pub fn is_ground(name: &str) -> bool {
     is_linker(name) || name.starts_with("libc.so")
 }
@@ -154,17 +154,18 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Whether the mapping is the first one of a file: of a program or a library, if nothing else has mapped the file.
+    /// Returns whether the mapping is the first one of a file: of a program or a library, if nothing else has mapped
+    /// the file.
     pub fn begins_a_file(&self) -> bool {
         self.offset == 0 && self.file.starts_with('/')
     }
 
-    /// Whether the mapping is of the dynamic linker.
+    /// Returns whether the mapping belongs to the dynamic linker.
     pub fn is_of_linker(&self) -> bool {
         is_linker(file_name(self.file))
     }
 
-    /// The content of the mapping's file, as the process sees it.
+    /// Returns the content of the mapping's file, as the process sees it.
     pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
         match self.file.strip_suffix(" (deleted)") {
             Some(_) => fs::read(format!(
@@ -177,8 +178,8 @@ impl<'a> Mapping<'a> {
 }
 
 impl Reader {
-    /// The objects of a process whose allocations bypass the preloaded library that serves. None
-    /// for a process that is gone, or that may not be read.
+    /// Returns the objects of a process whose allocations bypass the preloaded library that serves.
+    /// There are none for a process that is gone, or that may not be read.
     pub fn beyond(&mut self, pid: i32, preloaded: &Path) -> Vec<Beyond> {
         let is_ours = |file: &str| Path::new(file) == preloaded;
         let Ok(objects) = self.bindings(pid) else {
@@ -218,7 +219,7 @@ impl Reader {
         found.into_iter().collect()
     }
 
-    /// Where each object's calls for memory lead. Fails if the process has ended or its memory may not be read.
+    /// Finds where each object's calls for memory lead. Fails if the process has ended or its memory may not be read.
     pub fn bindings(&mut self, pid: i32) -> io::Result<Vec<Binding>> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let memory = File::open(format!("/proc/{pid}/mem"))?;
@@ -265,7 +266,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// What the file of a mapping tells, as the process sees it.
+    /// Returns the object that the file of a mapping contains, read as the file is visible to the process.
     fn object(&mut self, pid: i32, mapping: &Mapping) -> Option<Rc<ElfObject>> {
         let read = || {
             let data = mapping.data(pid).ok()?;
@@ -322,7 +323,7 @@ impl ElfObject {
     }
 }
 
-/// The anonymous memory of a process, in bytes: what is resident and in no file.
+/// Returns the anonymous memory of a process, in bytes: what is resident and in no file.
 pub fn anonymous_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = field(&status, "RssAnon:")?;

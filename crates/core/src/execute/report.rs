@@ -16,11 +16,11 @@ pub struct Report<'a> {
 }
 
 /// Calls by function, in the order of the `done` and `expected` lines. A program may leave out the
-/// last; the number behind them is the checksum.
+/// last; the number after them is the checksum.
 const CALLS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
 const CHECKSUM: &str = "checksum";
 
-/// The calls that a `done` or `expected` line tells of, and the checksum.
+/// Returns the calls that a `done` or `expected` line lists, and the checksum.
 fn work(line: &str) -> impl Iterator<Item = (&'static str, &str)> {
     let (calls, checksum) = line.rsplit_once(' ').unwrap_or(("", line));
     let calls = CALLS.into_iter().zip(calls.split(' '));
@@ -41,15 +41,15 @@ impl<'a> Report<'a> {
             .unwrap_or(0)
     }
 
-    /// Why the guest gave up: the outcome's word, and the reason.
+    /// Returns why the guest gave up: the outcome's word, and the reason.
     pub fn failure(&self) -> Option<(&'a str, &'a str)> {
         let value = self.lines.value("fail")?;
         Some(value.split_once(' ').unwrap_or((value, "")))
     }
 
-    /// The phase that a program reports: that of its last `phase=` line. A program that reports the
-    /// end of its work has left phase `load`, even if it reports no phases; one that stopped early
-    /// does not.
+    /// Returns the phase that a program reports: that of its last `phase=` line. A program that
+    /// reports the end of its work has left phase `load`, even if it reports no phases; one that
+    /// stopped early does not.
     pub fn phase(&self) -> Phase {
         if self.lines.value("done").is_some() {
             return Phase::Done;
@@ -61,8 +61,8 @@ impl<'a> Report<'a> {
             .unwrap_or(Phase::Load)
     }
 
-    /// Like [`Report::verify_work`], for a program: it must also have done the requested number of
-    /// iterations.
+    /// Works like [`Report::verify_work`] for a program, which must also have done the requested
+    /// number of iterations.
     pub fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
         let outcome = self.verify_work();
         let reported = self.iterations();
@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
         outcome
     }
 
-    /// Whether the work that was done is the work that the parameters imply.
+    /// Checks whether the work that was done is the work that the parameters imply.
     pub fn verify_work(&self) -> Outcome {
         let account = self.lines.value("done").zip(self.lines.value("expected"));
         let Some((done, expected)) = account else {
@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
         Outcome::WrongResult { what }
     }
 
-    /// Like [`Report::verify_work`], for a guest: its clocks must also agree with each other.
+    /// Works like [`Report::verify_work`] for a guest, whose clocks must also agree with each other.
     pub fn verify_guest(&self) -> Outcome {
         match (self.verify_work(), self.impossible_times()) {
             (Outcome::Ok, Some(what)) => Outcome::WrongResult { what },
@@ -110,11 +110,11 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Times that no process can have: a thread uses at most the time that passes, a process at
-    /// most that time on each CPU it may run on. The number of worker threads does not matter,
-    /// because a library may start threads of its own.
+    /// Describes times that no process can have: a thread uses at most the time that passes, a
+    /// process at most that time on each CPU it may run on. The number of worker threads does not
+    /// matter, because a library may start threads of its own.
     fn impossible_times(&self) -> Option<String> {
-        // Two clocks differ a little.
+        // Allows for a small difference between two clocks.
         let most_ns = |wall_ns: u64, readings: u64, cpus: u64| {
             (wall_ns + wall_ns / 50 + readings.saturating_mul(10_000_000)).saturating_mul(cpus)
         };
@@ -134,7 +134,8 @@ impl<'a> Report<'a> {
         let cpus = self.number("cpus");
         let cpu_ns: u64 = iterations.iter().map(|one| one.user_ns + one.sys_ns).sum();
         let wall_ns: u64 = iterations.iter().map(|one| one.wall_ns).sum();
-        // They are not read at the same instant: a thread that waits for a CPU between two readings does not stop the others.
+        // The clocks are not read at the same instant: a thread that waits for a CPU between two readings does not stop the
+        // others.
         let wall_ns = wall_ns.max(self.number("read_within_ns"));
         let impossible = cpus > 0 && cpu_ns > most_ns(wall_ns, iterations.len() as u64, cpus);
         impossible.then(|| format!("{} on {cpus} CPUs", contradict("it", cpu_ns, wall_ns)))
@@ -205,7 +206,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
+/// Reads the lines `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
 pub fn proof(lines: &ReportLines<'_>) -> Proof {
     let mut proof = Proof::default();
     let mut indices = BTreeMap::new();

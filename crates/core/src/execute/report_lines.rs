@@ -1,6 +1,6 @@
 //! The lines of a report, by key. No line is trusted.
 
-/// `key=value` lines.
+/// The `key=value` lines of a report.
 pub struct ReportLines<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> ReportLines<'a> {
@@ -8,24 +8,24 @@ impl<'a> ReportLines<'a> {
         ReportLines(heapmark_wire::pairs(text).collect())
     }
 
-    /// The values of a key, in the order of the lines.
+    /// Returns the values of a key, in the order of the lines.
     pub fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.all()
             .filter(move |(name, _)| *name == key)
             .map(|(_, value)| value)
     }
 
-    /// The first value of a key.
+    /// Returns the first value of a key.
     pub fn value(&self, key: &str) -> Option<&'a str> {
         self.values(key).next()
     }
 
-    /// The values of a key that begin with a name, and the rest of each.
+    /// Returns the values of a key that begin with a name, each split into that name and the rest.
     pub fn named(&self, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.values(key).filter_map(|value| value.split_once(' '))
     }
 
-    /// All keys and values.
+    /// Returns all keys and values.
     pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().copied()
     }

@@ -8,14 +8,14 @@ use std::fs;
 use std::ops::AddAssign;
 use std::path::PathBuf;
 
-/// Resident memory in bytes, where each byte is of one kind, and other sizes that grow with it.
+/// Resident memory in bytes, each byte counted under one kind, and other sizes that grow with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ResidentByKind {
     /// All that is resident.
     pub rss_bytes: u64,
     /// Proportional set size: pages that several processes share are divided among them.
     pub pss_bytes: u64,
-    /// The heap and anonymous mappings: allocators', and what the program maps itself.
+    /// The heap and anonymous mappings: those of allocators, and those that the program makes itself.
     pub heap_bytes: u64,
     /// Heap bytes in glibc's arenas other than the main one.
     pub arena_bytes: u64,
@@ -73,12 +73,12 @@ impl AddAssign for ResidentByKind {
 const ARENA: u64 = 64 << 20;
 
 impl ResidentByKind {
-    /// The memory of a process with this `smaps`.
+    /// Returns the memory of a process with this `smaps`.
     pub fn of(pid: i32, smaps: &str) -> ResidentByKind {
         ResidentByKind::read(smaps, &stack_pointers(pid))
     }
 
-    /// The memory of several processes now; nothing of a process that is gone or may not be read.
+    /// Returns the memory of several processes now, without those that are gone or may not be read.
     pub fn of_all(pids: &[i32]) -> ResidentByKind {
         let mut all = ResidentByKind::default();
         for pid in pids {
@@ -91,7 +91,8 @@ impl ResidentByKind {
     fn read(smaps: &str, stack_pointers: &[u64]) -> ResidentByKind {
         let mut held = ResidentByKind::default();
         let mut kind: fn(&mut ResidentByKind) -> &mut u64 = |held| &mut held.other_bytes;
-        // Of what may be an arena's heap: its beginning, the end of the part seen so far, and what is resident there.
+        // For a range that may be an arena's heap: its beginning, the end of the part seen so far, and the resident
+        // bytes in it.
         let mut arena: Option<(u64, u64, u64)> = None;
         for line in smaps.lines() {
             if let Some(region) = Mapping::of(line) {
@@ -162,7 +163,7 @@ impl ResidentByKind {
     }
 }
 
-/// Addresses in the threads' stacks: the second-last word of `syscall`, if the thread waits and may be read.
+/// Returns addresses in the threads' stacks: the second-last word of `syscall`, if the thread waits and may be read.
 fn stack_pointers(pid: i32) -> Vec<u64> {
     let pointer = |task: PathBuf| {
         let call = fs::read_to_string(task.join("syscall")).ok()?;

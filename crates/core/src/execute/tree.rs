@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// The most threads of a hanging process that are described.
 const MOST_THREADS: usize = 16;
 
-/// One line per thread of a hanging process and of its children: its state, and where in the kernel
-/// it waits.
+/// Returns one line per thread of a hanging process and of its children: its state, and where in
+/// the kernel it waits.
 pub fn threads(pid: i32) -> Vec<String> {
     let tasks = listing(format!("/proc/{pid}/task"));
     let describe = |task: PathBuf| {
@@ -34,24 +34,24 @@ pub fn threads(pid: i32) -> Vec<String> {
     tasks.flat_map(describe).take(MOST_THREADS).collect()
 }
 
-/// The value of a line of `/proc/PID/status`.
+/// Returns the value of a line of `/proc/PID/status`.
 pub fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name))
 }
 
-/// The file of the program that a process executes.
+/// Returns the file of the program that a process executes.
 pub fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
-/// Resident memory of a process; 0 if the process is gone.
+/// Returns the resident memory of a process in bytes; 0 if the process is gone.
 pub fn resident_bytes(pid: i32) -> u64 {
     let statm = read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-/// The descendants of a process, the nearest first.
+/// Returns the descendants of a process, the nearest first.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     for place in 0.. {
@@ -65,7 +65,8 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     all.split_off(1)
 }
 
-/// The descendants of a process as handles: a process number may belong to another process by the time it is used.
+/// Returns the descendants of a process as handles: a process number may belong to another process by the time it is
+/// used.
 pub fn held_descendants(pid: i32) -> Vec<OwnedFd> {
     let open = |pid: i32| {
         let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty());
@@ -80,9 +81,9 @@ pub fn held_descendants(pid: i32) -> Vec<OwnedFd> {
         .collect()
 }
 
-/// The CPU time of all threads of a process; 0 if it has ended.
+/// Returns the CPU time of all threads of a process; 0 if it has ended.
 pub(super) fn cpu_ns(pid: i32) -> u64 {
-    // SAFETY: both write into locals.
+    // SAFETY: both calls write into locals.
     unsafe {
         let mut clock = 0;
         let mut time: libc::timespec = std::mem::zeroed();

@@ -1,8 +1,8 @@
 //! Two processes that take turns on one CPU, so that both meet the same conditions: the measured process, and the one
 //! that it is compared with.
 //!
-//! heapmark stops and continues them; or, if that is wanted, the scheduler gives them turns of the length that they ask
-//! for.
+//! heapmark stops and continues them; or, if the plan asks for that, the scheduler gives them turns of the length that
+//! they request.
 
 use super::held::held;
 use super::tree::{cpu_ns, descendants, held_descendants};
@@ -26,14 +26,14 @@ pub struct Duet {
     cpu: usize,
     state: Mutex<State>,
     changed: Condvar,
-    /// Readable once the duet is over.
+    /// A descriptor that is readable once the duet is over.
     over: OwnedFd,
 }
 
 #[derive(Clone, Copy, Default)]
 struct State {
     sides: [Progress; 2],
-    /// Nothing more is wanted from either side.
+    /// Whether the duet is over, so that nothing more is needed from either side.
     is_over: bool,
 }
 
@@ -45,30 +45,30 @@ struct Progress {
     /// How many processes have ended by themselves, and their CPU time.
     runs: u32,
     cpu_ns: u64,
-    /// In how many of its turns the side had a process.
+    /// The number of the side's turns in which it had a process.
     turns: u64,
 }
 
-/// Both sides did about as much work if one has at least this share of the other's CPU time.
+/// The share of the other side's CPU time that each side needs, so that both did about as much work.
 const ALIKE: f64 = 0.9;
-/// With fewer turns, a side meets too little of what the other side meets.
+/// The fewest turns of a side with which it meets enough of the conditions that the other side meets.
 const LEAST_TURNS: u32 = 3;
 
 /// A turn takes at most this many times its length, if its side waits or others use the CPU.
 const MOST_STRETCHED: u32 = 5;
 /// The shortest slice that the scheduler grants.
 const GIVER_SLICE_NS: u64 = 100_000;
-/// If less than this is left of a turn, it is not worth a wait.
+/// The shortest remainder of a turn that is worth a wait.
 const NO_TIME: Duration = Duration::from_micros(500);
 
-/// One side of a duet.
+/// A side of a duet.
 #[derive(Clone)]
 pub struct Side {
     duet: Arc<Duet>,
     index: usize,
 }
 
-/// The other side has done enough: a process that still runs is ended, and does not count.
+/// The error for a duet whose other side has done enough: a process that still runs is ended, and does not count.
 #[derive(Debug)]
 pub struct Over;
 
@@ -109,7 +109,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 impl Duet {
-    /// A duet of two processes on this CPU.
+    /// Makes a duet of two processes on this CPU.
     pub fn new(turn: Turn, allowed: Vec<usize>, cpu: usize) -> Result<Arc<Duet>> {
         let over = eventfd(0, EventfdFlags::CLOEXEC).context("cannot watch a duet")?;
         Ok(Arc::new(Duet {
@@ -122,7 +122,7 @@ impl Duet {
         }))
     }
 
-    /// The side with this index: 0 or 1.
+    /// Returns the side with this index: 0 or 1.
     pub fn side(self: &Arc<Duet>, index: usize) -> Side {
         Side {
             duet: self.clone(),
@@ -135,8 +135,8 @@ impl Duet {
         if self.turn.by == Turns::Slices {
             return;
         }
-        // The shortest slice that is granted, so that this thread is woken in time even if others use all CPUs: a late
-        // turn of one side is a long turn of the other.
+        // Requests the shortest slice that is granted, so that this thread is woken in time even if others use all
+        // CPUs: a late turn of one side is a long turn of the other.
         heapmark_guest::launch::set_slice(GIVER_SLICE_NS);
         let has_both = |state: &State| state.sides.iter().all(|side| side.launcher.is_some());
         let mut state = held(&self.state);
@@ -172,7 +172,7 @@ impl Duet {
         }
     }
 
-    /// Ends the duet: nothing more is wanted from either side.
+    /// Ends the duet, because nothing more is needed from either side.
     pub fn end(&self) {
         held(&self.state).is_over = true;
         self.changed.notify_all();
@@ -180,15 +180,15 @@ impl Duet {
         let _ = write(&self.over, &1u64.to_ne_bytes());
     }
 
-    /// The turns of both sides, from the CPU time of their processes and how often these were preempted; `at_once`
-    /// duets ran at a time.
+    /// Returns the turns of both sides, from the CPU time of their processes and how often these were preempted;
+    /// `at_once` duets ran at a time.
     pub fn taken(&self, usages: [(u64, u64); 2], at_once: u32) -> [TurnsTaken; 2] {
         // While both sides run, each gets half of the CPU.
         let both_ns = usages[0].0.min(usages[1].0);
         let sides = held(&self.state).sides;
         [0, 1].map(|side| {
             let turns = match self.turn.by {
-                // The end of a process is the end of its turn, too.
+                // The end of a process also ends its turn.
                 Turns::Slices => usages[side].1 + u64::from(sides[side].runs),
                 Turns::Stop => sides[side].turns,
             };
@@ -204,7 +204,8 @@ impl Duet {
     }
 }
 
-/// The CPU time of a side since its turn began: others that use its CPU take nothing from its turn.
+/// The CPU time of a side since its turn began. Time that other processes use on its CPU does not count against its
+/// turn.
 struct Used {
     /// The CPU time of each process when it was first seen, and when it was last seen.
     seen_ns: BTreeMap<i32, (u64, u64)>,
@@ -219,7 +220,7 @@ impl Used {
         }
     }
 
-    /// The CPU time that the side has used in this turn so far.
+    /// Returns the CPU time that the side has used in this turn so far.
     fn look(&mut self, side: &Progress) -> Duration {
         for pid in side.launcher.map(descendants).unwrap_or_default() {
             // A process that was started since then has used all of its CPU time in this turn.
@@ -234,7 +235,7 @@ impl Used {
     }
 }
 
-/// The CPU time of all processes that heapmark has started and that still run.
+/// Returns the CPU time of all processes that heapmark has started and that still run.
 pub fn running_ns() -> u64 {
     let pid = std::process::id() as i32;
     descendants(pid).into_iter().map(cpu_ns).sum()
@@ -249,7 +250,7 @@ fn signal(side: &Progress, signal: Signal) {
 }
 
 impl Side {
-    /// The launcher's arguments for this side.
+    /// Returns the launcher's arguments for this side.
     pub(super) fn words(&self) -> [String; 3] {
         let slice = match self.duet.turn.by {
             Turns::Slices => self.duet.turn.length,
@@ -259,17 +260,17 @@ impl Side {
         ["turns".into(), cpu, slice.as_nanos().to_string()]
     }
 
-    /// The side's index in its duet: 0 or 1.
+    /// Returns the side's index in its duet: 0 or 1.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The CPU that the side's process may use.
+    /// Returns the CPU that the side's process may use.
     pub(super) fn cpu(&self) -> usize {
         self.duet.cpu
     }
 
-    /// The CPUs that the side's process may use when it is in no duet.
+    /// Returns the CPUs that the side's process may use when it is in no duet.
     pub(super) fn allowed(&self) -> &[usize] {
         &self.duet.allowed
     }
@@ -280,12 +281,12 @@ impl Side {
         Running(self)
     }
 
-    /// Readable once the duet is over.
+    /// Returns a descriptor that is readable once the duet is over.
     pub(super) fn over(&self) -> BorrowedFd<'_> {
         self.duet.over.as_fd()
     }
 
-    /// Whether the duet is over.
+    /// Returns whether the duet is over.
     pub(super) fn is_over(&self) -> bool {
         held(&self.duet.state).is_over
     }
@@ -324,7 +325,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Refuses a plan with turns that this kernel's scheduler does not give.
+/// Refuses a plan with turns that this kernel's scheduler cannot give.
 pub fn knows_turns(plan: &Plan) -> Result<()> {
     let asks = |case: &Case| case.turns == Some(Turns::Slices);
     ensure!(

@@ -1,8 +1,8 @@
-//! Metrics of processes in which events were counted: how often each came, per operation.
+//! Metrics of processes in which events were counted: how often each event occurred, per operation.
 
 use super::{Metric, Unit, Value, described};
 
-/// An event that depends on what else the machine does.
+/// Describes an event whose count depends on what else the machine does.
 const fn unsteady(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
     described(key, noun, Unit::Count, about, Value::PerOperation)
 }

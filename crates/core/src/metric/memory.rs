@@ -185,7 +185,7 @@ const fn retained(key: &'static str, of: fn(&Sample) -> Option<f64>) -> Metric {
     .judged_by_range()
 }
 
-/// Memory of a process this long after its last free; the guest reads it at a few moments.
+/// Returns the resident heap of a process this long after its last free; the guest reads it at a few moments.
 fn after(sample: &Sample, after_ms: u64) -> Option<f64> {
     let footprint = sample.measurement.footprint.as_ref()?;
     let kept = footprint
@@ -204,7 +204,8 @@ fn mean_overhead(profile: &MemoryProfile) -> Option<f64> {
         .then(|| profile.heap_byte_points as f64 / profile.live_byte_points as f64)
 }
 
-/// The highest resident heap: a sample at the peak of the footprint may have seen more.
+/// Returns the highest resident heap: the sample at the peak of the footprint may be higher than
+/// the recorded maximum.
 fn most_heap_bytes(profile: &MemoryProfile) -> u64 {
     profile
         .most_heap_bytes

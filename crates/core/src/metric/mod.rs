@@ -29,9 +29,9 @@ use std::sync::LazyLock;
 pub struct Metric {
     /// The metric's name in files and on the command line.
     pub key: &'static str,
-    /// A shorter name that the command line takes, too.
+    /// A shorter name that the command line accepts, too.
     pub alias: Option<&'static str>,
-    /// What the metric is, in a sentence: `time`, `instructions`.
+    /// The noun for the metric in a sentence, such as `time` or `instructions`.
     pub noun: &'static str,
     /// The unit of the values.
     pub unit: Unit,
@@ -41,13 +41,13 @@ pub struct Metric {
     pub judged: Judged,
     /// The metric's explanation, in one line.
     pub about: &'static str,
-    /// The value of a process.
+    /// How the value of a process is computed.
     pub of: Value,
     /// The entry in a workload's file that the metric is made from, if any.
     pub figure: Option<&'static Figure>,
 }
 
-/// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
+/// How rows are judged by a metric. Each judged metric is a family of tests, so only a few metrics are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
     /// Not judged, only described.
@@ -88,7 +88,7 @@ pub enum Value {
     Row,
 }
 
-/// A process as metrics see it.
+/// A process as the input of metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     /// The measurement of the process.
@@ -128,7 +128,7 @@ const fn figure(key: &'static str, noun: &'static str, unit: Unit, about: &'stat
 }
 
 /// The figures in the workloads' files, in the order of the files. Faults in the files are reported when the catalogue is loaded; a stored
-/// run is shown all the same.
+/// run can be shown nevertheless.
 static FIGURES: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let mut figures = Vec::new();
     for workload in workloads(&mut Vec::new()) {

@@ -4,7 +4,7 @@
 use crate::execute::user_command::VALUE_COST;
 use crate::execute::{Iteration, Measurement};
 
-/// The figures of one process, derived from its measured iterations, which are not cold.
+/// The figures of one process, derived from its measured iterations, without the cold ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
     /// Wall time x threads / operations: what one thread spends on one operation. CPU time in a process that took turns
@@ -18,7 +18,8 @@ pub struct Process {
     pub user_ns_per_op: Option<f64>,
     /// Kernel time / operations: the kernel's part of the CPU time.
     pub kernel_ns_per_op: Option<f64>,
-    /// The number that the program reports about itself, if it is judged by one, in the direction in which less is better.
+    /// The number that the program reports about itself, if it is judged by such a number, in the direction in which less
+    /// is better.
     pub value_cost: Option<f64>,
     /// The allocator's memory at the peak of the resident set; `None` if that is zero or not known.
     pub grown_bytes: Option<f64>,

@@ -1,5 +1,5 @@
 //! Metrics of whole processes: how long each took from its start to its end, and what its check
-//! adds. A pause comes from the one process that recorded its own.
+//! adds. Pauses come from the process of the check, which alone records them.
 
 use super::Better::Neither;
 use super::Unit::{Bytes, Count, Ns};
@@ -133,7 +133,7 @@ fn sum(sample: &Sample, time: fn(&Iteration) -> u64) -> f64 {
         .sum()
 }
 
-/// The largest of the figures whose names are wanted.
+/// Returns the largest of the figures whose names `wanted` accepts.
 fn longest(figures: &BTreeMap<String, f64>, wanted: fn(&str) -> bool) -> Option<f64> {
     figures
         .iter()

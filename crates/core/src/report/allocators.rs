@@ -69,7 +69,7 @@ fn row(allocator: &Allocator) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The release of an allocator; that of a package depends on the system.
+/// Returns the release of an allocator as text; the release of a package depends on the system.
 fn release(allocator: &Allocator) -> String {
     match allocator.sources.dates.is_empty() {
         true => allocator.release(None),

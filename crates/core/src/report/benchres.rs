@@ -1,5 +1,5 @@
-//! Compares `benchres.csv` of mimalloc-bench with a run: the medians in the file and our ratios, for tests of the same role. Which workload
-//! has the role of which test is written in the table of docs/COMPARISON.md, and nowhere else.
+//! Compares `benchres.csv` of mimalloc-bench with a run: the medians in the file and our ratios, for tests of the same role. Only the table
+//! in docs/COMPARISON.md states which workload has the role of which test.
 
 use super::document::{Block, Cell, Sheet};
 use super::sheet::SheetOf;
@@ -16,7 +16,7 @@ const TABLE: &str = "## mimalloc-bench, test by test";
 /// The beginning of the line that `time` writes before the numbers of a program that failed.
 const FAILED: &str = "Command ";
 
-/// A line: a test under an allocator, once.
+/// A line of the file: one execution of a test under an allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchLine {
     /// The test, by mimalloc-bench's name.
@@ -97,7 +97,7 @@ fn roles() -> Vec<TestRole> {
     rows.filter_map(of).collect()
 }
 
-/// Whether a case has as many threads as a test: `1`, or `N`.
+/// Returns whether a case has a test's number of threads: one if the name ends with `1`, several if it contains `N`.
 fn fits(test: &str, threads: u32) -> bool {
     match (test.ends_with('1'), test.contains('N')) {
         (true, _) => threads == 1,
@@ -121,20 +121,20 @@ pub struct BesideRow {
     pub runs: usize,
     /// heapmark's time over the baseline's.
     pub ours: Ratio,
-    /// `agree`, `differ`, or why neither can be said.
+    /// `agree`, `differ`, or why neither can be claimed.
     pub direction: &'static str,
 }
 
 /// A run beside a file of mimalloc-bench.
 #[derive(Debug, Serialize)]
 pub struct Beside {
-    /// The baseline of all ratios, of both sides.
+    /// The baseline of heapmark's and mimalloc-bench's ratios.
     pub baseline: String,
     /// The rows of tests that have the role of a case.
     pub rows: Vec<BesideRow>,
-    /// Tests of the file whose role nothing in the run has, with the workloads that would have it.
+    /// Tests of the file whose role no case of the run has, each with the workloads that have that role.
     pub not_in_run: Vec<String>,
-    /// Lines of the file without a time.
+    /// The number of lines of the file without a time.
     pub failed: usize,
     /// The smallest and the largest number of runs of a test under an allocator.
     pub runs: [usize; 2],
@@ -214,7 +214,7 @@ pub fn beside(
     })
 }
 
-/// Whether both ratios say the same. mimalloc-bench's has no interval, so a small difference says nothing.
+/// Returns whether both ratios have the same direction. mimalloc-bench's ratio has no interval, so a small difference means nothing.
 fn direction(theirs: f64, ours: Option<Verdict>, threshold: f64) -> &'static str {
     let theirs = match theirs {
         ratio if ratio > 1.0 + threshold => Verdict::Slower,
@@ -229,7 +229,7 @@ fn direction(theirs: f64, ours: Option<Verdict>, threshold: f64) -> &'static str
     }
 }
 
-/// The table, and the notes that must be read with it.
+/// Returns the comparison's table, and the notes that must be read with it.
 pub fn blocks(beside: &Beside) -> Vec<Block> {
     vec![Block::Sheet(sheet(beside)), Block::notes(notes(beside))]
 }

@@ -1,10 +1,10 @@
-//! Where each allocator is best and where it is worst: a mean over cases hides both.
+//! The case in which each allocator is best and the one in which it is worst: a mean over cases hides both.
 
 use super::document::Sheet;
 use super::sheet::SheetOf;
 use crate::analyse::{Analysis, Overall, Ratio};
 
-/// The table; without rows if there is no mean over cases.
+/// Returns the table, which has no rows if there is no mean over cases.
 pub fn sheet(analysis: &Analysis) -> Sheet {
     let base = &analysis.baseline;
     let rivals = analysis.overall.iter().filter(|one| one.allocator != *base);

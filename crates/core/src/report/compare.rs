@@ -24,7 +24,7 @@ pub struct ComparisonSubject<'a> {
     pub threshold: f64,
 }
 
-/// The table and its notes.
+/// Returns a comparison's table and notes.
 pub fn comparison(subject: ComparisonSubject, comparison: &Comparison) -> Vec<Block> {
     let words = words(subject, comparison).into_iter();
     let words = words.chain(failed_checks(subject, comparison));
@@ -57,7 +57,7 @@ pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> S
     })
 }
 
-/// The faults that were known before a run, of the baseline and of the allocators of these rows.
+/// Returns the faults of the baseline and of these rows' allocators that were known before a run.
 fn findings<'a>(
     run: &'a RunFile,
     comparison: &Comparison,
@@ -150,7 +150,7 @@ pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String>
         None => "The runs have no baseline in common, so drift cannot be separated from a change."
             .to_owned(),
     };
-    // The two libraries, if an allocator of the same name has another library in each run.
+    // The two libraries, if an allocator of the same name has a different library in each run.
     let changed = subject.new.allocators.iter().find_map(|info| {
         let mut before = old.allocators.iter();
         let before =

@@ -30,7 +30,7 @@ pub fn conclusion(analysis: &Analysis) -> String {
         + &huge_pages(analysis)
 }
 
-/// `Noisy run: 40 of 40 parts were disturbed (other programs), ...`: stands before any claim about times of which most were disturbed.
+/// `Noisy run: 40 of 40 parts were disturbed (other programs), ...`: comes before any claim about times if most of them were disturbed.
 fn noise(analysis: &Analysis) -> String {
     let by = match &analysis.conclusion {
         Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking) => ranking.by,
@@ -308,8 +308,7 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
         let advice = if doubts().all(|doubt| doubt == Some(Doubt::Small)) {
             format!(": {leader} is ahead, but by 1 % or less. Choose by memory.")
         } else {
-            // The hardest pairwise test decides; one without an estimate would take more blocks
-            // than are reasonable.
+            // The hardest pairwise test decides; a test without an estimate would take more blocks than are reasonable.
             let doubtful = rivals
                 .iter()
                 .filter(|contest| contest.doubt == Some(Doubt::Chance));
@@ -349,8 +348,8 @@ fn against_baseline(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     Some(of_time(&ratio, analysis, ranking.by))
 }
 
-/// What a leader that is the baseline itself is ahead of: `the next, hoard, takes 1.26 times its time
-/// [1.20, 1.30]`.
+/// Returns the allocator that a leader is ahead of if the leader is the baseline itself: `the next, hoard, takes 1.26 times its time [1.20,
+/// 1.30]`.
 fn the_next(analysis: &Analysis, ranking: &Ranking) -> Option<String> {
     let next = ranking.tests.first()?;
     let ratio = next.ratio?;

@@ -1,5 +1,5 @@
 //! What a report contains: blocks of text, and tables of values with their units. A document has no width, no colour and no escapes: only
-//! the renderers know these. Strings from outside are unchanged.
+//! the renderers add these. Strings from outside are unchanged.
 
 use super::units;
 use crate::analyse::{Ratio, TableCell, Verdict};
@@ -53,13 +53,13 @@ pub enum Mark {
     Slower,
     /// No difference that matters.
     Same,
-    /// It is not known whether there is a difference.
+    /// A difference that is neither certain nor excluded.
     Unclear,
     /// The verdict is withheld: nothing is claimed.
     Withheld,
     /// The row that the others are compared with.
     Baseline,
-    /// There is no number, and nothing has failed.
+    /// No number, although nothing has failed.
     Gap,
     /// Something has failed.
     Failed,
@@ -167,7 +167,7 @@ impl Block {
         })
     }
 
-    /// Whether the cell shows nothing.
+    /// Returns whether the block shows nothing.
     pub fn is_empty(&self) -> bool {
         match self {
             Block::Text(note) => note.text.is_empty(),

@@ -1,4 +1,4 @@
-//! What servers hold after their load (`try --drain`): a row for each, and in words what has grown.
+//! The memory that servers hold after their load (`try --drain`): a row for each server, and in words what has grown.
 
 use super::document::{Cell, Sheet};
 use super::factor;

@@ -125,7 +125,7 @@ pub fn memory(case: &Table) -> Option<String> {
     ))
 }
 
-/// The meaning of the columns.
+/// Returns the meaning of a factor's columns.
 pub fn legend(analysis: &Analysis) -> Option<String> {
     let factor = analysis.cases.iter().find_map(|case| case.factor)?;
     Some(words_of(factor).legend)

@@ -1,4 +1,4 @@
-//! What a run prints first: where it was measured, its answer, and one table. All of its tables are in `run`.
+//! What a run prints first: where it was measured, its answer, and one table. The module `run` makes all tables of a run.
 
 use super::document::{Block, Mark, Note, Notes, Sheet};
 use super::doubts::doubts;

@@ -9,9 +9,9 @@ use crate::metric::{FigureMode, FigureRole, Unit, figures_of, key_in};
 
 /// The metric of every process whose memory was sampled.
 const PEAK_DEMAND: &str = "peak_demand_bytes";
-/// A metric that only processes have whose calls were watched.
+/// A metric that only processes whose calls were watched have.
 const WATCHED: &str = "page_occupancy";
-/// A metric that only replays have that sampled themselves.
+/// A metric that only replays that sampled themselves have.
 const AT_PEAK: &str = "tenth_page";
 
 /// A metric that is 0 on most machines; it has a column only if it is above 0.
@@ -69,7 +69,7 @@ pub fn sheets(analysis: &Analysis) -> Vec<Sheet> {
         .iter()
         .map(|case| of_case(case, planned))
         .collect();
-    // Only the first table with such calls shows them: those of other starts are nearly the same, and in the exports.
+    // Only the first table with such calls lists them: the calls at the other starts are nearly the same, and are in the exports.
     let lines = analysis.footprints.iter().map(other_calls);
     let first = sheets
         .iter_mut()
@@ -124,7 +124,7 @@ pub fn legend(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// Whether some row has a metric with a value that says something.
+/// Returns whether some row has the metric; of huge pages, a share above 0.
 fn has(rows: &[&TableRow], key: &str) -> bool {
     let says = |cell: &TableCell| key != HUGE || cell.spread.max > 0.0;
     rows.iter().any(|row| row.cell(key).is_some_and(says))
@@ -170,11 +170,11 @@ fn of_case(case: &Table, planned: u32) -> Sheet {
     sheet
 }
 
-/// Samples that saw less than this share of what can be live may have missed the peak. For some workloads, what can be live is an upper
-/// bound: the sum over threads.
+/// Samples that cover less than this share of the possible live bytes may have missed the peak. For some workloads, the possible live bytes
+/// are an upper bound: the sum over threads.
 const SEEN: f64 = 0.75;
 
-/// `samples may have missed the peak: hoard (saw 54 %)`: the rows whose figures are those of other moments than the peak.
+/// `samples may have missed the peak: hoard (saw 54 %)`: the rows whose figures may describe another moment than the peak.
 fn missed(rows: &[&TableRow]) -> Option<String> {
     let seen = |row: &&TableRow| {
         let cell = row.cell("seen_peak_share")?;
@@ -215,9 +215,9 @@ fn grows(cell: &TableCell) -> bool {
     }
 }
 
-/// The share by which processes of a row may differ before a table says so.
+/// The share by which processes of a row may differ before a table reports it.
 const ALIKE: f64 = 0.02;
-/// A difference in memory of one page or less says nothing.
+/// A difference in memory of one page or less means nothing.
 const PAGE_BYTES: f64 = 4096.0;
 
 /// `from process to process: jemalloc (worst 5.53x to 5.97x)`: what differs between the processes of a row, by the column that differs
@@ -255,8 +255,8 @@ fn difference(cell: &TableCell) -> Option<f64> {
     is_wide.then_some(share)
 }
 
-/// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what allocators ask of the kernel at their start, and the baseline does
-/// not. Rows that ask the same share a line.
+/// `jemalloc: also calls sched_getaffinity; opens /proc/cpuinfo`: what allocators request from the kernel at their start although the
+/// baseline does not. Rows with the same requests share a line.
 fn other_calls(case: &Table) -> Vec<String> {
     let names = |row: &TableRow, role: FigureRole| -> Vec<String> {
         row.details

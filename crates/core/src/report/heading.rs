@@ -3,7 +3,7 @@
 use super::{factor, text, user_command};
 use crate::analyse::Table;
 
-/// `larson, 2 threads (oversubscribed)`, or the user's command.
+/// Returns a table's heading: `larson, 2 threads (oversubscribed)`, or the user's command.
 pub fn heading_of(table: &Table) -> String {
     let mark = if table.oversubscribed {
         " (oversubscribed)"

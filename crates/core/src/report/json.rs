@@ -37,8 +37,8 @@ pub fn json(
     Ok(writeln!(out)?)
 }
 
-/// Writes each record as it comes: all of them may exceed the memory. A measurement next to an
-/// outcome that is not `ok` breaks the store's promise and is left out.
+/// Writes each record as it comes, since all records together may exceed the memory. A measurement next to an outcome that is not `ok`
+/// breaks the store's promise and is left out.
 fn one_by_one<R, S>(records: &RefCell<R>, serializer: S) -> Result<S::Ok, S::Error>
 where
     R: Iterator<Item = Result<Record>>,

@@ -65,7 +65,7 @@ pub const PERCENTILES: [(&str, &str, &str); 6] = [
 fn ranked<'a>(case: &'a Table, function: &str) -> Vec<&'a TableRow> {
     let mut rows: Vec<&TableRow> = case.rows.iter().collect();
     rows.retain(|row| row.of_function(function, "max_ns").is_some());
-    // Neither the median, which is the first, nor the longest call, which is the last.
+    // Excludes the median, which is the first, and the longest call, which is the last.
     let all_have = PERCENTILES[1..5].iter().rev().find(|(_, _, key)| {
         rows.iter()
             .all(|row| row.of_function(function, key).is_some())

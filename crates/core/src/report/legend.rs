@@ -6,7 +6,7 @@ use crate::metric::{FigureMode, figures_of};
 use crate::report::known_faults;
 use std::collections::BTreeSet;
 
-/// The lines below the tables, in the order of the columns.
+/// Returns the lines below the tables, in the order of the columns.
 pub fn legend(analysis: &Analysis) -> Vec<String> {
     let rule = analysis.huge_pages.remark().map(str::to_owned);
     let factor = factor::legend(analysis);

@@ -109,7 +109,7 @@ fn smallest_or_range(row: &TableRow) -> Cell {
     }
 }
 
-/// How a process ended under a limit of this percentage, which is why it has no time.
+/// Returns how processes ended under a limit of this percentage, for a row that has no time there.
 fn ended(tried: &[TriedLimit], percent: u32) -> String {
     tried
         .iter()

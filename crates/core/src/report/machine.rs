@@ -54,7 +54,7 @@ pub fn prices_line(prices: &Prices) -> String {
     format!("prices here: {}", join(all, ", "))
 }
 
-/// What an unusual price means for the ranking, if there is one.
+/// Returns what an unusual price means for the ranking; `None` if no price is unusual.
 pub fn price_warning(prices: &Prices) -> Option<String> {
     let price = prices.unusual()?;
     Some(format!(

@@ -27,8 +27,8 @@ pub fn matrix(analysis: &Analysis) -> Option<Sheet> {
     Some(sheet)
 }
 
-/// The table of [`matrix`] for a run that still goes on, after `done` of `of` blocks. It comes without an answer, since verdicts are made
-/// for the end of a run.
+/// Returns the table of [`matrix`] for a run that is still going on, after `done` of `of` blocks. The table comes without an answer, since
+/// verdicts are made for the end of a run.
 pub fn provisional(analysis: &Analysis, done: u32, of: &str) -> Option<Block> {
     let heading = format!("Provisional, after {done} of {of} blocks; the answer follows:");
     let table = table(analysis)?;
@@ -182,7 +182,8 @@ fn of_ratio(row: &TableRow, ratio: Ratio, by: &str) -> Cell {
         Some(Verdict::TooFew { .. }) => (Mark::Unclear, "…"),
         // A row that is not judged still has an interval.
         None if ratio.side().is_some() => (way(ratio.ratio), ""),
-        // Such a ratio is shown, but without a colour: among so many cells, chance alone leads to some of these.
+        // A ratio whose interval excludes 1 without a clear verdict is shown without a colour: among so many cells, chance alone leads to
+        // some.
         Some(_) if ratio.side().is_some() => (Mark::Unclear, ""),
         Some(Verdict::Unclear { .. }) | None => (Mark::Unclear, "~"),
     };

@@ -1,5 +1,5 @@
-//! The answer of a run that measured memory and timed nothing: who holds least at the peak, who gives back
-//! after it, who is bad at what; and one table of allocators against cases.
+//! The answer of a run that measured memory and timed nothing: which allocator holds least at the peak, which ones give memory back after
+//! it, and which ones are bad in which cases; and one table of allocators against cases.
 
 use super::document::{Cell, Mark, Sheet, Value};
 use super::footprint;
@@ -14,7 +14,7 @@ use heapmark_stats::geometric_mean;
 
 /// The highest resident heap.
 const HEAP: &str = "peak_heap_bytes";
-/// The memory that is resident right after everything was freed, and when a process looked for the last time.
+/// The memory that is resident right after everything was freed, and 5 s later, when a process looks for the last time.
 const FREED: &str = "retained_bytes_0_ms";
 const AT_REST: &str = "retained_bytes_5000_ms";
 /// Giving back a smaller share of what is resident counts as giving back nothing.
@@ -79,7 +79,7 @@ fn of_heaps(analysis: &Analysis) -> String {
     )
 }
 
-/// `, 12.1 MiB, 2.80x to 2.95x from process to process`: what is known besides a median.
+/// `, 12.1 MiB, 2.80x to 2.95x from process to process`: what is known about an allocator's peak besides a median.
 fn range(analysis: &Analysis, allocator: &str) -> String {
     let rows: Vec<&TableRow> = held::with_peaks(&analysis.footprints)
         .into_iter()

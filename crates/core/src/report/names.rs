@@ -1,16 +1,16 @@
-//! Who else may be the right choice: the best compromise, the best for pools of threads, the smallest. An allocator is named only if no
-//! other beats it in both time and memory.
+//! Which other allocators may be the right choice: the best compromise, the best for pools of threads, the smallest. An allocator is named
+//! only if no other beats it in both time and memory.
 
 use super::text::{count, enclosed, join, list};
 use super::units::{self, times};
 use crate::analyse::{Analysis, Clock, Conclusion, MemoryShape, Ranking, distinct, held};
 use crate::metric::{self, FigureRole};
 
-/// Allocators whose memory differs by less are called equally small.
+/// Allocators whose memory differs by less than this factor are called equally small.
 pub const AS_SMALL: f64 = 1.03;
 /// The most allocators that are named as being equally small.
 const MOST_NAMED: usize = 2;
-/// A compromise saves at least this part: of the memory of the fastest, and of the time of the smallest.
+/// A good compromise saves at least this share of the fastest allocator's memory, and of the smallest allocator's time.
 pub const WORTH_NAMING: f64 = 0.1;
 
 /// An allocator that has a place in the choice between time and memory.
@@ -19,7 +19,7 @@ struct Choice<'a> {
     /// The time over the baseline's, over all cases, by which it is chosen: infinite for an allocator that is not in all cases, and 1
     /// for one that is not certainly faster.
     time: f64,
-    /// The time that the table has.
+    /// The time ratio that the table shows.
     shown: f64,
     /// The memory that is compared: over what is live, or over the baseline's.
     memory: f64,
@@ -97,8 +97,8 @@ fn best_trade<'a, 'b>(
     known.min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
-/// ` Good compromise: snmalloc (0.47, 1.32x).`: less memory than the fastest holds, and less time than the
-/// smallest takes.
+/// ` Good compromise: snmalloc (0.47, 1.32x).`: an allocator that holds less memory than the fastest, and takes less time than the
+/// smallest.
 fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
     let sentence = || {
         let fastest = choices.iter().find(|one| one.name == leader)?;
@@ -120,7 +120,7 @@ fn compromise(analysis: &Analysis, leader: &str, choices: &[Choice]) -> String {
     sentence().unwrap_or_default()
 }
 
-/// ` For pools of threads: tcmalloc-percpu (0.50, pool 1.37x).`: where the fastest holds much more.
+/// ` For pools of threads: tcmalloc-percpu (0.50, pool 1.37x).`: an allocator that is named if the fastest holds much more.
 fn for_pools(leader: &str, choices: &[Choice]) -> String {
     let sentence = || {
         let fastest = choices.iter().find(|one| one.name == leader)?;
@@ -174,7 +174,7 @@ fn smallest(analysis: &Analysis, ranking: &Ranking, mut small: Vec<Choice>) -> S
     format!(" Smallest: {} ({numbers}{as_small}).", one.name)
 }
 
-/// ` mimalloc2 is bad at ratchet: ...`: where the leader holds most compared with the best allocator.
+/// ` mimalloc2 is bad at ratchet: ...`: the case in which the leader holds most compared with the best allocator.
 fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
     let Some((shape, best)) = held::weakness(&analysis.held, leader, &analysis.baseline) else {
         return String::new();
@@ -207,7 +207,7 @@ fn weakness(analysis: &Analysis, leader: &str, told_of_pools: bool) -> String {
     )
 }
 
-/// What shows a shape of memory: the kernel with that figure, or replays.
+/// Returns what shows a shape of memory: the kernel with that figure, or replays.
 pub fn kernel_of(shape: MemoryShape) -> &'static str {
     metric::with_role(FigureRole::Held(shape))
         .and_then(|metric| metric.figure)

@@ -25,7 +25,7 @@ pub fn any_judged_figure(analysis: &Analysis) -> bool {
     rows.any(|row| judged(row).next().is_some())
 }
 
-/// `; p50 480 ns, p99 3.20 us`: times among the figures of a row without columns.
+/// `; p50 480 ns, p99 3.20 us`: the times among the figures of a row, for tables without columns for them.
 pub fn times(row: &TableRow) -> String {
     let texts = shown(row)
         .filter(|(_, cell)| cell.metric.unit == Unit::Ns)
@@ -53,8 +53,8 @@ pub fn judged_of_copy(case: &Table) -> Vec<String> {
         .collect()
 }
 
-/// How busy the baseline is, if that is far from the load: then either the process that the rates come from was disturbed, or these
-/// processes were.
+/// Returns how busy the baseline is, if that is far from the load: then either the process that the rates come from was disturbed, or the
+/// baseline's processes in this case were.
 pub fn other_load(case: &Table) -> Option<String> {
     let baseline = case.baseline_row()?;
     let [load, busy] =
@@ -110,7 +110,7 @@ pub fn columns(table: &mut SheetOf<TableRow>, case: &Table) {
     }
 }
 
-/// Whether a figure says something about a row.
+/// Returns whether a figure of a row is known and not 0.
 pub fn says(figure: &Metric, row: &TableRow) -> bool {
     row.median(figure.key).is_some_and(|median| median != 0.0)
 }

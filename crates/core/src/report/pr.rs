@@ -1,5 +1,5 @@
-//! A run as text for a pull request: at most 12 lines that say what was compared, how sure the answer is, where it was measured,
-//! and how to measure it again.
+//! A run as text for a pull request: at most 12 lines that state what was compared, how sure the answer is, where it was measured, and how
+//! to measure it again.
 
 use super::conclusion::conclusion;
 use super::document::Sheet;
@@ -95,8 +95,8 @@ fn chosen(run: &RunFile) -> [String; 4] {
     ]
 }
 
-/// The command line that repeats the measurement, but for parameters that --set has changed; `None` if it would take flags that
-/// the run does not tell.
+/// Returns the command line that repeats the measurement, except for parameters that --set has changed; `None` if that needs flags that the
+/// run does not store.
 fn again(run: &RunFile) -> Option<String> {
     let plan = &run.plan;
     let is_git = |subject: &Subject| matches!(subject.allocator.source, Source::Git(_));
@@ -155,7 +155,7 @@ fn again(run: &RunFile) -> Option<String> {
 /// The flags that choose the allocators: `-a glibc,mine=/path/lib.so --baseline mine`.
 fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    // The floor comes by itself.
+    // The null allocator is added without a flag.
     let is_compared = |subject: &&Subject| {
         let allocator = &subject.allocator;
         run.plan.allocators.contains(&allocator.name) && allocator.tier != Tier::Floor
@@ -176,7 +176,7 @@ fn allocators(subjects: &[Subject], run: &RunFile) -> Vec<String> {
     }
     let baseline = run.plan.baseline.rsplit('+').next().unwrap_or_default();
     let mut words = vec!["-a".to_owned(), names.join(",")];
-    // All suites, and `try`, compare with it.
+    // All suites, and `try`, compare with glibc by default.
     if baseline != "glibc" {
         words.extend(["--baseline".to_owned(), baseline.to_owned()]);
     }

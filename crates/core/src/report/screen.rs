@@ -67,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// A harmless paragraph in lines that fit, all but the first indented.
+    /// Makes a paragraph harmless and breaks it into lines that fit, all but the first indented.
     pub fn wrap(&self, text: &str, indent: usize) -> String {
         wrap(&plain(text), self.width, indent)
     }

@@ -6,10 +6,10 @@ use super::units::{self, bounds};
 use crate::analyse::{Analysis, Failed, Overall, Role, TableRow};
 use crate::metric::Unit;
 
-/// How much a table says.
+/// How much a table shows.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Extent {
-    /// Only what decides.
+    /// Only what decides the answer.
     Brief,
     /// Everything that is known.
     Full,
@@ -19,7 +19,7 @@ pub enum Extent {
 pub struct SheetOf<'a, R> {
     /// What the rows are made from, in the order of the table.
     pub rows: Vec<&'a R>,
-    /// The table as far as it exists.
+    /// The table as far as it is built.
     pub sheet: Sheet,
 }
 
@@ -87,7 +87,7 @@ pub fn bound(row: &TableRow) -> &'static str {
     }
 }
 
-/// The time over the baseline's.
+/// Returns the time over the baseline's as a cell.
 pub fn time_ratio(row: &TableRow) -> Cell {
     let cell = match row.role {
         Role::Baseline if row.time().ratio.is_some() => "1 (baseline)".into(),

@@ -101,7 +101,7 @@ pub fn list(names: impl IntoIterator<Item = impl ToString>) -> String {
     }
 }
 
-/// Longer texts are cut where they must fit into one line.
+/// Texts longer than this many characters are cut if they must fit into one line.
 const MOST_LETTERS: usize = 100;
 
 /// The text in one short line.

@@ -88,7 +88,7 @@ fn columns(table: &mut SheetOf<TableRow>, case: &Table, analysis: &Analysis, ext
     }
 }
 
-/// A row has its page faults in the notes if kernel time is a larger share of its CPU time. A share of wall time would include
+/// A row has its page faults in the notes if kernel time is a larger share of its CPU time than this. A share of wall time would include
 /// the waits for a CPU on a busy machine.
 const KERNEL_SHARE: f64 = 0.1;
 

@@ -60,7 +60,8 @@ fn of_values(cost: Ratio, value: &OwnValue) -> Ratio {
     }
 }
 
-/// Adds the number that rows are judged by, its ratio to the baseline's and the verdict on it; then the numbers that are only shown.
+/// Adds the number that rows are judged by, the ratio of this number to the baseline's and the verdict on it; then the numbers that are
+/// only shown.
 fn values(table: &mut SheetOf<TableRow>, case: &Table, tried: &CommandFacts) {
     for (place, value) in tried.values.iter().enumerate() {
         let figure = value.figure();
@@ -407,7 +408,7 @@ fn live_at_end(tried: &CommandFacts) -> Option<String> {
     (!parts.is_empty()).then(|| format!("live at the end: {}", parts.join("; ")))
 }
 
-/// The share of CPU time, computed from glibc's calls.
+/// Returns the share of CPU time that malloc and free take, computed from glibc's calls.
 fn in_malloc(tried: &CommandFacts) -> Option<String> {
     let share = tried.malloc_share?;
     let whose = match tried.client {
@@ -514,8 +515,7 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// ` Least memory: dlmalloc, 41.0 MiB at the peak (glibc 45.0 MiB).`, if another one than the baseline
-/// holds less, by more than 3 %.
+/// ` Least memory: dlmalloc, 41.0 MiB at the peak (glibc 45.0 MiB).`, if an allocator other than the baseline holds less, by more than 3 %.
 pub fn least_memory(analysis: &Analysis) -> String {
     let sentence = || {
         let (case, _) = of(analysis)?;
@@ -566,7 +566,7 @@ fn noun_of<'a>(tried: &'a CommandFacts, ranking: &Ranking) -> &'a str {
     }
 }
 
-/// The copy of the baseline, as the numbers that the command reports; `None` if rows are ranked by time.
+/// Describes how the copy of the baseline compares, by the number that the command reports; `None` if rows are ranked by time.
 pub fn copy(case: &Table, aa_copy: &Ratio) -> Option<String> {
     let value = case.command.as_ref()?.values.first()?;
     let has = units::interval(&of_values(*aa_copy, value));
@@ -694,7 +694,8 @@ fn ends(candidates: &[JudgedRow]) -> Option<(f64, f64)> {
     low.zip(high)
 }
 
-/// The largest distance of an interval's end from the baseline, as a share of the baseline's time; rounded up to the digits that are shown.
+/// Returns the largest distance of an interval's end from the baseline, as a share of the baseline's time, rounded up to the digits that
+/// are shown.
 fn farthest(candidates: &[JudgedRow]) -> f64 {
     let (low, high) = ends(candidates).unwrap_or((1.0, 1.0));
     ((1.0 - low).max(high - 1.0) * 1000.0).ceil() / 1000.0

@@ -53,7 +53,7 @@ impl Session {
             let shifts: Vec<Option<Shift>> = compared.map(|standing| standing.shift).collect();
             let blocks = block as usize + 1;
             let took_s = self.block_s(block).max(self.used_s() - began_s);
-            // What an earlier session has begun is made whole.
+            // A block that an earlier session has begun is completed.
             let has_next = self.block_s(block + 1) > 0.0;
             let is_late = !has_next && self.over_budget(took_s);
             let may_end = !self.plan.budget_of_suite || block + 1 >= self.plan.blocks;
@@ -144,7 +144,7 @@ impl Session {
         Ok(found.all(|one| disturbed_by(one).is_empty()))
     }
 
-    /// Runs processes whose memory is followed: no clock runs, so they may run side by side.
+    /// Runs processes whose memory is followed. Nothing is timed, so they may run side by side.
     pub(super) fn followed(
         &mut self,
         cells: Vec<Cell>,
@@ -179,29 +179,29 @@ impl Session {
         budget_s.is_some_and(|budget_s| self.used_s() + seconds >= budget_s)
     }
 
-    /// How much of the budget is used up: for the earlier sessions of an interrupted run the time of their processes,
-    /// so that the run ends about where it would have ended without the interruption, and for this session all of its
-    /// time.
+    /// Returns how many seconds of the budget are used up: for the earlier sessions of an interrupted run, the time
+    /// of their processes, so that the run ends about when it would have ended without the interruption; for this
+    /// session, all of its time.
     pub(super) fn used_s(&self) -> f64 {
         let here_s = self.before_s + self.began.elapsed().as_secs_f64();
         self.processes_s().max(here_s)
     }
 
-    /// How long the stored processes of a block took.
+    /// Returns how many seconds the stored processes of a block took.
     fn block_s(&self, block: u32) -> f64 {
         let purpose = self.plan.mode.spec().purpose;
         let is_of_block = |record: &&Record| record.purpose == purpose && record.block == block;
         seconds_of_processes(self.known.all().iter().filter(is_of_block))
     }
 
-    /// How long the processes took that the budget is for.
+    /// Returns how many seconds the processes took that count towards the budget.
     fn processes_s(&self) -> f64 {
         let of_suite = self.plan.budget_of_suite;
         let all = self.known.all().iter();
         seconds_of_processes(all.filter(|record| !of_suite || record.purpose == Purpose::Sample))
     }
 
-    /// The process of a cell of a block.
+    /// Returns the process that is due for a cell of a block.
     pub(super) fn measured(&self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Due> {
         let case = self.case(cell);
         let mode = self.plan.mode_of(case);

@@ -1,4 +1,4 @@
-//! How much work a process does and how long it may take, measured by the first process of the
+//! How much work a process does and how long it may take, measured with the first process of the
 //! baseline.
 
 use super::runner::Due;
@@ -16,7 +16,7 @@ const CALIBRATION_ITERATIONS: u32 = 3;
 const PATIENCE: f64 = 100.0;
 /// The timeout is never less than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
-/// The timeout before anything is known.
+/// The timeout while it is not known how long a process takes.
 pub const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The check of a kernel makes more and slower calls. It may take this many times the time of a
@@ -33,7 +33,7 @@ pub struct Pace {
 }
 
 impl Session {
-    /// The pace of each case.
+    /// Calibrates each case, and returns the paces.
     pub(super) fn calibrate(&mut self, progress: &dyn Progress) -> Result<Vec<Pace>> {
         let plan = &self.selection.clone().plan;
         let mut paces = Vec::new();
@@ -56,8 +56,8 @@ impl Session {
         }
     }
 
-    /// If the work is fixed, the baseline's check shows how long it takes: never less than a timed
-    /// process.
+    /// Returns the pace of a case whose work is fixed. The baseline's check shows how long the work
+    /// takes: never less than in a timed process.
     fn fixed(&mut self, case: usize, iterations: u32, progress: &dyn Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
         let checked = self.iterations_of(&cell, iterations)?;
@@ -80,7 +80,7 @@ impl Session {
         let one_ns = record
             .and_then(|record| record.measurement.as_ref())
             .map_or(0, one_iteration_ns);
-        // A baseline that cannot run a case shows why in its own row; the others run one iteration.
+        // If the baseline cannot run a case, its own row shows why; the other rows run one iteration.
         let iterations = if one_ns == 0 {
             1
         } else {
@@ -108,8 +108,8 @@ impl Session {
         })
     }
 
-    /// The job with the number of requests that are full load, as the calibration has shown it. If
-    /// the baseline failed there, nothing is known, and its row says so.
+    /// Adds to a job the number of requests per second that are full load, as the calibration has
+    /// shown it. If the baseline failed there, the number is not known, and the baseline's row reports why.
     pub(super) fn at_capacity(&self, cell: &Cell, mut job: Job) -> Job {
         let plan = &self.selection.plan;
         let known = plan.shows_capacity(cell.case).and_then(|first| {
@@ -164,7 +164,7 @@ impl Session {
     }
 }
 
-/// The job without times at which requests are due: only a timed process has any.
+/// Removes from a job the times at which requests are due: only timed processes have them.
 pub(super) fn without_capacity(mut job: Job) -> Job {
     if let Some(capacity) = job.parameters.get_mut(CAPACITY) {
         *capacity = "0".to_owned();
@@ -182,7 +182,7 @@ fn per_s(measurement: &Measurement) -> Option<u64> {
         .max()
 }
 
-/// The median of the measured iterations.
+/// Returns the median wall time of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
     let mut walls: Vec<u64> = measurement
         .measured()

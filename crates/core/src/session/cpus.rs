@@ -1,13 +1,13 @@
-//! Which CPUs duets take place on.
+//! The choice of the CPUs on which duets run.
 
 use crate::execute::held;
 use crate::observe::machine::{allowed_cpus, cores};
 use anyhow::{Context, Result};
 use std::sync::Mutex;
 
-/// The CPUs on which duets take place, one for each duet.
+/// The CPUs on which duets run, one for each duet.
 pub(super) struct Cpus {
-    /// How many duets there are at a time.
+    /// How many duets run at a time.
     pub(super) lanes: u32,
     free: Mutex<Vec<usize>>,
 }

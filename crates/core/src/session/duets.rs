@@ -17,10 +17,10 @@ use crate::plan::{Cell, Part, Turn};
 use crate::store::RunFile;
 use anyhow::Result;
 
-/// By how much the padding of a stream's next process differs, modulo 4096.
+/// The difference in padding between consecutive processes of a stream, modulo 4096.
 const PADDING_STEP: u32 = 1237;
 
-/// More duets at a time would share too much of caches and memory.
+/// The most duets at a time: more would share too much of the caches and of the memory.
 const MOST_LANES: usize = 2;
 
 impl Session {
@@ -89,9 +89,9 @@ impl Session {
         }))
     }
 
-    /// How many duets like this one may run at a time. Those of kernels run each on a core of its own, if there is
-    /// memory for both sides. Two duets of a command could disturb each other by what the command does outside of its
-    /// process.
+    /// How many duets like this one may run at a time. Duets of kernels each run on a core of their own, if there is
+    /// enough memory for both sides. Two duets of a command could disturb each other by what the command does outside
+    /// of its process.
     fn lanes_of(&self, duet: &DueDuet) -> usize {
         let cell = &duet.sides[0].cell;
         let is_kernel = self.case(cell).command().is_none();
@@ -109,7 +109,7 @@ impl Processes {
         let first = &due.sides[0].cell;
         let cpu = cpus.take(first.seed.wrapping_add(u64::from(first.part)))?;
         let duet = Duet::new(due.turn, allowed_cpus(), cpu)?;
-        // The CPU time that other duets have used by then is heapmark's own, too.
+        // The CPU time that other duets have used so far counts as heapmark's own, too.
         let machine = || {
             let mut now = held(&self.counters).snapshot();
             now.own_cpu_ns += running_ns();

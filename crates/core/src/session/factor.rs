@@ -1,6 +1,6 @@
-//! What is different under a factor: the rule for huge pages, what is said of CPUs, and what ages the heaps of a run, which
-//! is as much as its workload has live, of the sizes that it requests. The baseline's check with a
-//! fresh heap counts both.
+//! What a factor changes: the rule for huge pages, the CPUs that are reported, and the litter that ages the heaps of a run.
+//! There is as much litter as the workload has live memory, in the sizes that the workload requests. The baseline's check
+//! with a fresh heap counts both.
 
 use super::Session;
 use crate::execute::Job;
@@ -8,9 +8,9 @@ use crate::execute::user_command::{AGED_PROGRAM, ALLOCATING_THREADS, MOST_LIVE, 
 use crate::plan::{Cell, Litter};
 
 impl Session {
-    /// The job under the factor of its cell: with its rule for huge pages, and in a run of aged heaps
-    /// with the litter of its cell, and with the order to count sizes in the process of which the
-    /// others' litter follows.
+    /// Puts a job under the factor of its cell: sets the rule for huge pages, the reported CPUs and,
+    /// in a run of aged heaps, the litter. In the process from which the litter of the others is
+    /// derived, the job also counts sizes.
     pub(super) fn under_factor(&self, cell: &Cell, job: Job) -> Job {
         let plan = &self.selection.plan;
         let job = Job {
@@ -48,7 +48,7 @@ impl Session {
         }
     }
 
-    /// Why the heap of a cell cannot be aged, if so: no check has shown what the workload requests.
+    /// Returns why the heap of a cell cannot be aged, if no check has shown what the workload requests.
     pub(super) fn cannot_age(&self, cell: &Cell) -> Option<String> {
         self.case(cell).age()?;
         let plan = &self.selection.plan;

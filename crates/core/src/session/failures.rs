@@ -1,5 +1,5 @@
-//! How often the processes of a row have failed. Counted as they are stored, so that not all
-//! records are searched before each process.
+//! How often the processes of a row have failed. Failures are counted as they are stored, so that
+//! not all records are searched before each process.
 
 use crate::plan::{Case, Cell};
 use crate::store::{Purpose, Record};

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Another allocator may need this many times the memory of the baseline.
 const MEMORY: u64 = 3;
 
-/// How many processes may run at a time, if each needs this many CPUs and this much of the memory that is left. One, if
-/// that is not known.
+/// Returns how many processes may run at a time, if each needs this many CPUs and this much of the memory that is left;
+/// 1 if it is not known how much is left.
 pub fn lanes(cpus: u32, bytes: u64, memory_left: Option<u64>) -> usize {
     let by_cpus = usable_cpus() / cpus;
     let by_memory = memory_left.map_or(1, |left| left / bytes.max(1));
@@ -69,7 +69,7 @@ impl Session {
         let runner = self.runner.clone();
         let mut again = Vec::new();
         let mut ended = |(index, started, observed): Ending| {
-            // Run again by itself: another process may have caused the lack of memory.
+            // The process runs again by itself: another process may have caused the lack of memory.
             if matches!(
                 observed.attempt.outcome,
                 Outcome::Oom { .. } | Outcome::Unsupported { .. }

@@ -12,10 +12,10 @@ use heapmark_wire::limit_search::{LEAST_BYTES, LimitSearch, STEP};
 /// The first limits are between the most live bytes and this many times as much. If live bytes are not known, a part of
 /// what an unlimited process takes stands in for them.
 const MOST: f64 = 8.0;
-/// The process without a limit took at most this many times as much as was seen of it.
+/// The process without a limit took at most this many times as much memory as the samples show.
 const UNSEEN: f64 = 1.1;
 /// If the largest of the limits is too small, it is raised at most this many times; more often if
-/// the process without a limit ended before it was looked at.
+/// the process without a limit ended before its memory was sampled.
 const MOST_FURTHER: u32 = 8;
 const MOST_FURTHER_UNSEEN: u32 = 24;
 
@@ -79,8 +79,8 @@ impl Session {
         Ok(found.map(limit))
     }
 
-    /// The limits to try, and the bytes that each limit must have room for besides, given the
-    /// process without a limit; `None` if that process did not end `ok`.
+    /// Returns the limits to try, and the additional bytes that each limit must have room for,
+    /// given the process without a limit; `None` if that process did not end `ok`.
     fn limits_around(&self, free: &Cell) -> Option<(LimitSearch, u64)> {
         let record = self.known.get(&free.id)?;
         let demand = record.demand.as_ref()?;

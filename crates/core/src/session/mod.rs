@@ -2,8 +2,8 @@
 //! allocator, then the blocks, or a search for limits. Every process is stored before the next one starts.
 //! `check` runs the checks of `heapmark check`, which have no plan.
 //!
-//! What starts processes stands behind `Runner`; the order, the repeats and the end of a run are
-//! decided here, and tested with a runner that follows a script.
+//! Processes are started through the trait `Runner`; the order, the repeats and the end of a run
+//! are decided here, and tested with a runner that follows a script.
 
 mod blocks;
 mod calibrate;

@@ -12,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Changes whenever the same names get another meaning.
+/// The format of kept checks, which changes whenever the same names get another meaning.
 const FORMAT: &str = "heapmark check 1";
 
 /// What is kept of a passed check.

@@ -1,4 +1,4 @@
-//! What the system itself puts into every process, as a reason why another library serves.
+//! What the system itself preloads into every process, which can be why another library serves a process.
 
 use crate::observe::Root;
 use crate::observe::preflight::preloaded_everywhere;

@@ -12,7 +12,7 @@ use crate::observe::{Groups, Root};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::null_mut;
 
-/// The smallest page of any machine: no page is skipped.
+/// The smallest page size of any machine, so that no page is skipped.
 const PAGE_BYTES: usize = 4096;
 
 /// The memory that processes may still take: what the machine or its control group has left, whichever is less.
@@ -46,7 +46,7 @@ pub fn make_present(root: &Root, bytes: u64) {
     }
 }
 
-/// At most half of the available memory, so that nothing is evicted for it.
+/// Limits `bytes` to half of the available memory, so that nothing is evicted for them.
 fn harmless(root: &Root, bytes: u64) -> u64 {
     bytes.min(memory_left(root).unwrap_or(0) / 2)
 }

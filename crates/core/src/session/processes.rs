@@ -58,7 +58,7 @@ impl Processes {
         }
     }
 
-    /// Runs the guest under an allocator, a program under one, or a program by itself.
+    /// Runs the guest under an allocator, a program under an allocator, or a program by itself.
     pub(super) fn start(&self, due: &Due, job: &Job, watch: Option<Watch>) -> Result<Attempt> {
         let timeout = due.timeout;
         let guest = &self.guest;
@@ -236,7 +236,7 @@ fn watcher_of(purpose: Purpose) -> Option<Box<dyn Watcher>> {
     follows.then(|| Box::new(MemorySampler::default()) as _)
 }
 
-/// Starts a process that is watched, if something watches.
+/// Starts a process, which is watched if there is a watcher.
 fn below(
     watcher: &mut Option<Box<dyn Watcher>>,
     job: &Job,
@@ -253,7 +253,7 @@ fn below(
     start(&job, if looks { Some(&mut look) } else { None })
 }
 
-/// The result of a process that has ended, with what the watcher saw of it.
+/// Returns the result of a process that has ended, with what the watcher measured.
 fn seen(watcher: Option<Box<dyn Watcher>>, attempt: Attempt) -> Result<Observed> {
     let mut observed = Observed::from(attempt);
     let Some(watcher) = watcher else {

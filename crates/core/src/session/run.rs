@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A run in progress.
 pub struct Session {
     pub(super) selection: Arc<Selection>,
-    /// The plan, less the turns of cases that cannot take any.
+    /// The plan, without the turns of cases whose processes cannot take any.
     pub(super) plan: Rc<Plan>,
     pub(super) runner: Rc<dyn Runner>,
     store: Option<Store>,
@@ -33,7 +33,7 @@ pub struct Session {
     pub(super) shelf: Option<Shelf>,
     /// Whether checks are repeated even if earlier runs have passed them.
     pub(super) check_again: bool,
-    /// Memory that was available before the first process.
+    /// The bytes of memory that were available before the first process.
     pub(super) memory_bytes: Option<u64>,
     /// When this session began, and how many seconds the processes of earlier sessions took.
     pub(super) began: Instant,
@@ -45,16 +45,16 @@ pub const CONTROL: &str = "control";
 
 /// How a run ended.
 pub struct Ended {
-    /// False if a signal ended the run early.
+    /// Whether the run is complete; false if a signal ended it early.
     pub whole: bool,
-    /// The whole run: process starts, proofs, calibration, checks, the store.
+    /// The time of the whole run, with process starts, proofs, calibration, checks and the store.
     pub took: Duration,
     /// The time of measured phases, cold iterations included; phases that ran at the same time count by their share.
     pub measured: Duration,
 }
 
 impl Session {
-    /// A run that knows these records of an earlier session; without a store nothing is kept.
+    /// Creates a run that continues from these records of an earlier session; without a store, nothing is kept.
     pub fn new(
         selection: Arc<Selection>,
         runner: impl Runner + 'static,
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Repeats the checks that earlier runs have passed, too.
+    /// Sets whether the checks that earlier runs have passed are repeated, too.
     pub fn checking_again(self, check_again: bool) -> Session {
         Session {
             check_again,
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Runs what is not stored yet. `root` is the machine that is looked at afterwards.
+    /// Runs what is not stored yet. `root` is the machine that is inspected afterwards.
     pub fn run(
         mut self,
         head: &RunFile,
@@ -120,8 +120,8 @@ impl Session {
         self.corners(progress)?;
         self.trials(&paces, progress)?;
         self.followed(self.selection.plan.beside(), &paces, progress)?;
-        // So that the first block does not pay for pages that no program has touched since the
-        // machine started. The checks have shown how many the largest process needs.
+        // Memory is made present so that the first block does not pay for pages that no program has
+        // touched since the machine started. The checks have shown how many the largest process needs.
         self.runner.make_present(self.largest_of_all());
         match self.selection.plan.mode.limit() {
             Some(_) => self.limits(&paces, progress),
@@ -129,9 +129,9 @@ impl Session {
         }
     }
 
-    /// A message if each library beside the baseline is the user's own and crashed, or did not serve its process, in
-    /// each of its checks: how to look at the first one. Whoever works on such a library need not wait for figures of
-    /// the baseline.
+    /// Returns a message about how to investigate the first failure, if each library besides the baseline is the
+    /// user's own and crashed, or did not serve its process, in each of its checks. A developer of such a library
+    /// need not wait for figures of the baseline.
     fn only_own_libraries_that_failed(&self) -> Option<String> {
         let plan = &self.selection.plan;
         let mut checks = plan.checks();
@@ -186,8 +186,8 @@ impl Session {
         Ok(self.observed(&due)?.attempt)
     }
 
-    /// The negative control: without a preload the proof must show libc. Once per run, and again if
-    /// it failed: `--resume` does not skip it.
+    /// Runs the negative control: without a preload, the proof must show libc. It runs once per
+    /// run, and again if it failed: `--resume` then does not skip it.
     fn control(&mut self) -> Result<()> {
         let known = self.known.get(CONTROL);
         if known.is_some_and(|record| record.outcome.is_ok()) {
@@ -272,8 +272,8 @@ impl Session {
     }
 
     /// The largest resident set that any process of this case has had. Whole programs of a case
-    /// differ in size, one in Java is twenty times as large as one in C: for those, only processes
-    /// of the cell's own row count.
+    /// differ in size (one in Java is twenty times as large as one in C), so for those, only
+    /// processes of the cell's own row count.
     pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
         let bytes = |record: &Record| match self.case(cell).whole_process {
             false => record.peak_rss_bytes(),
@@ -325,7 +325,7 @@ impl Session {
     }
 }
 
-/// The current time, as records have it.
+/// Returns the current time in the format of records.
 pub fn now() -> String {
     jiff::Timestamp::now().to_string()
 }

@@ -13,9 +13,9 @@ use std::time::Duration;
 pub struct Due {
     /// Why the process runs.
     pub purpose: Purpose,
-    /// The cell's place in the plan.
+    /// The cell of the plan that the process belongs to.
     pub cell: Cell,
-    /// The cell's work.
+    /// The work that the process does.
     pub job: Job,
     /// How long the process may take.
     pub timeout: Duration,
@@ -29,13 +29,13 @@ pub struct Observed {
     pub attempt: Attempt,
     /// What else the machine did meanwhile; only for processes of a block.
     pub interference: Option<Interference>,
-    /// The process's memory, if that is what it ran for.
+    /// The process's memory, if the process ran to measure it.
     pub memory: Option<MemoryProfile>,
     /// What was resident on average, if the process's memory was sampled often enough.
     pub mean_heap: Option<MeanHeap>,
     /// The process's memory over time, as a table.
     pub series: Option<String>,
-    /// How much the process took of the kind of memory that is to be limited, if that is what it ran for.
+    /// How much the process took of the kind of memory that is to be limited, if the process ran to measure that.
     pub demand: Option<Demand>,
 }
 
@@ -69,7 +69,7 @@ pub struct DueDuet {
 /// A side of a duet that has ended: when it began, what was seen of it.
 pub type SideEnded = (String, Observed);
 
-/// A duet that has ended: its index, and its sides; `None` for one that did nothing before the other failed.
+/// A duet that has ended: its index, and its sides; `None` for a side that did nothing before the other failed.
 pub type DuetEnding = (usize, [Option<SideEnded>; 2]);
 
 /// Starts processes. Each method fails with [`crate::execute::Interrupted`] if a signal has stopped
@@ -81,7 +81,7 @@ pub trait Runner {
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner>;
     /// Makes free memory present in the machine, before the first block.
     fn make_present(&self, bytes: u64);
-    /// Runs one process by itself. No process of its case has had a larger resident set than this.
+    /// Runs one process by itself. No process of its case has had a larger resident set than `largest_bytes`.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
     /// Runs duets, this many at a time; `ended` gets each as soon as it has ended.
     fn duets(
@@ -98,6 +98,7 @@ pub trait Runner {
         work: &[Due],
         ended: &mut dyn FnMut(Ending) -> Result<()>,
     ) -> Result<()>;
-    /// Where passed checks are kept; `None`: nowhere. The record is the negative control's.
+    /// Returns where passed checks are kept; `None` if nowhere. `control` is the record of the
+    /// negative control.
     fn shelf(&self, control: &Record) -> Result<Option<Shelf>>;
 }

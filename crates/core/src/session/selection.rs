@@ -17,7 +17,7 @@ pub struct Selection {
     pub pinned: Vec<Subject>,
     /// The programs that the plan's cases name.
     pub programs: Vec<Program>,
-    /// Seconds a process may take, if the user said so.
+    /// Seconds that a process may take, if the user set a timeout.
     pub timeout_s: Option<f64>,
     /// The compiled traces of the cases that replay one: held, so that they are not removed meanwhile.
     pub compiled_traces: Vec<CompiledTrace>,

@@ -44,7 +44,7 @@ impl Session {
     /// Runs all checks of the plan.
     pub(super) fn checks(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let cells = self.selection.plan.checks();
-        // The litter of aged cases follows from the checks of the others.
+        // The litter of aged cases is derived from the checks of the other cases.
         let (aged, fresh): (Vec<&Cell>, Vec<&Cell>) = cells
             .iter()
             .partition(|cell| self.case(cell).age().is_some());
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// A check that must run; `None` if it is stored, if an earlier run has passed it, or if it
-    /// cannot run: that is then stored.
+    /// cannot run, which is then stored.
     pub(super) fn due(
         &mut self,
         cell: &Cell,
@@ -103,8 +103,8 @@ impl Session {
         let mut job = self.checked(cell, iterations)?;
         let place = self.place(cell, &job)?;
         let Some(kept) = self.passed_before(&place, iterations) else {
-            // The speed of a machine varies: with twice as many iterations the next run finds
-            // enough of them.
+            // The speed of a machine varies, and with it the number of iterations: twice as many
+            // are enough for the next run, too.
             if job.iterations > 1 {
                 job.iterations = job.iterations.saturating_mul(2);
             }

@@ -1,5 +1,5 @@
 //! Before its first duet, each case shows in a duet of the baseline with itself that two of its processes can take
-//! turns. Cases that cannot are measured without turns, and the stored trial says why.
+//! turns. Cases that cannot are measured without turns, and the stored trial records why.
 
 use super::Progress;
 use super::calibrate::Pace;
@@ -15,16 +15,16 @@ use anyhow::Result;
 use std::rc::Rc;
 use std::slice;
 
-/// A command in which several threads or processes are ready at once for more than this share of its time would be
-/// another program on one CPU.
+/// A command in which several threads or processes are ready at once for more than this share of its time would
+/// behave like another program on one CPU.
 const MOST_PARALLEL: f64 = 0.1;
 /// For a command that is idle for more than this share of its time, the wall time is what matters.
 const MOST_IDLE: f64 = 0.5;
-/// A command with less CPU time does little but start.
+/// A command with less CPU time than this, in nanoseconds, does little but start.
 const LEAST_NS: u64 = 40_000_000;
 /// Fewer looks at a check show neither how parallel nor how idle the command is.
 const LEAST_LOOKS: f64 = 5.0;
-/// Other programs may keep one trial from ending its turns in time: then there are more, up to this many.
+/// The most trials of a case: other programs may keep a trial from ending its turns in time, and it is then repeated.
 const TRIALS: usize = 3;
 
 impl Session {
@@ -49,8 +49,8 @@ impl Session {
         Ok(())
     }
 
-    /// The most that a process of this case has held under any allocator; for a command, that of all processes it
-    /// starts, as its checks saw them.
+    /// Returns the most bytes that a process of this case has held under any allocator; for a command, the bytes
+    /// that all of its processes held together, as measured in its checks.
     pub(super) fn most_held_bytes(&self, cell: &Cell) -> u64 {
         let bytes = |record: &Record| {
             let usage = record.usage.as_ref().map(|usage| usage.max_rss_bytes);
@@ -146,7 +146,7 @@ impl Session {
     }
 }
 
-/// Takes the turns from all cases that cannot take any, as their stored trials say.
+/// Removes the turns of all cases whose stored trials show that their processes cannot take any.
 fn without_turns(plan: &mut Plan, records: &[Record]) {
     let is_alone = |record: &&Record| {
         record.purpose == Purpose::Trial && matches!(record.outcome, Outcome::Unsupported { .. })
@@ -160,8 +160,8 @@ fn without_turns(plan: &mut Plan, records: &[Record]) {
     }
 }
 
-/// Why two processes that hold this much together are not started at the same time: the rest of the memory is for the
-/// files that they read, and for others.
+/// Returns why two processes that together hold this many bytes are not started at the same time: half of the free
+/// memory is left for the files that they read, and for other processes.
 fn do_not_fit(bytes: u64, left_bytes: Option<u64>) -> Option<String> {
     let left_bytes = left_bytes?;
     (bytes > left_bytes / 2).then(|| {
@@ -207,7 +207,8 @@ fn cannot_take_turns(check: &Record) -> Option<String> {
     }
 }
 
-/// Turns shorter than asked for do count: other programs of the machine have cut them short.
+/// Returns whether turns took too long. Shorter turns than requested count: other programs of the
+/// machine have cut them short.
 fn took_too_long(taken: &TurnsTaken) -> bool {
     taken.turn_ns > Some(2 * taken.slice_ns)
 }

@@ -34,7 +34,7 @@ impl Processes {
         let names_sides = command.names_sides();
         let command = &command.as_side(side);
         let baseline = self.selection.subject(&self.selection.plan.baseline)?;
-        // The row that this one must do the same as: the baseline, or for another build the first row of that build.
+        // The row whose behaviour this one must reproduce: the baseline or, for another build, the first row of that build.
         let model = variant.map(|variant| command.model_of(variant));
         let model = model.filter(|model| *model != &command.variants[0]);
         let model_row = match model {
@@ -62,13 +62,13 @@ impl Processes {
             prepare_timeout,
             stop,
         };
-        // The command must do what it does without a limit.
+        // The reference runs without a limit: a limit must not change what the command does.
         let free = Job {
             limit: None,
             ..job.clone()
         };
         let case = self.selection.plan.works_like(cell.case);
-        // How another row ends is no result of this one.
+        // The outcome of another row is not a result of this row.
         let without = |row: &Subject, end: EarlyEnd| {
             let attempt = match end {
                 EarlyEnd::Error(error) => return Err(error),
@@ -131,7 +131,8 @@ impl Processes {
         Ok(attempt)
     }
 
-    /// What a command does in a row, which must be `like` what it does under the baseline; measured once.
+    /// Returns what a command does in a row, measured once; it must be the same as `like`, which the
+    /// command does under the baseline.
     fn reference(
         &self,
         case: usize,
@@ -139,7 +140,8 @@ impl Processes {
         like: Option<&Reference>,
     ) -> StepResult<Arc<Reference>> {
         let key = (case, row.subject.allocator.name.clone());
-        // Held meanwhile: if two sides of a duet begin with it, one copies the input and measures, and the other waits.
+        // The lock is held meanwhile: if two sides of a duet begin with the same reference, one copies the input and
+        // measures, and the other waits.
         let mut references = held(&self.references);
         if let Some(known) = references.get(&key) {
             return Ok(known.clone());
@@ -169,7 +171,7 @@ impl Processes {
 const OTHER_BASELINE: &str = ". A library of the command serves it: compare allocators that are preloaded with each other \
      (--baseline mimalloc3), and with the command as it is by --keep-env";
 
-/// The user's command cannot be measured as it is: nothing could be compared with it.
+/// The error that the user's command cannot be measured as it is: nothing could be compared with it.
 #[derive(Debug)]
 pub struct DoesNotRun(String);
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Changes whenever the same names get another meaning.
+/// The version of the names, which changes whenever the same names get another meaning.
 const FORMAT: &str = "heapmark findings 1";
 
 /// What is known about a library.
@@ -49,7 +49,7 @@ pub struct KnownFault {
     pub at: String,
 }
 
-/// What says that a program may rely on a check.
+/// The authority by which a program may rely on what is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -83,7 +83,7 @@ pub enum CheckVerdict {
 }
 
 impl CheckVerdict {
-    /// Whether a program cannot rely on what was checked. An error says nothing about the allocator.
+    /// Returns whether a program cannot rely on what was checked. An error is no evidence about the allocator.
     pub fn is_finding(self) -> bool {
         use CheckVerdict::{Crash, Fail, Hang};
         matches!(self, Fail | Hang | Crash)
@@ -112,7 +112,7 @@ pub struct Detection {
 }
 
 impl Checked {
-    /// The part that is copied into a run.
+    /// Returns the part that is copied into a run.
     fn for_a_run(mut self) -> Option<Checked> {
         self.findings.retain(|finding| finding.verdict.is_finding());
         self.findings.sort_by_key(|finding| {
@@ -126,7 +126,7 @@ impl Checked {
         (!is_empty).then_some(self)
     }
 
-    /// These results with newer ones. A fault that fewer processes did not meet may still happen,
+    /// Merges newer results into these. A fault that fewer processes did not meet may still happen,
     /// so their result does not replace what more processes met.
     fn renewed(mut self, mut newer: Checked) -> Checked {
         let is_outdone = |new: &KnownFault, old: &KnownFault| {
@@ -155,7 +155,7 @@ pub struct CheckedShelf {
 }
 
 impl CheckedShelf {
-    /// The folder for the C library of this machine.
+    /// Opens the folder for the C library of this machine.
     pub fn open() -> Result<CheckedShelf> {
         let libc = build::find_library("libc.so.6")
             .context("libc.so.6 is not in the dynamic linker's folders")?;
@@ -165,7 +165,7 @@ impl CheckedShelf {
         })
     }
 
-    /// The file for a library with these hashes; `None` if it is not known which library serves.
+    /// Returns the file for a library with these hashes; `None` if it is not known which library serves.
     fn place(&self, subject: &Subject, sha256: &[String]) -> Option<PathBuf> {
         let allocator = &subject.allocator;
         let is_unknown = matches!(allocator.source, Source::Null | Source::AsCalled);
@@ -194,7 +194,7 @@ impl CheckedShelf {
         })
     }
 
-    /// What a run of this library keeps; nothing if it was never checked, or there is nothing to say.
+    /// Returns what a run of this library keeps; nothing if it was never checked, or there is nothing to report.
     pub fn find(&self, subject: &Subject, sha256: &[String]) -> Result<Option<Checked>> {
         let Some(place) = self.place(subject, sha256) else {
             return Ok(None);

@@ -6,8 +6,8 @@ const FRONT: &str = ",\"crc\":\"";
 const BACK: &str = "\"}";
 const DIGITS: usize = 8;
 
-/// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
-/// it.
+/// Returns a JSON object with one more key, `crc`: the CRC-32 of everything before the comma in
+/// front of it.
 pub fn sealed(object: &str) -> String {
     let open = object
         .trim_end()
@@ -17,7 +17,7 @@ pub fn sealed(object: &str) -> String {
     format!("{open}{}", end(open.as_bytes()))
 }
 
-/// Whether a document ends with the checksum of the rest.
+/// Returns whether a document ends with the checksum of the rest.
 pub fn is_intact(document: &[u8]) -> bool {
     let document = document.trim_ascii_end();
     let length = FRONT.len() + DIGITS + BACK.len();
@@ -31,7 +31,7 @@ fn end(open: &[u8]) -> String {
     format!("{FRONT}{}{BACK}", checksum(open))
 }
 
-/// The CRC-32 of these bytes, as the store writes it.
+/// Returns the CRC-32 of these bytes, as the store writes it.
 pub fn checksum(bytes: &[u8]) -> String {
     format!("{:0DIGITS$x}", crc32fast::hash(bytes))
 }

@@ -6,7 +6,7 @@ use crate::execute::Latency;
 use crate::execute::latency::Bucket;
 use std::path::Path;
 
-/// The counts as a table.
+/// Returns the counts as a table.
 pub fn table(latency: &Latency) -> String {
     let mut text = String::from("function,from_ns,to_ns,count\n");
     for calls in &latency.functions {
@@ -36,8 +36,8 @@ pub fn count(dir: &Path, record: &mut Record) {
     }
 }
 
-/// The record's latency with the counts of its file; `None` if the file does not hold all calls
-/// that the record counts: part of a tail is no tail.
+/// Returns the record's latency with the counts of its file; `None` if the file does not hold all
+/// calls that the record counts: part of a tail is no tail.
 fn with_counts(mut latency: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_records() {
         // By position: after the function the columns are the fields of a bucket, in their order.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Keys that prove a record, but that no table shows.
 const EVIDENCE: [&str; 3] = ["usage", "proof", "environment"];
 
-/// The identity and measurement of a process. A sample keeps the figures that `reads` accepts.
+/// Reads the identity and measurement of a process. A sample keeps only the figures that `reads` accepts.
 pub fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result<Record> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let mut record = json.deserialize_map(Shorter)?;
@@ -36,7 +36,7 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
     measurement.iterations = sum(&measurement.iterations).into_iter().collect();
 }
 
-/// The iterations that count, summed: tables divide sums by sums.
+/// Sums the iterations that count, because tables divide sums by sums.
 fn sum(iterations: &[Iteration]) -> Option<Iteration> {
     iterations
         .iter()
@@ -53,7 +53,7 @@ fn sum(iterations: &[Iteration]) -> Option<Iteration> {
         })
 }
 
-/// Reads a [`Record`] without its evidence.
+/// A deserializer that reads a [`Record`] without its evidence.
 struct Shorter;
 
 impl<'de> Visitor<'de> for Shorter {

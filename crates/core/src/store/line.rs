@@ -3,8 +3,8 @@
 use crate::file::MOST_DOCUMENT;
 use std::io::{self, BufRead, Read};
 
-/// Reads the next line and returns its length; of a line too long to be a record only the beginning
-/// is kept.
+/// Reads the next line and returns its length. Of a line that is too long to be a record, only the
+/// beginning is kept.
 pub fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let kept = samples

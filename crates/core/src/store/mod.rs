@@ -168,18 +168,18 @@ impl Store {
         preflights::append(&self.dir, preflights::PRICES, prices)
     }
 
-    /// The run directory.
+    /// Returns the run directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 }
 
-/// A record as a line of `samples.jsonl`.
+/// Returns a record as a line of `samples.jsonl`.
 pub fn line(record: &Record) -> Result<String> {
     Ok(sealed(&serde_json::to_string(record).context("cannot write a record")?) + "\n")
 }
 
-/// The last byte of a file; `None` if the file is empty.
+/// Returns the last byte of a file; `None` if the file is empty.
 fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     let mut last = [0];
     if file.seek(SeekFrom::End(0))? == 0 {
@@ -190,7 +190,7 @@ fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// The head of a run directory. All files derived from a run are as private as it.
+/// Returns the path of a run directory's head. All files derived from a run are as private as it.
 pub fn head_of(dir: &Path) -> PathBuf {
     dir.join(HEAD)
 }
@@ -215,9 +215,9 @@ fn no_run(dir: &Path) -> String {
     }
 }
 
-/// Refuses to go on with what another user has begun: that would start the programs and load the
-/// libraries that this document in the directory names. `way_out` is what to do for those who trust
-/// it.
+/// Refuses to continue what another user has begun, because that would start the programs and load
+/// the libraries that this document in the directory names. `way_out` describes what users can do
+/// if they trust it.
 pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()> {
     for path in [dir, &dir.join(document)] {
         let owner = path.metadata().with_path("cannot find", path)?.uid();
@@ -231,12 +231,12 @@ pub fn refuse_of_others(dir: &Path, document: &str, way_out: &str) -> Result<()>
     Ok(())
 }
 
-/// The file that holds a run's records.
+/// Returns the path of the file that holds a run's records.
 pub fn samples_of(dir: &Path) -> PathBuf {
     dir.join(SAMPLES)
 }
 
-/// `RUN` as users write it: a run directory, or `latest`. Refuses one that holds no run.
+/// Finds the run directory for `RUN` as users write it: a directory, or `latest`. Refuses one that holds no run.
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
         let dir = PathBuf::from(run);
@@ -250,7 +250,7 @@ pub fn find(run: &str) -> Result<PathBuf> {
         .with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
-/// The run directories in `heapmark-results`, the newest last.
+/// Returns the run directories in `heapmark-results`, the newest last.
 pub fn runs() -> Vec<PathBuf> {
     let mut runs: Vec<PathBuf> = fs::read_dir(RESULTS)
         .into_iter()
@@ -263,7 +263,7 @@ pub fn runs() -> Vec<PathBuf> {
     runs
 }
 
-/// When a run began; `None` if its head does not say.
+/// Returns when a run began; `None` if its head does not contain that.
 fn began(folder: &Path) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Began {
@@ -326,10 +326,10 @@ pub fn open_samples(dir: &Path) -> io::Result<File> {
     open_stored(&samples_of(dir), MOST_SAMPLES)
 }
 
-/// The most bytes of `samples.jsonl`: a line of a process has some thousand.
+/// The most bytes of `samples.jsonl`: the line of a process has a few thousand.
 const MOST_SAMPLES: u64 = 8 << 30;
 
-/// Whether a heapmark writes to this run now.
+/// Returns whether a heapmark writes to this run now.
 pub fn is_being_written(dir: &Path) -> bool {
     open_samples(dir).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
@@ -385,7 +385,8 @@ fn holds_no_run(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A run that was killed before its first sample may have left an empty file.
+/// Fails if samples are left without a head. An empty file is accepted: a run that was killed before its first sample
+/// may have left one.
 fn holds_no_samples(dir: &Path) -> Result<()> {
     let samples = samples_of(dir).symlink_metadata();
     if samples.is_ok_and(|known| known.is_file() && known.len() > 0) {
@@ -397,7 +398,7 @@ fn holds_no_samples(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
+/// Returns date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
 fn number(folder: &Path) -> (String, u32) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once('-')

@@ -1,6 +1,7 @@
 //! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a
-//! run; `machine/prices.json`: what the machine's kernel cost at the start. Lists, since a resumed
-//! run begins and ends once more; a checksum at the end, as in each document of the store.
+//! run; `machine/prices.json`: what the machine's kernel cost at the start. Each contains a list,
+//! because a resumed run begins and ends once more, and ends with a checksum, like each document of
+//! the store.
 
 use super::checksum::is_intact;
 use super::{Paths, keep, sealed};
@@ -41,7 +42,7 @@ impl Preflights {
     }
 }
 
-/// The preflights of a run directory.
+/// Returns the preflights of a run directory.
 pub(super) fn read(dir: &Path, paths: Paths) -> Result<Preflights> {
     Ok(Preflights {
         before: list(dir, BEFORE, paths)?,
@@ -68,14 +69,14 @@ const BEFORE: ListFile = ("machine/before.json", "preflights");
 const AFTER: ListFile = ("machine/after.json", "preflights");
 pub(super) const PRICES: ListFile = ("machine/prices.json", "prices");
 
-/// Whether a file in the folder `machine` has the name of a list.
+/// Returns whether a file in the folder `machine` has the name of a list.
 pub(super) fn is_list(file: &Path) -> bool {
     [BEFORE, AFTER, PRICES]
         .iter()
         .any(|(name, _)| file.ends_with(name))
 }
 
-/// The list in a file; empty if there is no such file.
+/// Returns the list in a file; empty if there is no such file.
 fn list<T: DeserializeOwned>(dir: &Path, (name, key): ListFile, paths: Paths) -> Result<Vec<T>> {
     let path = dir.join(name);
     let text = match read_stored(&path) {

@@ -13,7 +13,7 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// A document with its paths as they are to be read.
+    /// Returns a document with its paths as they are to be read.
     pub(super) fn of(self, document: &[u8]) -> Cow<'_, [u8]> {
         match (self, str::from_utf8(document)) {
             (Paths::Published, Ok(text)) => match published(text) {
@@ -43,11 +43,11 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
     }
 });
 
-/// Folders that hold the homes of others.
+/// Folders that contain the homes of other users.
 const HOMES: [&str; 2] = ["home", "Users"];
 
-/// A text with `~` in place of homes at the beginning of absolute paths, and placeholders for names
-/// within them; JSON stays JSON.
+/// Returns a text with `~` in place of homes at the beginning of absolute paths, and placeholders
+/// for names within them; JSON stays JSON.
 pub fn published(text: &str) -> Cow<'_, str> {
     NAMES.published(text)
 }
@@ -77,7 +77,7 @@ impl Names {
         }
     }
 
-    /// Where a path in a text ends. A home may have any name.
+    /// Returns where a path in a text ends. The name of a home may contain any characters.
     fn end_of(&self, path: &str) -> usize {
         let home = match path.starts_with(&self.home) {
             true => self.home.len(),
@@ -87,7 +87,8 @@ impl Names {
         home.max(1) + rest.find(|c| !is_of_path(c)).unwrap_or(rest.len())
     }
 
-    /// `None` if nothing in it names anybody. What lies below another folder may be a part of a name.
+    /// Returns the path as others may read it; `None` if nothing in it names a home, a user or a host. If `is_whole` is
+    /// false, the path lies below another folder, and its parts may only happen to equal a name.
     fn path(&self, path: &str, is_whole: bool) -> Option<String> {
         let below_home = path.strip_prefix(&self.home);
         let below_home = below_home.filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -126,7 +127,7 @@ impl Names {
     }
 }
 
-/// Whether a path that comes next is absolute. In JSON a line break is a letter.
+/// Returns whether a path that comes next is absolute. In JSON, a line break is escaped and so ends with a letter.
 fn begins_after(before: &str) -> bool {
     ["\\n", "\\t", "\\r"]
         .iter()

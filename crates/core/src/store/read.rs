@@ -28,7 +28,7 @@ pub struct Run {
     pub damaged_tables: Vec<PathBuf>,
 }
 
-/// Parses a line into a record.
+/// A function that parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
 
 /// Reads a run directory. The latest record of a cell counts.
@@ -36,14 +36,14 @@ pub fn read(dir: &Path) -> Result<Run> {
     read_with(dir, Paths::Stored, &|line| serde_json::from_slice(line))
 }
 
-/// The run with paths as anybody may read them.
+/// Reads a run with paths as anybody may read them.
 pub fn read_published(dir: &Path) -> Result<Run> {
     let parse = |line: &[u8]| serde_json::from_slice(&Paths::Published.of(line));
     read_with(dir, Paths::Published, &parse)
 }
 
-/// The run without what no table shows: for a million samples, that is most of it. A sample keeps
-/// the figures that `reads` accepts.
+/// Reads a run without what no table shows: for a million samples, that is most of it. A sample
+/// keeps the figures that `reads` accepts.
 pub fn read_for_tables(dir: &Path, paths: Paths, reads: fn(&str) -> bool) -> Result<Run> {
     read_with(dir, paths, &|line| {
         light_record::record(&paths.of(line), reads)
@@ -104,7 +104,7 @@ fn head_with(dir: &Path, paths: Paths) -> Result<RunFile> {
         text => text.with_path("cannot read", &path)?,
     };
     let Version { schema } = serde_json::from_slice(&text).with_context(damaged)?;
-    // Looked at before the checksum, which a newer schema may place elsewhere.
+    // Checked before the checksum, which a newer schema may place elsewhere.
     if !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&schema) {
         let age = if schema > u64::from(SCHEMA) {
             "a newer"

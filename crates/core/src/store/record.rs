@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Passed {
     /// The cell's name in that run.
     pub cell: CellId,
-    /// UTC, RFC 3339: the time of that check.
+    /// The time of that check: UTC, RFC 3339.
     pub at: String,
     /// Iterations that the check made: at least as many as a timed process of the run that reuses it.
     pub iterations: u32,
@@ -35,7 +35,7 @@ pub struct Record {
     pub cell: CellId,
     /// Workload name.
     pub workload: String,
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
@@ -99,7 +99,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The process's highest resident set, or that of the earlier check that replaces it.
+    /// Returns the process's highest resident set, or that of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
         self.measurement
             .as_ref()
@@ -107,8 +107,8 @@ impl Record {
             .or_else(|| Some(self.passed.as_ref()?.peak_rss_bytes))
     }
 
-    /// Whether the process failed: it did not end `ok`, and was neither a trial nor under a memory
-    /// limit, where that is a result.
+    /// Returns whether the process failed: it did not end `ok`, and was neither a trial nor under a
+    /// memory limit, where that is a result.
     pub fn has_failed(&self) -> bool {
         !self.outcome.is_ok()
             && self.purpose != Purpose::Trial
@@ -118,13 +118,14 @@ impl Record {
                 .is_none_or(|limit| limit.bytes.is_none())
     }
 
-    /// Whether the process took turns with the one that it is compared with.
+    /// Returns whether the process took turns with the one that it is compared with.
     pub fn took_turns(&self) -> bool {
         let measured = self.measurement.as_ref();
         measured.is_some_and(|measurement| measurement.turns.is_some())
     }
 
-    /// How many processes of the run ran at the same time as this one, itself included: both sides of each duet.
+    /// Returns how many processes of the run ran at the same time as this one, itself included: both sides of each
+    /// duet.
     pub fn at_once(&self) -> u64 {
         let turns = self
             .measurement
@@ -133,7 +134,7 @@ impl Record {
         turns.map_or(1, |turns| 2 * u64::from(turns.at_once))
     }
 
-    /// Time from the process's start until it was reaped, or that of the earlier check that replaces it.
+    /// Returns the time from the process's start until it was reaped, or that of the earlier check that replaces it.
     pub fn wall_ns(&self) -> Option<u64> {
         self.passed
             .as_ref()
@@ -141,7 +142,7 @@ impl Record {
             .or_else(|| Some(self.usage.as_ref()?.wall_ns))
     }
 
-    /// A process of which only the outcome is known.
+    /// Makes the record of a process of which only the outcome is known.
     pub fn new(
         purpose: Purpose,
         cell: &Cell,

@@ -18,7 +18,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The records as [`read`](super::read) returns them, in the same order.
+    /// Returns the records as [`read`](super::read) returns them, in the same order.
     pub fn records(&self) -> impl Iterator<Item = Result<Record>> {
         let mut samples = None;
         let mut line = Vec::new();

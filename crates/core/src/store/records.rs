@@ -5,7 +5,7 @@ use super::Record;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// How long processes took; those that ran at the same time count by their share.
+/// Returns how many seconds processes took; those that ran at the same time count by their share.
 pub fn seconds_of_processes<'r>(records: impl IntoIterator<Item = &'r Record>) -> f64 {
     let wall_ns = |record: &Record| {
         let wall_ns = record.usage.as_ref().map_or(0, |usage| usage.wall_ns);
@@ -34,7 +34,7 @@ impl<S: BuildHasher> Records<S> {
             }
             Err(free) => {
                 let place = self.all.len();
-                // A file of more lines would not fit into memory.
+                // The cast loses nothing: a file of more lines would not fit into memory.
                 self.places.insert(free, place as u32);
                 self.all.push(record);
                 place
@@ -42,7 +42,7 @@ impl<S: BuildHasher> Records<S> {
         }
     }
 
-    /// The place of a cell's record, or the number under which it would be.
+    /// Returns the place of a cell's record, or the number under which it would be.
     fn find(&self, cell: &str) -> Result<usize, u32> {
         let mut number = self.hasher.hash_one(cell) as u32;
         loop {
@@ -56,22 +56,22 @@ impl<S: BuildHasher> Records<S> {
         }
     }
 
-    /// The record of a cell.
+    /// Returns the record of a cell.
     pub fn get(&self, cell: &str) -> Option<&Record> {
         self.find(cell).ok().map(|place| &self.all[place])
     }
 
-    /// Whether a cell has a record.
+    /// Returns whether a cell has a record.
     pub fn has(&self, cell: &str) -> bool {
         self.find(cell).is_ok()
     }
 
-    /// The records, in the order in which each cell had its first record.
+    /// Returns the records, in the order in which each cell had its first record.
     pub fn all(&self) -> &[Record] {
         &self.all
     }
 
-    /// [`Records::all`] by value, without the index.
+    /// Returns [`Records::all`] by value, without the index.
     pub fn into_all(self) -> Vec<Record> {
         self.all
     }

@@ -7,7 +7,7 @@ use crate::store::{Checked, Preflights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. Readers refuse newer ones, and those from before the oldest that they know: what
+/// The version of the store's format. Readers refuse newer ones, and those from before the oldest supported one: what
 /// was stored is never read as something else.
 pub const SCHEMA: u32 = 6;
 /// The oldest schema that is read: schema 6 only added processes that take turns.
@@ -55,14 +55,14 @@ pub struct RunFile {
     pub preflights: Preflights,
 }
 
-/// What a run shares with one that goes on where it was, or whose numbers stand beside its own.
+/// The facts that a run must share with one that continues it, or whose numbers stand beside its own.
 pub const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
 
 /// The name in [`RunFile::other_here`] for another version of heapmark.
 pub const HEAPMARK: &str = "heapmark";
 
 impl RunFile {
-    /// The first fact that is another one here: its name, what it was for the run, and what it is on this machine, or of this heapmark.
+    /// Returns the first fact that differs here: its name, its value for the run, and its value for this machine or this heapmark.
     pub fn other_here<'a>(&'a self, here: &'a BTreeMap<String, String>) -> Option<[&'a str; 3]> {
         let fact = |key: &'a str| Some([key, self.machine.get(key)?, here.get(key)?]);
         let version = [HEAPMARK, &self.heapmark, env!("CARGO_PKG_VERSION")];
@@ -70,12 +70,12 @@ impl RunFile {
         facts.find(|[_, then, now]| then != now)
     }
 
-    /// Whether the run contains a user's command line.
+    /// Returns whether the run contains a user's command line.
     pub fn is_private(&self) -> bool {
         self.plan.cases.iter().any(|case| case.command().is_some())
     }
 
-    /// One run for each kind of measurement: times, say, and memory beside them.
+    /// Splits the run into one for each kind of measurement, for example times, and memory beside them.
     pub fn parts(&self) -> Vec<RunFile> {
         let part = |beside| RunFile {
             plan: self.plan.only(beside),
@@ -88,7 +88,7 @@ impl RunFile {
             .collect()
     }
 
-    /// The rows of a case: its allocators in plan order, then its programs.
+    /// Returns the rows of a case: its allocators in plan order, then its programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
         self.plan.rows_of(case).filter_map(|name| {
             self.allocators
@@ -141,7 +141,7 @@ pub struct AllocatorInfo {
 }
 
 impl AllocatorInfo {
-    /// The release that the row's numbers are of, as far as the run tells it.
+    /// Returns the release that the row's numbers are of, as far as the run contains it.
     pub fn released(&self) -> String {
         if !self.release.is_empty() {
             return self.release.clone();

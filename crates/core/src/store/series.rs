@@ -16,7 +16,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// A column without gaps; `None` if some point is missing.
+    /// Returns a column without gaps; `None` if some point is missing.
     pub fn column(&self, name: &str) -> Option<Vec<u64>> {
         self.columns.get(name)?.iter().copied().collect()
     }
@@ -33,7 +33,7 @@ pub struct Series {
     pub cell: CellId,
     /// Workload name.
     pub workload: String,
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
@@ -56,12 +56,13 @@ pub struct Point {
     pub rss_bytes: u64,
 }
 
-/// The series of a process; `None` if none was recorded, or the file is not as it was written.
+/// Returns the series of a process; `None` if none was recorded, or the file is not as it was written.
 pub fn columns(dir: &Path, record: &Record) -> Option<Columns> {
     parse(&tables::read(dir, tables::SERIES, record)?)
 }
 
-/// For each allocator in each case, the first process that ended `ok` and whose file exists.
+/// Returns the memory over time of the first process of each allocator in each case that ended `ok` and whose file
+/// exists.
 pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
     if !dir.join(tables::SERIES).is_dir() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The tables of a process beside its record, in `series/` and `latency/`: a file each, whose
+//! The tables of a process beside its record, in `series/` and `latency/`: one file each, whose
 //! checksum is in the record. The record is sealed, so it shows whether a file is as it was
 //! written.
 
@@ -13,7 +13,7 @@ pub const SERIES: &str = "series";
 /// The folder of the latencies of single calls.
 pub const LATENCY: &str = "latency";
 
-/// The most bytes of a table: a moment of memory over time has some hundred.
+/// The most bytes of a table: a point of memory over time has a few hundred.
 const MOST_TABLE: u64 = 512 << 20;
 
 /// Stores a table of a process, replacing that of an earlier attempt, and its checksum in the
@@ -33,7 +33,7 @@ pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Resul
     Ok(())
 }
 
-/// A table as it was written; `None` if there is none, or its file has changed.
+/// Reads a table as it was written; `None` if there is none, or its file has changed.
 pub fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let sum = record.tables.get(folder)?;
     let file = open_stored(&dir.join(name_of(folder, record)), MOST_TABLE).ok()?;
@@ -42,7 +42,7 @@ pub fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     is_told.then(|| String::from_utf8(text).ok())?
 }
 
-/// The files that records name and that are missing or not as they were written.
+/// Returns the files that records name and that are missing or not as they were written.
 pub fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     let mut damaged = Vec::new();
     for record in records {
@@ -55,12 +55,12 @@ pub fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     damaged
 }
 
-/// Whether a file in one of these folders has the name of a table.
+/// Returns whether a file in one of these folders has the name of a table.
 pub fn is_table(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "csv")
 }
 
-/// The file of a process in a folder: that of `memory@2/b03/jemalloc` is
+/// Returns the file of a process in a folder: that of `memory@2/b03/jemalloc` is
 /// `series/memory@2_b03_jemalloc.csv`.
 fn name_of(folder: &str, record: &Record) -> String {
     format!("{folder}/{}.csv", record.cell.file_stem())

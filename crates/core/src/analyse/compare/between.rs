@@ -11,7 +11,7 @@ use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Shift, shift_between, unpaired};
 
-/// Takes from a process the value that is compared.
+/// The function that returns the compared value of a process.
 type ProcessValue = fn(&Process) -> Option<f64>;
 
 /// Compares every row of the new run with the same row of the old one.
@@ -53,7 +53,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
                 tests.push(Some(moved.test).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: moved.beside_anchor.map(Ratio::of_shift),
-                    // A different load during one of the runs is not a change of an allocator, whatever the anchor did.
+                    // A different load during one of the runs is not a change in an allocator, however the anchor behaved.
                     verdict: calls.withheld(by).or(withheld_before),
                     ..Compared::new(case, name, Ratio::of_shift(moved.as_measured))
                 }
@@ -89,7 +89,8 @@ impl Moved {
         let as_measured = shift_between(&values[0], &values[1]).ok_or(NO_NUMBERS)?;
         let anchor = anchor.filter(|anchor| *anchor != name);
         let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
-            // Each run alone would decide whether its ratios depend on turns: then equals differ.
+            // Ratios as measured: if each run alone decided whether its ratios depend on turns,
+            // equals would differ.
             let ratios = group.measured_ratios(of.named(anchor?)?, value);
             Some(ratios.into_values().collect())
         };
@@ -115,8 +116,8 @@ fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {
     of_blocks(processes.filter_map(|(slot, (_, process))| Some((*slot, value(process)?.ln()))))
 }
 
-/// The baseline of both runs, if it is the same library in both. The C library has no file here, so
-/// its version is compared instead.
+/// The baseline of both runs, if it is the same library in both. No file is recorded for the C
+/// library, so its version is compared instead.
 fn anchor<'a>(old: &RunFile, new: &'a RunFile) -> Option<&'a str> {
     let name = new.plan.baseline.as_str();
     let library_in = |run: &RunFile| {

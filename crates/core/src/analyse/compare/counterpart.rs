@@ -10,7 +10,8 @@ use std::path::Path;
 /// Facts of a machine that change from minute to minute.
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
 
-/// Parameters of a replay that say where its trace lies. What the trace is, `sha256` says.
+/// Parameters of a replay that contain the paths of its trace. The content of the trace is
+/// identified by `sha256`.
 const PLACES: [&str; 2] = ["trace", "compiled"];
 
 /// The index of the same case in another plan, or the reason why there is none.
@@ -58,8 +59,8 @@ pub fn parameters(case: &Case) -> impl Iterator<Item = (&str, &str)> {
         .filter(move |(name, _)| !is_replay || !PLACES.contains(name))
 }
 
-/// What a command does: its arguments and its client's, wherever the programs are installed, its input and what is done
-/// before it; for a real program, everything that determines its input.
+/// Describes what a command does: its arguments and those of its client, without the paths of the programs, its input,
+/// and its preparation; for a real program, everything that determines its input.
 pub fn work(case: &Case) -> Vec<&str> {
     let Some(command) = case.command() else {
         return Vec::new();
@@ -72,7 +73,7 @@ pub fn work(case: &Case) -> Vec<&str> {
     let arguments = all.flat_map(|words| words.iter().skip(1));
     let piped = command.piped.iter().map(|input| &input.sha256);
     let words = arguments.chain(piped).map(String::as_str);
-    // Of an input without a hash, the path says most.
+    // For an input without a hash, the path is the best description.
     let path = command.stdin.as_deref().and_then(Path::to_str);
     let named = command.stdin_sha256.as_deref().or(path);
     let prepare = command.prepare.iter();
@@ -117,7 +118,7 @@ pub fn library(info: &AllocatorInfo) -> String {
     words + &variables(info)
 }
 
-/// The variables of an entry in words: ` with NAME=VALUE NAME=VALUE`; empty if there are none.
+/// Formats the environment variables of an entry as ` with NAME=VALUE NAME=VALUE`; empty if there are none.
 pub fn variables(info: &AllocatorInfo) -> String {
     let variables = info.environment.iter();
     let all = joined(

@@ -1,5 +1,5 @@
 //! Compares row by row: an allocator with the baseline of its run, or with itself in an earlier
-//! run. Two runs share no block, so every ratio includes what the machine did differently between
+//! run. Two runs share no block, so every ratio also includes how the machine differed between
 //! them. If both runs measured the same baseline, each row is divided by it first, and only the
 //! change beyond the baseline's counts.
 
@@ -24,7 +24,7 @@ use crate::store::{Record, RunFile};
 use heapmark_stats::{Rule, Tested, judge_tested, paired};
 use serde::Serialize;
 
-/// One of the runs that are compared.
+/// A run that is compared.
 pub struct Side<'a> {
     /// The run's head.
     pub head: &'a RunFile,
@@ -104,7 +104,8 @@ pub const PACED: &str = "it was replayed at the recorded times, which no allocat
 /// Why the times of a command that runs for a fixed time carry no information.
 pub const FIXED_TIME: &str = "it runs for a fixed time, which no allocator changes";
 
-/// Why a case cannot be compared by this metric, if that is a time which no allocator changes; its memory can be.
+/// Returns why a case cannot be compared by this metric, if the metric is a time that no allocator changes; the
+/// memory of such a case can be compared.
 pub fn no_times(table: &CaseGroups, by: &Metric) -> Option<&'static str> {
     match by.unit {
         Unit::Ns if table.case.is_paced() => Some(PACED),
@@ -137,7 +138,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         let rows = table.of(Role::Candidate);
         candidates.extend(rows.map(|row| (table, row, calls.withheld(by))));
     }
-    // As in the run's own table, rows that cannot be compared are of the family, too.
+    // As in the run's own table, rows that cannot be compared belong to the family, too.
     let rule = Rule {
         threshold: threshold.ln_1p(),
         ..Rule::new(candidates.len(), plan.alpha())

@@ -105,20 +105,20 @@ pub struct Comparison {
     /// The larger study that this run is part of.
     #[arg(skip)]
     pub part_of: PartOf,
-    /// Rows that another command makes: in place of all of -a but the baseline.
+    /// Rows that another command makes; these replace all allocators of -a except the baseline.
     #[arg(skip)]
     pub settings: Vec<SettingRow>,
 }
 
-/// What a run is part of, which other commands than `run` and `try` make.
+/// The larger study that a run is part of, which commands other than `run` and `try` make.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub enum PartOf {
-    /// Nothing.
+    /// No larger study.
     #[default]
     Nothing,
     /// A campaign: if it is interrupted, nothing of it is kept.
     Campaign,
-    /// A history or a tuning, which prints what its runs say together, and says how it goes on.
+    /// A history or a tuning, which prints what its runs show together, and how to continue it.
     History,
 }
 
@@ -137,12 +137,12 @@ pub fn listed(word: &str) -> Result<String, String> {
     }
 }
 
-/// `90s`, `5min`, or a bare number of seconds.
+/// Parses a timeout: `90s`, `5min`, or a bare number of seconds.
 pub fn patience(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, LEAST, Duration::from_secs(1_000_000))
 }
 
-/// `1%` or `1` as a share.
+/// Parses `1%` or `1` as a share.
 pub fn percent(text: &str) -> Result<f64, String> {
     match text.strip_suffix('%').unwrap_or(text).trim().parse() {
         Ok(percent @ 0.01..=50.0) => Ok(percent / 100.0),
@@ -158,12 +158,12 @@ fn age(text: &str) -> Result<u8, String> {
     }
 }
 
-/// A time limit.
+/// Parses a time limit, in which a bare number means seconds.
 pub fn budget(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, LEAST, Duration::from_secs(100_000_000))
 }
 
-/// How long one process should measure, in milliseconds.
+/// Parses how long one process should measure; returns milliseconds.
 pub fn target(text: &str) -> Result<u32, String> {
     let hour = Duration::from_secs(3600);
     Ok(between(text, ("milliseconds", 0.001), LEAST, hour)?.as_millis() as u32)

@@ -121,7 +121,7 @@ pub struct Instead {
 }
 
 impl Instead {
-    /// `None`: time is measured.
+    /// Returns what is measured instead of time; `None` if time is measured.
     fn mode(&self) -> Option<Mode> {
         match (self.latency, self.counter) {
             (Some(every), _) => Some(Mode::Latency { every }),
@@ -143,13 +143,12 @@ fn every(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Runs the command.
+/// Runs `heapmark run`.
 pub fn run(command: RunArgs) -> Result<Exit> {
     go(&command.args.comparison, || Selection::of_flags(&command))
 }
 
-/// Measures what an earlier run has left, or a selection, whichever command chose it, and prints the
-/// results.
+/// Measures what an earlier run left to do, or a selection made by any command, and prints the results.
 pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
     // What could be neither kept nor printed in the end is refused before anything is built or measured.
     if let Some(dir) = &args.output {
@@ -157,7 +156,7 @@ pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Resu
     }
     surroundings::stdout()?;
     let root = Root::find().map_err(usage)?;
-    // Before the allocators are built, which may take minutes.
+    // The machine is inspected before the allocators are built, which may take minutes.
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
         return Ok(Exit::Warned);
     }
@@ -178,7 +177,7 @@ pub fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Resu
             "--limit cgroup: {why}: start heapmark by `systemd-run --user --scope heapmark ...` or as root, or take --limit data"
         );
     }
-    // After building, before the first process.
+    // The machine is inspected again after building, before the first process.
     let look = Preflight::look(&root, When::Before);
     if args.strict && is_refused(&look) {
         return Ok(Exit::Warned);
@@ -418,7 +417,8 @@ pub fn all_ok(run: &Run) -> bool {
     ended_well && run.head.plan.named.iter().all(is_there)
 }
 
-/// A flag that signals set; set already if one came before: a command may do several things one after the other.
+/// Returns a flag that signals set. The flag is set already if a signal came before, since a command may do several things one after the
+/// other.
 pub fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     signals::answer(Answer::Stop(Arc::clone(&stop)));

@@ -34,7 +34,7 @@ struct Blocks {
     rests_until: Instant,
 }
 
-/// After computing such a line, the progress rests for this many times as long.
+/// After computing a line with provisional results, the progress computes no other for this many times as long.
 const MOST_LOOKING: u32 = 50;
 
 impl TerminalProgress {

@@ -38,7 +38,7 @@ pub fn own(library: &str) -> Result<Allocator> {
     build::library_of_file(OWN, &find_library(library)?)
 }
 
-/// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
+/// Preloads glibc for the rows that have no library: a program that brings its own allocator is not served by glibc otherwise.
 pub fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
     let libc = find_library("libc.so.6")?;
     for subject in subjects {

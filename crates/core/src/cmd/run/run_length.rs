@@ -6,7 +6,8 @@ use crate::catalog::Suite;
 use crate::plan::{Mode, Plan};
 use heapmark_stats::{ALPHA, LEAST_BLOCKS, blocks_for_ranks};
 
-/// Flags override the suite; with neither, as many blocks as ranks need to decide this many comparisons.
+/// Plans the length of a run. Flags override the suite; with neither, there are as many blocks as ranks need to decide this many
+/// comparisons.
 pub fn of_run(args: &RunFlags, mode: Mode, suite: &Suite, comparisons: usize) -> Plan {
     let flags = &args.comparison;
     let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();

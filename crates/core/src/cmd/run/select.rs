@@ -33,7 +33,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 impl Selection {
-    /// What flags ask for.
+    /// Returns the selection that the flags ask for.
     pub fn of_flags(command: &RunArgs) -> Result<Selection> {
         let args = &command.args;
         let flags = &command.args.comparison;
@@ -74,7 +74,7 @@ impl Selection {
         if scratch.is_some() {
             must_take_programs(&chosen)?;
         }
-        // What takes long comes when nothing of the flags can be refused any more.
+        // Slow steps come when no flag can be refused any more.
         let patience_s = flags.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
         let (beside, mut compiled_traces) =
             traces::beside(beside, &cases, cpus, patience_s).map_err(usage)?;
@@ -91,7 +91,7 @@ impl Selection {
         must_be_ready(&baseline, &subjects)?;
         let mut subjects = setting_row::in_place(subjects, &flags.settings, &baseline)?;
         programs::mark(&mut cases, catalog);
-        // If they cannot be measured, there is no reason to build them.
+        // In a mode that cannot measure programs, there is no reason to build them.
         let builds = mode.spec().plain && !flags.dry_run;
         let programs = programs::resolve(&cases, catalog, !builds)?;
         let pinned = programs::pinned(&cases, &subjects, catalog)?;
@@ -153,8 +153,8 @@ impl Selection {
         }
     }
 
-    /// What a stored run consists of, given its directory or `latest`. Machine, libraries and heapmark
-    /// must be unchanged: half a run on one machine and half on another is not a valid run.
+    /// Returns the selection of a stored run, given its directory or `latest`. Machine, libraries and heapmark must be unchanged: half a
+    /// run on one machine and half on another is not a valid run.
     pub fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir, store::HEAD, "go on with a copy of your own (cp -r)")?;
@@ -248,8 +248,8 @@ fn another_file(file: impl Display) -> anyhow::Error {
     anyhow!("{file} is not the file that this run began with: start a new run")
 }
 
-/// The first file that these commands, their variants or their clients execute and that is not what it was when its hash
-/// was stored.
+/// Returns the first file that these commands, their variants or their clients execute and whose content has changed since its hash was
+/// stored.
 fn changed_program<'a>(commands: impl Iterator<Item = &'a UserCommand>) -> Result<Option<PathBuf>> {
     let mut known = BTreeSet::new();
     for command in commands {
@@ -278,7 +278,7 @@ fn changed_program<'a>(commands: impl Iterator<Item = &'a UserCommand>) -> Resul
     Ok(None)
 }
 
-/// What `heapmark check` has found of an allocator; says so if that cannot be read.
+/// Returns what `heapmark check` has found for an allocator; prints a message if that cannot be read.
 fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -> Option<Checked> {
     let name = &info.name;
     shelf.find(subject, &info.sha256).unwrap_or_else(|error| {
@@ -289,7 +289,7 @@ fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -
     })
 }
 
-/// The library that all programs are linked to, or why no row can be that of all.
+/// Returns the library that all programs are linked to, or why no single row can stand for the allocators of all programs.
 fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
     match linked {
         [Some(first), others @ ..] if others.iter().all(|other| other.as_ref() == Some(first)) => {
@@ -299,15 +299,15 @@ fn linked_alike(linked: &[Option<String>]) -> Result<&str, String> {
     }
 }
 
-/// What the cases of a run are. Traces that they replay are not compiled yet.
+/// The cases of a run and what is measured in them, before the traces that the cases replay are compiled.
 struct Measured {
     mode: Mode,
     cases: Vec<Case>,
     /// Cases whose memory is measured in processes of their own.
     beside: Vec<Case>,
-    /// Where real programs work.
+    /// The folder in which real programs work.
     scratch: Option<Draft>,
-    /// For each real program the library of an allocator that it is linked to.
+    /// For each real program, the library of the allocator that it is linked to, if it has one.
     linked: Vec<Option<String>>,
 }
 
@@ -352,7 +352,7 @@ impl Measured {
         let workloads: Vec<&Workload> = workloads.iter().collect();
         let of_suite = command.workloads.is_empty();
         let mode = mode(args, of_suite && suite.memory, &workloads).map_err(usage)?;
-        // Points that a kernel takes itself are those of one thread, unless more are asked for.
+        // A kernel that takes points itself runs with one thread, unless more are asked for.
         let one = ["1".to_owned()];
         let words = match command.threads.is_empty() {
             false => &command.threads[..],
@@ -361,7 +361,7 @@ impl Measured {
         };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let mut set = Vec::new();
-        // A workload that the user chose is the one that is documented.
+        // A workload that the user chose runs as documented, without the suite's parameters.
         if of_suite {
             set = overrides(suite, mode).map_err(usage)?;
         }
@@ -413,7 +413,7 @@ fn chosen(words: &[String], catalog: &Catalog) -> Result<Vec<Workload>> {
     Ok(workloads)
 }
 
-/// What a run measures: what its flags say, or memory if its suite or all its workloads are for that.
+/// Returns what a run measures: what its flags ask for, or memory if its suite or all its workloads are meant for that.
 fn mode(args: &RunFlags, is_for_memory: bool, workloads: &[&Workload]) -> Result<Mode> {
     let asked = args.instead.mode();
     let (memory, others): (Vec<&Workload>, Vec<&Workload>) = workloads
@@ -481,7 +481,7 @@ pub fn with_factor(cases: Vec<Case>, flags: &Comparison) -> Vec<Case> {
     beside(cases, factor, is_under)
 }
 
-/// The cases, each followed by the same under a factor if it can be.
+/// Returns the cases, each followed by the same case under a factor if it can run under that.
 pub fn beside(cases: Vec<Case>, factor: Factor, is_under: impl Fn(&Case) -> bool) -> Vec<Case> {
     let both = |case: Case| {
         let more = is_under(&case).then(|| case.under(factor));

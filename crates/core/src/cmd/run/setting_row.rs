@@ -5,14 +5,14 @@ use crate::execute::Subject;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 
-/// An allocator of -a with variables of a row's own.
+/// A row made from an allocator of -a and environment variables of its own.
 #[derive(Clone, Debug, Default)]
 pub struct SettingRow {
     /// The row's name.
     pub name: String,
-    /// The allocator's.
+    /// The name of the row's allocator.
     pub allocator: String,
-    /// The variables.
+    /// The row's environment variables.
     pub environment: BTreeMap<String, String>,
 }
 

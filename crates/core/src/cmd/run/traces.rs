@@ -156,12 +156,10 @@ pub fn has_later(case: &Case) -> bool {
     case.is_replay() && order(case) == Order::Dependent && word(case, ROUNDS) != "first"
 }
 
-/// Compiles the traces of cases that replay and are checked, and writes what follows from them into the cases. A
-/// case in speed mode gets a second case of later rounds, which reuse a heap, unless its parameter
-/// chooses one of the two. A case that several
-/// threads replay in strict order gets a second case in which a single thread makes all calls: its
-/// blow-up is measured against that. The compiled traces must be kept as long as the cases.
-/// `patience_s` is the timeout of a process.
+/// Compiles the traces of cases that replay and are checked, and writes what follows from them into the cases. A case in speed mode gets a
+/// second case of later rounds, which reuse a heap, unless its parameter chooses one of the two. A case that several threads replay in
+/// strict order gets a second case in which a single thread makes all calls, as the reference for its blow-up. The compiled traces must be
+/// kept as long as the cases. `patience_s` is the timeout of a process, in seconds.
 pub fn make_ready(
     cases: Vec<Case>,
     cpus: u32,
@@ -200,8 +198,8 @@ pub fn make_ready(
     Ok((ready, compiled_traces))
 }
 
-/// Like [`make_ready`], for cases whose memory is measured beside the times of others. What the run times, too, gets a
-/// name of its own, since processes are known by their names; a replay always does.
+/// Like [`make_ready`], for cases whose memory is measured beside the times of others. A case that the run also times gets another name,
+/// since processes are identified by their names; a replay always gets one.
 pub fn beside(
     mut cases: Vec<Case>,
     timed: &[Case],
@@ -325,7 +323,7 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     Ok(compiled)
 }
 
-/// A paced replay lasts as long as the recording: that must be less than the timeout of a process.
+/// Refuses a paced replay that does not end before the timeout of a process: it lasts as long as the recording, at the case's pace.
 fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
     if !case.is_paced() {
         return Ok(());

@@ -17,12 +17,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-/// Since Linux 6.6: the asking and the answering thread wake each other on one CPU, which halves the wait.
+/// A flag of the listener (since Linux 6.6): the asking and the answering thread wake each other on one CPU, which
+/// halves the wait.
 const WAKE_AT_ONCE: u64 = 1;
 /// The length of the longest path that the kernel accepts.
 const PATH: usize = libc::PATH_MAX as usize;
 
-/// Answers the system calls of one command and of all processes that it starts.
+/// A thread that answers the system calls of one command and of all processes that it starts.
 pub struct Answerer {
     own: UnixStream,
     launchers: UnixStream,
@@ -30,7 +31,7 @@ pub struct Answerer {
 }
 
 impl Answerer {
-    /// Starts the answering thread; `told` is what processes are to see.
+    /// Starts the answering thread, which reports `told` to processes.
     pub fn new(told: CpusSeen) -> Result<Answerer> {
         let (ours, launchers) = UnixStream::pair().context("cannot make a socket")?;
         let files = match told {
@@ -56,12 +57,12 @@ impl Answerer {
         })
     }
 
-    /// The socket of which the launcher receives the number.
+    /// Returns the socket whose descriptor number the launcher receives.
     pub fn socket(&self) -> &UnixStream {
         &self.launchers
     }
 
-    /// The launcher's arguments for this answerer.
+    /// Returns the launcher's arguments for this answerer.
     pub fn words(&self) -> [String; 2] {
         ["answered".into(), self.launchers.as_raw_fd().to_string()]
     }
@@ -75,7 +76,7 @@ impl Drop for Answerer {
     }
 }
 
-/// The listener that the launcher sends.
+/// Receives the listener that the launcher sends.
 fn received(socket: &UnixStream) -> Result<OwnedFd> {
     let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut room);
@@ -92,7 +93,7 @@ fn received(socket: &UnixStream) -> Result<OwnedFd> {
         _ => None,
     });
     let listener = sent.next().context("no listener")?;
-    // SAFETY: a plain system call; a kernel that does not know it refuses it.
+    // SAFETY: a plain system call; a kernel without it returns an error.
     unsafe {
         let flags = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
         libc::ioctl(listener.as_raw_fd(), flags as _, WAKE_AT_ONCE);
@@ -100,7 +101,7 @@ fn received(socket: &UnixStream) -> Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Waits for a call; false if none will come any more.
+/// Waits for a call; returns false once no more calls can come.
 fn is_asked(listener: &OwnedFd, socket: &UnixStream) -> Result<bool> {
     let mut both = [
         PollFd::new(listener, PollFlags::IN),
@@ -116,7 +117,7 @@ fn is_asked(listener: &OwnedFd, socket: &UnixStream) -> Result<bool> {
 
 /// Receives one call and answers it.
 fn answer(listener: &OwnedFd, files: Option<&(u32, CpuFiles)>) -> Result<()> {
-    // SAFETY: zeros are valid, and what the kernel wants to be given.
+    // SAFETY: zeros are valid for this structure, and the kernel requires them.
     let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     control(listener, libc::SECCOMP_IOCTL_NOTIF_RECV as _, &mut call)?;
     let answer = answer_to(&call, files).unwrap_or(Reply::Kernels);
@@ -157,8 +158,8 @@ enum Reply {
     Opened(File, u32),
 }
 
-/// Fails if the process has ended, or if its memory may not be read and written. A process that is told the truth waits
-/// just as long.
+/// Finds the answer to a call. Fails if the process has ended, or if its memory may not be read and written. A process
+/// that gets the true answer waits just as long.
 fn answer_to(call: &libc::seccomp_notif, files: Option<&(u32, CpuFiles)>) -> Result<Reply> {
     let arguments = &call.data.args;
     let number = i64::from(call.data.nr);
@@ -179,7 +180,7 @@ fn answer_to(call: &libc::seccomp_notif, files: Option<&(u32, CpuFiles)>) -> Res
     Ok(opened.map_or(Reply::Kernels, |file| Reply::Opened(file, close_on_exec)))
 }
 
-/// The answer to `sched_getaffinity` on a kernel with this many CPUs.
+/// Returns the answer to `sched_getaffinity` on a kernel with this many CPUs.
 fn allowed(thread: u32, arguments: &[u64; 6], count: u32) -> Result<Reply> {
     let [of, room, place, ..] = *arguments;
     let is_there = of == 0 || Path::new(&format!("/proc/{of}")).exists();
@@ -200,13 +201,13 @@ fn allowed(thread: u32, arguments: &[u64; 6], count: u32) -> Result<Reply> {
         iov_base: place as *mut _,
         iov_len: bytes,
     };
-    // SAFETY: reads the local set; the other place is in the other process, which waits for this.
+    // SAFETY: reads the local set; the destination is in the other process, which waits for the answer.
     let written = unsafe { libc::process_vm_writev(thread as i32, &local, 1, &other, 1, 0) };
     ensure!(written == bytes as isize, Error::last_os_error());
     Ok(Reply::Value(bytes as i64))
 }
 
-/// The path at this address in a process's memory, without its terminating NUL.
+/// Returns the path at this address in a process's memory, without its terminating NUL.
 fn path_at(thread: u32, place: u64) -> Result<Vec<u8>> {
     const PAGE: usize = 4096;
     let mut path = vec![0; PATH];
@@ -231,7 +232,7 @@ fn path_at(thread: u32, place: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// An ioctl on the listener, with the structure that belongs to the request.
+/// Calls an ioctl on the listener, with the structure that belongs to the request.
 fn control<T>(listener: &OwnedFd, request: u64, with: &mut T) -> Result<()> {
     // SAFETY: the kernel reads and writes the structure that belongs to the request.
     let done = unsafe { libc::ioctl(listener.as_raw_fd(), request as _, &raw mut *with) };

@@ -1,4 +1,4 @@
-//! Files that say how many CPUs there are, as a machine with more CPUs would have them. The machine's own CPUs stand in
+//! Files that report the number of CPUs, as a machine with more CPUs would have them. The machine's own CPUs stand in
 //! for the additional ones, in turn.
 
 use crate::execute::memory_file::stream_file;
@@ -20,7 +20,7 @@ const GROUPS: &str = "/sys/fs/cgroup/";
 /// The files of a machine with this many CPUs.
 pub struct CpuFiles {
     count: u32,
-    /// Stands in for `LISTED`; lies in the folder of temporary files.
+    /// The folder that stands in for `LISTED`; it is among the temporary files.
     listed: Draft,
 }
 
@@ -53,8 +53,8 @@ impl CpuFiles {
         Ok(())
     }
 
-    /// The file that a process gets in place of this path; `None` if it gets the file itself. `thread` is the calling
-    /// thread.
+    /// Opens the file that a process gets in place of this path; `None` if the process gets the file itself. `thread`
+    /// is the calling thread.
     pub fn open(&self, path: &Path, thread: u32) -> Option<File> {
         if let Ok(below) = path.strip_prefix(LISTED) {
             return File::open(self.listed.path().join(below)).ok();
@@ -97,7 +97,7 @@ impl CpuFiles {
     }
 }
 
-/// The list of all CPUs, such as `0-63`.
+/// Returns the list of all CPUs, such as `0-63`.
 pub fn list(count: u32) -> String {
     match count {
         1 => "0".into(),
@@ -105,19 +105,19 @@ pub fn list(count: u32) -> String {
     }
 }
 
-/// The number of CPUs that this machine can have.
+/// Returns the number of CPUs that this machine can have.
 pub fn possible() -> u32 {
     let text = read_to_string(format!("{LISTED}/possible")).unwrap_or_default();
     let last = text.trim_end().rsplit(['-', ',']).next();
     last.and_then(|last| last.parse().ok()).unwrap_or(0) + 1
 }
 
-/// The number in a name such as `cpu7`.
+/// Returns the number in a name such as `cpu7`.
 fn number(name: &str) -> Option<u32> {
     name.strip_prefix("cpu")?.parse().ok()
 }
 
-/// A read-only file in memory that contains this text.
+/// Makes a read-only file in memory that contains this text.
 fn unnamed(text: &str) -> Result<File> {
     let mut file = stream_file("heapmark-cpus")?;
     file.write_all(text.as_bytes())?;
@@ -125,7 +125,7 @@ fn unnamed(text: &str) -> Result<File> {
     Ok(File::open(again)?)
 }
 
-/// `/proc/stat`, with a line for each CPU.
+/// Returns the text of `/proc/stat` with a line for each of `count` CPUs.
 fn stat(text: &str, count: u32) -> String {
     let is_of_one = |line: &&str| {
         line.split(' ')
@@ -143,7 +143,7 @@ fn stat(text: &str, count: u32) -> String {
     [first].into_iter().chain(all).chain(others).collect()
 }
 
-/// `/proc/cpuinfo`, with a part for each CPU.
+/// Returns the text of `/proc/cpuinfo` with a part for each of `count` CPUs.
 fn cpuinfo(text: &str, count: u32) -> String {
     const NAME: &str = "processor";
     let parts: Vec<&str> = text.split_inclusive("\n\n").collect();
@@ -156,7 +156,7 @@ fn cpuinfo(text: &str, count: u32) -> String {
     all.chain(others.into_iter().map(str::to_owned)).collect()
 }
 
-/// `/proc/PID/status`, which has the CPUs as a mask and as a list.
+/// Returns the text of `/proc/PID/status`, which contains the CPUs as a mask and as a list.
 fn status(text: &str, count: u32) -> String {
     let line = |line: &str| match line.split_once(':') {
         Some(("Cpus_allowed", _)) => format!("Cpus_allowed:\t{}\n", mask(count)),
@@ -166,7 +166,7 @@ fn status(text: &str, count: u32) -> String {
     text.lines().map(line).collect()
 }
 
-/// The mask of all CPUs in words of 32 bits, the highest first.
+/// Returns the mask of all CPUs in words of 32 bits, the highest first.
 fn mask(count: u32) -> String {
     let word = |word: u32| format!("{:08x}", u32::MAX >> (32 - (count - 32 * word).min(32)));
     let words: Vec<String> = (0..count.div_ceil(32)).rev().map(word).collect();

@@ -1,10 +1,10 @@
-//! Tells a command that there are more CPUs than this machine has (`try --cpus-seen`): allocators choose their number
-//! of arenas by the number of CPUs, and in a container with a smaller CPU quota they still see all CPUs of the machine.
+//! Reports to a command more CPUs than this machine has (`try --cpus-seen`): allocators choose their number of arenas
+//! by the number of CPUs, and in a container with a smaller CPU quota they still find all CPUs of the machine.
 //!
-//! No library can do it: glibc's malloc asks by a system call of its own, and Go and static programs load no library.
-//! So the kernel asks heapmark (seccomp's user notification; the launcher sets the filter, `answered.rs` of the guest)
-//! at each `sched_getaffinity`, and at each opening of a file for reading. Only the calls that tell how many CPUs there
-//! are get their answer from here ([`files`]); the kernel carries out all others. If a program asks in another way
+//! A preloaded library cannot do this: glibc's malloc asks by a system call of its own, and Go and static programs load
+//! no library. So the kernel asks heapmark (seccomp's user notification; the launcher sets the filter, `answered.rs` of
+//! the guest) at each `sched_getaffinity`, and at each opening of a file for reading. heapmark answers only the calls
+//! that reveal the number of CPUs ([`files`]); the kernel carries out all others. If a program asks in another way
 //! (`access`, `stat`, `getcpu`, 32-bit programs), it gets the machine's own answer, and its threads run on the
 //! machine's own CPUs.
 
@@ -22,10 +22,10 @@ use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long a process that only asks may take.
+/// The longest time that a process which only asks for the number of CPUs may take.
 const SHORT: Duration = Duration::from_secs(20);
 
-/// Refuses a plan if commands cannot be told on this machine how many CPUs there are.
+/// Refuses a plan that sets the number of CPUs reported to commands, if this machine cannot do that.
 pub fn knows_cpus_seen(plan: &Plan) -> Result<()> {
     let planned = plan
         .cases
@@ -52,7 +52,7 @@ pub fn knows_cpus_seen(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What a program of heapmark's own hears when it asks how many CPUs there are.
+/// Starts a program of heapmark's own, and returns what it gets when it asks for the number of CPUs.
 fn asked(count: u32) -> Result<String> {
     let guest = GUEST.find()?;
     let rules = Rules {

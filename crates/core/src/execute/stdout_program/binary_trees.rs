@@ -13,12 +13,12 @@ pub const SMALLEST: u64 = LEAST_DEPTH as u64 + 2;
 /// A small parameter, with enough nodes that start-up does not matter to a count.
 pub const SMALL: u64 = 12;
 
-/// The number of nodes of a complete tree.
+/// Returns the number of nodes of a complete tree.
 fn nodes(depth: u32) -> u64 {
     (1 << (depth + 1)) - 1
 }
 
-/// The output for parameter `n`, with `longlived-extra` more levels in the long-lived tree.
+/// Returns the output for parameter `n`, with `longlived-extra` more levels in the long-lived tree.
 pub fn expected(parameters: &BTreeMap<String, String>) -> Result<Expected, String> {
     let number = |name: &str| match parameters.get(name).map(|value| value.parse::<u64>()) {
         Some(Ok(number)) if number <= DEEPEST => Ok(Some(number as u32)),

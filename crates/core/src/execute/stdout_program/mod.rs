@@ -28,11 +28,11 @@ use std::time::Duration;
 pub struct Expected {
     /// The whole stdout.
     pub text: String,
-    /// Operations of the workload.
+    /// The number of operations of the workload.
     pub operations: u64,
 }
 
-/// The parameters with another problem size.
+/// Returns the parameters with another problem size.
 fn resized(parameters: &BTreeMap<String, String>, n: u64) -> BTreeMap<String, String> {
     let mut parameters = parameters.clone();
     parameters.insert("n".into(), n.to_string());
@@ -66,7 +66,7 @@ impl Ran {
         expected.map_or(0, |expected| expected.operations)
     }
 
-    /// What is wrong with the process: the way it ended, or what it printed.
+    /// Returns what is wrong with the process: the way it ended, or what it printed.
     fn fault(&self) -> Option<Outcome> {
         if let Some(why) = self.refused.clone() {
             return Some(Outcome::Unsupported { why });
@@ -117,9 +117,9 @@ impl Printed<'_> {
     /// Counts calls, then lets the program report on itself and the dynamic linker on its bindings.
     fn check(&self) -> Result<Attempt> {
         let mut figures = BTreeMap::new();
-        // The calls do not depend on which allocator answers them, so the counting library takes
-        // the place of a row's allocator; of the compared allocators, the one without a preload is
-        // counted for all.
+        // The calls do not depend on the allocator that answers them, so the counting library takes
+        // the place of a row's allocator. Among the compared allocators, only the one without a
+        // preload is counted, and its counts apply to all.
         let counts = self.row.is_some() || self.subject.library.files.is_empty();
         if let Some(counter) = self.program.counter.as_deref().filter(|_| counts) {
             let calls = self.calls_per_operation(counter)?;
@@ -167,8 +167,8 @@ impl Printed<'_> {
         Some(Outcome::Unsupported { why })
     }
 
-    /// Calls of allocating functions per operation, from the difference of two small runs: the start of the runtime
-    /// cancels out.
+    /// Returns the calls of allocating functions per operation, from the difference of two small runs: the start of
+    /// the runtime cancels out.
     fn calls_per_operation(&self, counter: &Path) -> Result<Option<f64>> {
         let smallest = self.count(counter, binary_trees::SMALLEST)?;
         let Some((few, few_operations)) = smallest else {
@@ -178,8 +178,8 @@ impl Printed<'_> {
         Ok(small.map(|(more, operations)| (more - few) / (operations - few_operations)))
     }
 
-    /// Calls of allocating functions by the program and all its libraries, and its operations;
-    /// `None` if it did not do its work.
+    /// Returns the calls of allocating functions by the program and all its libraries, and its
+    /// operations; `None` if it did not do its work.
     fn count(&self, counter: &Path, n: u64) -> Result<Option<(f64, f64)>> {
         const FUNCTIONS: u64 = 5;
         let counts = memory_file("heapmark-counts")?;
@@ -241,7 +241,7 @@ impl Printed<'_> {
     }
 }
 
-/// The first line in which two different texts differ.
+/// Returns the first line in which two different texts differ.
 fn difference(printed: &str, wanted: &str) -> String {
     // Lines are compared with their ends: a line without its newline differs.
     let mut printed = printed.split_inclusive('\n');

@@ -1,6 +1,6 @@
 //! A command in an aged heap: what its programs request, counted in a process of the baseline's
-//! check, and the litter, which a library makes before a program's `main`. What the litter costs is
-//! subtracted from the command's time.
+//! check, and the litter, the blocks with which a library ages the heap before a program's `main`.
+//! What the litter costs is subtracted from the command's time.
 
 use crate::catalog::joined;
 use crate::execute::handed::Handed;
@@ -19,7 +19,7 @@ pub const AGED_PROGRAM: &str = "aged_program";
 pub const UNCOUNTED: &str = "uncounted";
 /// Figure: the most bytes that are live at a time.
 pub const MOST_LIVE: &str = "most_live_bytes";
-/// Figure: threads that allocate.
+/// Figure: the number of threads that allocate.
 pub const ALLOCATING_THREADS: &str = "allocating_threads";
 
 /// Constants of `preloaded/sizes.c`, in words of eight bytes.
@@ -56,7 +56,7 @@ impl SizesFile {
         ("HEAPMARK_SIZES".into(), self.0.told())
     }
 
-    /// Adds figures and notes of the program that has the most live; none if no program allocates.
+    /// Adds figures and notes of the program with the most live bytes; adds none if no program allocates.
     pub fn add_to(&self, measurement: &mut Measurement) -> Result<()> {
         let words = self.0.words(1 + PROGRAMS * EACH).context("reading sizes")?;
         let most = requests(&words)
@@ -83,7 +83,8 @@ impl SizesFile {
     }
 }
 
-/// Requests by the program's device and inode: processes that began at once may have counted in two places.
+/// Sums up requests by the program's device and inode: processes that began at the same time may have counted in two
+/// places.
 fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
     let mut all: BTreeMap<(u64, u64), Requests> = BTreeMap::new();
     for program in words[1..]
@@ -111,7 +112,7 @@ fn requests(words: &[u64]) -> BTreeMap<(u64, u64), Requests> {
     all
 }
 
-/// The file that tells the processes of a tree how to age their heaps, and in which they report it.
+/// The file from which the processes of a tree read how to age their heaps, and into which they report it.
 pub struct LitterFile(Handed);
 
 /// What one process did to age its heap.

@@ -45,7 +45,7 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
-    /// What is measured in addition, in the check of the baseline and of each variant: time in malloc, or how memory is
+    /// Measures what else is needed in the check of the baseline and of each variant: time in malloc, or how memory is
     /// asked for.
     pub(super) fn probed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<()> {
         let mut untimed = |why: String| _ = measurement.notes.insert(UNTIMED.into(), why);
@@ -212,7 +212,7 @@ impl CommandRunner<'_> {
         let undriven = || Some(drive.as_mut()?.fault(None)?.to_string());
         let unsearched = found.cut.clone().or_else(undriven);
         self.add_beyond(measurement, &found);
-        // There are no figures for only a part of the command.
+        // No figures are added if only a part of the command was searched.
         if unsearched.is_none() {
             let reach = add_reach(measurement, &counts, &found)?;
             match drive {
@@ -272,8 +272,9 @@ impl CommandRunner<'_> {
         notes.extend(words.map(|words| (BEYOND.into(), words)));
     }
 
-    /// The variables of a process in which a library sees all calls that glibc serves, together with the variant's own.
-    /// libc comes before any allocator that the program is linked to, for functions that the library does not define.
+    /// Returns the variables of a process in which a library intercepts all calls that glibc serves, together with the
+    /// variant's own. libc comes before any allocator that the program is linked to, for functions that the library
+    /// does not define.
     fn below(
         &self,
         library: &Path,
@@ -295,7 +296,7 @@ impl CommandRunner<'_> {
     }
 }
 
-/// How a process with a probe ended, if not as the plain one did.
+/// Returns how a process with a probe ended, if not as the plain one did.
 fn failed(probed: &Ran, plain: &Ran) -> Option<Outcome> {
     let end = &probed.end;
     match &probed.served {

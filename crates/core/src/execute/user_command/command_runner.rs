@@ -9,11 +9,11 @@ use std::time::Duration;
 
 /// The libraries that are preloaded together with an allocator.
 pub struct Tools {
-    /// Reports which library serves memory; in every process.
+    /// The library that reports which library serves memory; preloaded into every process.
     pub witness: PathBuf,
-    /// Times calls of glibc's functions; in one process of the baseline's check.
+    /// The library that times calls of glibc's functions; preloaded into one process of the baseline's check.
     pub timer: PathBuf,
-    /// Counts what a preloaded allocator would serve; in one process of the baseline's check.
+    /// The library that counts what a preloaded allocator would serve; preloaded into one process of the baseline's check.
     pub reach: PathBuf,
     /// The libraries that age heaps, in a run of aged heaps.
     pub aging: Option<Aging>,
@@ -21,9 +21,9 @@ pub struct Tools {
 
 /// The libraries that age heaps.
 pub struct Aging {
-    /// Ages the heap of a program; in every process.
+    /// The library that ages the heap of a program; preloaded into every process.
     pub litter: PathBuf,
-    /// Counts the sizes that glibc's functions are asked for; in one process of the baseline's check.
+    /// The library that counts the sizes requested from glibc's functions; preloaded into one process of the baseline's check.
     pub sizes: PathBuf,
 }
 
@@ -37,8 +37,8 @@ pub struct CommandRunner<'a> {
     pub subject: &'a Subject,
     /// Whether two processes of the command run at the same time and may write to the same files.
     pub shares_files: bool,
-    /// Whether this is the row that the command's other rows must do the same as, or its A/A copy: the baseline, or the
-    /// first row of a variant.
+    /// Whether this row is the one that the command's other rows are compared with (the baseline, or the first row of a
+    /// variant), or its A/A copy.
     pub is_baseline: bool,
     /// The job: environment padding, and whether this is a check.
     pub job: &'a Job,
@@ -48,35 +48,36 @@ pub struct CommandRunner<'a> {
     pub timeout: Duration,
     /// How long `--prepare` may take.
     pub prepare_timeout: Duration,
-    /// Set when everything must end.
+    /// The flag that is set when everything must end.
     pub stop: &'a AtomicBool,
 }
 
 impl CommandRunner<'_> {
-    /// The variant that this row runs, if rows are variants.
+    /// Returns the variant that this row runs, if rows are variants.
     pub(super) fn variant(&self) -> Option<&CommandVariant> {
         self.command.variant(self.subject.variant.as_deref())
     }
 
-    /// Whether this row runs the same variant as the baseline of the run.
+    /// Returns whether this row runs the same variant as the baseline of the run.
     pub(super) fn is_first_variant(&self) -> bool {
         self.variant() == self.command.variants.first()
     }
 
-    /// Why nothing can be preloaded into the command, so that none of its processes reports which library serves it.
+    /// Returns why nothing can be preloaded into the command, so that none of its processes reports which library
+    /// serves it.
     pub(super) fn silent(&self) -> Option<&str> {
         self.variant()?.silent.as_deref()
     }
 
-    /// The user's own environment without settings that configure allocators: with them, rows would
-    /// measure something else than their names say, and two allocators in one process would prove
+    /// Returns the user's own environment without settings that configure allocators: with them,
+    /// rows would not measure what their names state, and two allocators in one process would prove
     /// nothing.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         self.command.settings.split(self.unmeasured()).0
     }
 
-    /// The environment of processes that are not measured: for a real program its own, otherwise
-    /// the user's without `LD_PRELOAD`.
+    /// Returns the environment of processes that are not measured: for a real program its own,
+    /// otherwise the user's without `LD_PRELOAD`.
     pub(super) fn unmeasured(&self) -> Vec<(OsString, OsString)> {
         let Some(real) = &self.command.real else {
             let variables = std::env::vars_os();

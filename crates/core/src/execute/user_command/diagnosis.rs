@@ -11,7 +11,8 @@ use heapmark_wire::Phase;
 use std::process::{Command, Stdio};
 
 impl CommandRunner<'_> {
-    /// What is wrong with a process; `None` if nothing is. Without a reference, this process becomes the reference.
+    /// Returns what is wrong with a process; `None` if nothing is. Without a reference, this process becomes the
+    /// reference.
     pub(super) fn fault(
         &self,
         ran: &mut Ran,
@@ -110,7 +111,7 @@ impl CommandRunner<'_> {
         }))
     }
 
-    /// The digest of what a real program wrote, if one is asked for.
+    /// Returns the digest of what a real program wrote, if one is asked for.
     pub(super) fn written(&self) -> Result<Option<String>, EarlyEnd> {
         let real = self.command.real.as_ref();
         let Some((first, words)) = real.and_then(|real| real.digest.split_first()) else {

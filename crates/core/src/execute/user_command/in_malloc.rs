@@ -1,5 +1,5 @@
-//! How much of a command's CPU time is spent in malloc and free. This does not limit what an
-//! allocator can change: where it puts blocks decides how fast the program reads them.
+//! How much of a command's CPU time is spent in malloc and free. An allocator can change more than
+//! this share: the places of its blocks decide how fast the program reads them.
 
 use crate::execute::handed::Handed;
 use crate::execute::memory_file::numbers;
@@ -53,7 +53,7 @@ impl Times {
 }
 
 impl Calls {
-    /// The calls that were added since an earlier moment.
+    /// Returns the calls that were added since an earlier moment.
     pub fn since(self, earlier: Calls) -> Calls {
         Calls {
             calls: self.calls - earlier.calls,
@@ -61,20 +61,20 @@ impl Calls {
         }
     }
 
-    /// How much longer each call must take to reach `SLOWER`, if the answer could matter; `cpu_ns` is the CPU time of
-    /// the process.
+    /// Returns how much longer each call must take to reach `SLOWER`, if the answer could matter; `cpu_ns` is the CPU
+    /// time of the process.
     pub fn slower_ns(self, cpu_ns: u64) -> Option<u64> {
         let matters = self.took_ns as f64 >= LEAST_SHARE * cpu_ns as f64;
         let slower_ns = SLOWER * cpu_ns as f64 / self.calls as f64;
         (matters && self.calls > 0).then_some(slower_ns.ceil() as u64)
     }
 
-    /// The ratio of the number of these calls to that of another process.
+    /// Returns the ratio of the number of these calls to that of another process.
     pub fn over(self, other: Calls) -> f64 {
         self.calls as f64 / other.calls as f64
     }
 
-    /// The figures for a command that takes this much CPU time when its calls are not timed.
+    /// Returns the figures for a command that takes this much CPU time when its calls are not timed.
     pub fn figures(self, cpu_ns: u64) -> Vec<(String, f64)> {
         if cpu_ns == 0 {
             return Vec::new();

@@ -20,20 +20,20 @@ pub struct Witnessed {
 const RESIDENT: &str = "resident=";
 const SCHEDULED: &str = "scheduled=";
 
-/// From the file that every witness writes into: the most that was resident when one of the processes
-/// ended by itself; `None` if none did.
+/// Reads, from the file that every witness writes into, the most bytes that were resident when one of
+/// the processes ended by itself; `None` if none did.
 pub fn resident_at_end(text: &str) -> Option<u64> {
     let numbers = text.lines().filter_map(|line| line.strip_prefix(RESIDENT));
     numbers.filter_map(|number| number.parse().ok()).max()
 }
 
-/// From the file that every witness writes into: how the processes that ended by themselves were scheduled then.
+/// Reads, from the file that every witness writes into, how the processes that ended by themselves were scheduled then.
 pub fn scheduled_at_end(text: &str) -> BTreeSet<Scheduling> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(SCHEDULED));
     lines.filter_map(Scheduling::parse).collect()
 }
 
-/// The reports in the file that every witness writes into. Incomplete reports prove nothing, and are left out.
+/// Parses the reports in the file that every witness writes into. Incomplete reports prove nothing, and are left out.
 pub fn parse(text: &str) -> Vec<Witnessed> {
     let lines = text.split_inclusive('\n');
     let is_end = |line: &str| line.starts_with(RESIDENT) || line.starts_with(SCHEDULED);
@@ -56,14 +56,14 @@ pub fn parse(text: &str) -> Vec<Witnessed> {
 }
 
 impl Witnessed {
-    /// Whether the program defines a malloc of its own, which comes before everything that is preloaded.
+    /// Returns whether the program defines a malloc of its own, which comes before everything that is preloaded.
     pub fn serves_itself(&self) -> bool {
         let owner = self.proof.owners.get("malloc");
         owner.is_some_and(|place| self.proof.objects[*place].path == self.program)
     }
 }
 
-/// The programs of a tree that have a malloc of their own, in words.
+/// Returns the programs of a tree that have a malloc of their own, in words.
 pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> {
     let processes = witnessed.iter().filter(|process| process.serves_itself());
     let programs: BTreeSet<&str> = processes.map(|process| process.program.as_str()).collect();
@@ -71,8 +71,8 @@ pub fn with_own_malloc(witnessed: &[Witnessed]) -> impl Iterator<Item = String> 
     programs.into_iter().map(words)
 }
 
-/// Why a tree does not count: the first of its processes that another allocator served. Programs
-/// with a malloc of their own are the same in every row, unless there are no others.
+/// Returns why a tree does not count: the first of its processes that another allocator served.
+/// Programs with a malloc of their own are the same in every row, unless there are no others.
 pub fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     let all_serve_themselves = witnessed.iter().all(Witnessed::serves_itself);
     let reached = |process: &&Witnessed| all_serve_themselves || !process.serves_itself();
@@ -124,8 +124,8 @@ impl Silent {
     }
 }
 
-/// Why a program reported nothing, from its file and from the kernel's data; and whether the
-/// allocator may serve it nevertheless.
+/// Returns why a program reported nothing, from its file and from the kernel's data; and whether
+/// the allocator may serve it nevertheless.
 fn why(one: &Executed) -> (bool, String) {
     if let Some(why) = recognise(Path::new(&one.program)).unreachable {
         return (false, why);

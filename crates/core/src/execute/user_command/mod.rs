@@ -70,7 +70,7 @@ pub const PSS_MISSED: &str = "peak_pss_missed";
 /// show whether it varies itself.
 const REPEATS: usize = 3;
 
-/// What the command does under the baseline: it must do the same under every allocator.
+/// What the command does under the baseline, and must also do under every allocator.
 pub struct Reference {
     baseline: Subject,
     code: i32,
@@ -96,12 +96,12 @@ impl Reference {
 }
 
 impl CommandRunner<'_> {
-    /// Runs the command to define what every allocator must reproduce. A variant must itself end and print `like` the
-    /// baseline.
+    /// Runs the command to define what every allocator must reproduce. A variant must itself end and print as the
+    /// baseline (`like`) does.
     pub fn reference(&self, like: Option<&Reference>) -> StepResult<Reference> {
         let wanted_output = like.and_then(|like| like.printed.as_ref());
         let (mut ran, mut changed) = self.with_changes(wanted_output)?;
-        // Looked at once more: a cache is written only once, and others may write here, too.
+        // Run once more, because a cache is written only once, and other programs may write to this folder, too.
         if changed.is_some()
             && let Ok((_, again)) = self.with_changes(wanted_output)
         {
@@ -177,8 +177,8 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// Whether a process was scheduled in another way than all of the baseline's. Commands that change their scheduling
-    /// themselves are not compared.
+    /// Checks whether a process was scheduled in another way than all of the baseline's. Commands that change their
+    /// scheduling themselves are not compared.
     fn other_scheduling(&self, ran: &Ran, reference: &Reference) -> StepResult<Option<Outcome>> {
         let baseline = &reference.baseline.allocator.name;
         // The CPUs of a container may have changed meanwhile.
@@ -194,8 +194,8 @@ impl CommandRunner<'_> {
         })
     }
 
-    /// A difference that more processes of the baseline did not show to be the baseline's own; or
-    /// the fault of one of those processes.
+    /// Returns a difference, unless more processes of the baseline show that it is the baseline's
+    /// own; or the fault of one of those processes.
     fn unless_the_baseline_varies(
         &self,
         reference: &Reference,
@@ -338,7 +338,7 @@ impl CommandRunner<'_> {
         Ok(self.attempt(Outcome::Ok, ran, measurement))
     }
 
-    /// The program that a script becomes in the end, if most processes of its tree come before that.
+    /// Returns the program that a script becomes in the end, if most processes of its tree come before that.
     fn becomes<'w>(&self, witnessed: &'w [Witnessed]) -> Option<&'w str> {
         let first = witnessed.first()?;
         let named = Path::new(&self.command.command[0]).canonicalize().ok()?;

@@ -22,8 +22,8 @@ const KEPT_BYTES: usize = 64 << 20;
 /// How long a reader may take to notice that all writers are gone.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
-/// A stdout that is discarded. Not `/dev/null`: programs that stop early when they see that, as
-/// grep does, do all their work here.
+/// Returns a stdout that is discarded. It is not `/dev/null`, because programs such as grep stop
+/// early if they detect that; here, they do all their work.
 pub fn nowhere() -> Result<Stdio> {
     const SINK: &str = "/dev/zero";
     Ok(OpenOptions::new()
@@ -42,21 +42,21 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// The output in a few words.
+    /// Describes the output in a few words.
     pub fn digest(&self) -> String {
         format!("crc32 {:08x} of {} bytes printed", self.sum, self.bytes)
     }
 }
 
-/// Reads what a process prints, in a separate thread.
+/// A separate thread that reads what a process prints.
 pub struct OutputReader {
     ended: Arc<AtomicBool>,
     reader: JoinHandle<Result<(Printed, Option<String>)>>,
 }
 
 impl OutputReader {
-    /// Without `wanted`, the process becomes the reference. Also returns the stdout to give to the
-    /// process.
+    /// Starts to read, and also returns the stdout to give to the process. Without `wanted`, the
+    /// process becomes the reference.
     pub fn new(wanted: Option<Arc<Printed>>) -> Result<(OutputReader, Stdio)> {
         let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
         let ended = Arc::new(AtomicBool::new(false));
@@ -70,7 +70,7 @@ impl OutputReader {
         Ok((OutputReader { ended, reader }, stdout.into()))
     }
 
-    /// What an ended process printed, and its first difference from the wanted output, in words.
+    /// Returns what an ended process printed, and its first difference from the wanted output, in words.
     pub fn end(self) -> Result<(Printed, Option<String>)> {
         self.ended.store(true, Ordering::Relaxed);
         self.reader
@@ -101,7 +101,7 @@ impl Read for Pipe {
     }
 }
 
-/// The next piece, short only at the end.
+/// Reads the next piece, which is shorter than `PIECE` only at the end.
 fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     buffer.clear();
     pipe.take(PIECE as u64)
@@ -110,8 +110,8 @@ fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     Ok(buffer)
 }
 
-/// What is printed, and its first difference from the wanted output. The beginning is kept only for
-/// the reference, for which nothing is wanted.
+/// Reads what is printed, and finds its first difference from the wanted output. The beginning is
+/// kept only for the reference, for which nothing is wanted.
 fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<String>)> {
     let mut printed = Printed::default();
     let mut sum = crc32fast::Hasher::new();
@@ -153,7 +153,7 @@ fn read(mut pipe: Pipe, wanted: Option<&Printed>) -> Result<(Printed, Option<Str
     Ok((printed, found))
 }
 
-/// Where two pieces differ that start at the same offset; `lines` lines come before them.
+/// Describes where two pieces differ that start at the same offset, after `lines` lines.
 fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     let same = ours
         .iter()

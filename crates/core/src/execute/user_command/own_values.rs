@@ -42,7 +42,7 @@ impl CommandRunner<'_> {
         }
     }
 
-    /// Whether a file is needed for what the command prints.
+    /// Returns whether a file is needed for what the command prints.
     pub(super) fn reads_values_of_stdout(&self) -> bool {
         let mut values = self.command.values.iter();
         values.any(|value| value.from == ValueFrom::Stdout)
@@ -152,7 +152,7 @@ fn read(value: &OwnValue, text: &str) -> Result<(f64, usize), String> {
     }
 }
 
-/// All numbers at a path of a JSON document: `results[0].times`, `benchmarks[*].real_time`.
+/// Returns all numbers at a path of a JSON document: `results[0].times`, `benchmarks[*].real_time`.
 fn by_path(path: &str, document: &Value) -> Result<Named, String> {
     let mut found = vec![document];
     for step in steps(path) {
@@ -179,7 +179,7 @@ fn of_json(value: &Value, path: &str) -> Result<f64, String> {
     }
 }
 
-/// The names and places of a path.
+/// Returns the names and places of a path.
 fn steps(path: &str) -> impl Iterator<Item = &str> {
     path.split(['.', '[', ']']).filter(|step| !step.is_empty())
 }
@@ -198,7 +198,7 @@ fn at<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
     }
 }
 
-/// Why no number could ever be read in this way; `None` if one may be.
+/// Returns why no number could ever be read in this way; `None` if one may be.
 pub fn unreadable(read: &ReadValue) -> Option<String> {
     match read {
         ReadValue::Regex(expression) => match Regex::new(expression) {

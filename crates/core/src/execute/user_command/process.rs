@@ -33,7 +33,7 @@ pub struct Ran {
     /// The output, if it is read.
     pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
-    /// Why no process could report, if the reason can be told.
+    /// Why no process could report, if the reason is known.
     pub unreported: Option<String>,
     /// What was resident at the end of the largest process of the tree that ended by itself.
     pub end_rss_bytes: Option<u64>,
@@ -50,7 +50,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// A process that ended so, of which nothing else is read yet.
+    /// Returns a process that ended in this way, of which nothing else has been read yet.
     pub(super) fn of(end: End, served: Option<Served>) -> Ran {
         Ran {
             end,
@@ -66,21 +66,21 @@ impl Ran {
         }
     }
 
-    /// Time from start to end; for a server, the time of its client.
+    /// Returns the time from start to end; for a server, the time of its client.
     pub fn wall_ns(&self) -> u64 {
         let served = self.served.as_ref();
         served.map_or(self.end.launched.wall_ns, |served| served.client.wall_ns)
     }
 
-    /// CPU time of all processes of the command.
+    /// Returns the CPU time of all processes of the command.
     pub fn cpu_ns(&self) -> u64 {
         let served = self.served.as_ref();
         served.map_or(self.end.cpu_ns(), |served| served.used.cpu_ns)
     }
 }
 
-/// A callback that is called no more often than it asked for, even if other callbacks look more
-/// often.
+/// Wraps a callback so that it is called no more often than it asked for, even if other callbacks
+/// look more often.
 fn paced(mut look: impl FnMut(i32) -> Duration) -> impl FnMut(i32) -> Duration {
     let mut due = Instant::now();
     move |pid| {
@@ -107,10 +107,10 @@ impl CommandRunner<'_> {
             return Err(outcome.into());
         }
         let log = Handed::new()?;
-        // A process whose output is read may have to wait for the reader. Only two kinds are read:
-        // the reference, which has no `wanted` output, and checks.
-        // Under limits a wrong output is what is looked for, and the time of each process is compared
-        // with that of others which are read, too.
+        // A process whose output is read may have to wait for the reader. Outside of memory limits,
+        // only two kinds are read: the reference, which has no `wanted` output, and checks. Under
+        // limits all are read, because a wrong output is what is looked for, and the time of each
+        // process is compared only with that of others which are read, too.
         let read = self.command.check_output
             && (wanted.is_none() || self.job.check || self.job.mode.limit().is_some());
         let output = read
@@ -202,7 +202,7 @@ impl CommandRunner<'_> {
         Ok(Some(Outcome::Error { what }))
     }
 
-    /// The variables that are set in the command's processes in addition to the user's own.
+    /// Returns the variables that are set in the command's processes in addition to the user's own.
     pub(super) fn variables(&self, log: &Handed) -> BTreeMap<String, String> {
         let mut variables = self.subject.environment();
         // A row's value is added to the user's list and does not replace it.
@@ -232,7 +232,7 @@ impl CommandRunner<'_> {
         variables
     }
 
-    /// The command below the launcher, with these further options.
+    /// Prepares the command below the launcher, with these further options.
     pub(super) fn launch(
         &self,
         options: &[&str],
@@ -263,13 +263,13 @@ impl CommandRunner<'_> {
         Ok(launch)
     }
 
-    /// What watches a server after its load, if that was asked for.
+    /// Returns what watches a server after its load, if that was requested.
     pub(super) fn drain(&self, counts: bool) -> Option<Drain> {
         let length = self.command.client.as_ref()?.drain()?;
         Some(Drain::new(length, counts))
     }
 
-    /// How much longer a process may take if it is watched after its load.
+    /// Returns how much longer a process may take if it is watched after its load.
     pub(super) fn drained_for(&self) -> Duration {
         let client = self.command.client.as_ref();
         client.and_then(|client| client.drain()).unwrap_or_default()

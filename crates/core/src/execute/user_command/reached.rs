@@ -26,7 +26,7 @@ pub const END_OF: &str = "live_at_end_of";
 /// Note: what is not known about live bytes at the end.
 pub const END_UNKNOWN: &str = "end_unknown";
 
-/// If a process takes less, that is only its loader, its stacks and its libraries' variables.
+/// The number of bytes below which a process has only its loader, its stacks and its libraries' variables.
 const MUCH_BYTES: i64 = 1 << 20;
 
 /// Constants of `preloaded/reach.c`, in words of eight bytes.
@@ -61,7 +61,7 @@ pub struct Reach {
     /// Whether more was freed than malloc had given.
     pub frees_of_others: bool,
     pub other_sizes: u64,
-    /// Processes that counted.
+    /// The number of processes that counted.
     pub processes: usize,
     /// The process that held the most when it ended by itself, and what was live in it then.
     pub end: Option<(i32, u64)>,
@@ -83,7 +83,7 @@ impl ReachFile {
         ("HEAPMARK_REACH".into(), self.0.told())
     }
 
-    /// Live bytes of these processes now; `None` if none of them counts.
+    /// Returns the live bytes of these processes now; `None` if none of them counts.
     pub fn live_bytes(&self, tree: &[i32]) -> Result<Option<u64>> {
         let words = self.0.words(EACH * (1 + PROCESSES));
         let words = words.context("reading what is live")?;
@@ -94,7 +94,7 @@ impl ReachFile {
     }
 
     /// Reads what was counted. `anonymous` is the most anonymous memory that each process was seen to have. `passes`
-    /// says that some processes call libc's malloc directly: then not all that libc has taken is reached.
+    /// is set if some processes call libc's malloc directly, so that not all memory that libc has taken is reached.
     pub fn read(&self, anonymous: &BTreeMap<i32, u64>, passes: bool) -> Result<Reach> {
         let words = self.0.words(EACH * (1 + PROCESSES));
         Ok(sum(
@@ -105,7 +105,7 @@ impl ReachFile {
     }
 }
 
-/// Each program that a process became, with the process's number.
+/// Returns each program that a process became, with the process's number.
 fn counted(words: &[u64]) -> impl Iterator<Item = (i32, Counted)> {
     words[EACH..].chunks_exact(EACH).filter_map(|one| {
         let word = |place: usize| one[place] as i64;
@@ -124,7 +124,7 @@ fn counted(words: &[u64]) -> impl Iterator<Item = (i32, Counted)> {
     })
 }
 
-/// The last program that each process became.
+/// Returns the last program that each process became.
 fn last_programs(words: &[u64]) -> BTreeMap<i32, Counted> {
     counted(words).collect()
 }
@@ -141,7 +141,7 @@ fn sum(words: &[u64], anonymous: &BTreeMap<i32, u64>, passes: bool) -> Reach {
     let end = ended.max_by_key(|(_, program)| program.end_resident);
     reach.processes = last.len();
     reach.end = end.map(|(pid, program)| (*pid, program.end_live.max(0) as u64));
-    // A tree in a namespace of its own has other numbers: nothing can be said of its memory.
+    // A tree in a namespace of its own has other process numbers, so its memory is unknown.
     let is_seen = |(pid, program): (&i32, &Counted)| {
         anonymous.contains_key(pid) || program.most_live - program.began_live < MUCH_BYTES
     };

@@ -1,5 +1,6 @@
 //! How a command's processes are scheduled: a library that raises their priority would look fast,
-//! and one that pins them slow. What the command does itself, it does under every allocator.
+//! and one that pins them slow. Changes that the command makes itself are the same under every
+//! allocator.
 
 use std::fmt;
 
@@ -27,13 +28,13 @@ impl Scheduling {
 }
 
 impl Scheduling {
-    /// How many CPUs the process may use, as it was told.
+    /// Returns how many CPUs the process may use, as reported to it.
     pub fn cpus(&self) -> u32 {
         self.cpus.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The scheduling as it would be without a duet: the duet's one CPU becomes all CPUs that heapmark may use. What
-    /// still differs is the process's own doing.
+    /// Returns the scheduling as it would be without a duet: the duet's one CPU becomes all CPUs that heapmark may
+    /// use. What still differs is the process's own doing.
     pub fn outside_of_duet(mut self, cpu: usize, allowed: &[usize]) -> Scheduling {
         let only = |cpus: &[usize], words: usize| {
             let mut set = vec![0; words];

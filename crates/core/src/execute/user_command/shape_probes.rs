@@ -1,5 +1,5 @@
-//! Why glibc keeps what a server has freed: the same load is served again under settings, each of which ends one way of
-//! growing. Only for a server that is watched after its load, and that kept much in its check.
+//! Why glibc keeps what a server has freed: the same load is served again under settings, each of which prevents one
+//! way of growing. Only for a server that is watched after its load, and that kept much in its check.
 
 use super::CommandRunner;
 use super::process::Ran;
@@ -21,7 +21,8 @@ pub const PROBES: [(&str, (&str, &str)); 2] = [
 pub const MOMENT: &str = "1000";
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Figure: by how much resident memory grew under the setting that prevents this way of growing.
+/// Returns the name of the figure for how much resident memory grew under the setting that prevents this way of
+/// growing.
 pub fn grown_under(way: &str) -> String {
     format!("drain_under_{way}_grown_bytes")
 }
@@ -46,8 +47,8 @@ impl CommandRunner<'_> {
         Ok(())
     }
 
-    /// By how much the server grows under a setting; `None` if the row has that setting already, or the server fails
-    /// with it.
+    /// Returns by how many bytes the server grows under a setting; `None` if the row has that setting already, or
+    /// the server fails with it.
     fn grown_with(&self, variable: &str, value: &str) -> Result<Option<f64>> {
         let mut variables = self.subject.environment();
         if variables.insert(variable.into(), value.into()).is_some() {
@@ -80,7 +81,7 @@ impl CommandRunner<'_> {
     }
 }
 
-/// Whether glibc serves all processes that have reported.
+/// Returns whether glibc serves all processes that have reported.
 fn is_glibcs(ran: &Ran) -> bool {
     let is_libc = |path: &str| {
         path.rsplit('/')

@@ -17,11 +17,11 @@ pub struct Tool {
     pub unit: &'static str,
     /// Whether a higher number is better.
     pub higher: bool,
-    /// The numbers in a text.
+    /// The function that reads the tool's numbers from a text.
     pub read: fn(&str) -> Result<Named, String>,
 }
 
-/// A tool whose number is better if it is lower.
+/// Describes a tool whose number is better if it is lower.
 const fn time(
     name: &'static str,
     unit: &'static str,
@@ -36,7 +36,7 @@ const fn time(
     }
 }
 
-/// A tool whose number is better if it is higher.
+/// Describes a tool whose number is better if it is higher.
 const fn rate(
     name: &'static str,
     value: &'static str,
@@ -70,12 +70,12 @@ pub const TOOLS: [Tool; 11] = [
     }),
 ];
 
-/// The tool of this name.
+/// Returns the tool of this name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// The entries of an array that must be there.
+/// Returns the entries of an array; fails if there is no such array.
 fn entries<'v>(document: &'v Value, key: &str) -> Result<&'v Vec<Value>, String> {
     let array = if key.is_empty() {
         document
@@ -91,7 +91,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The numbers of an array, or `or` if there is no array.
+/// Returns the numbers of an array, or `or` if there is no array, each multiplied by `times`.
 fn each(name: &str, numbers: &Value, or: &Value, times: f64) -> Result<Named, String> {
     let pair = |number: f64| (name.to_owned(), number * times);
     let many = numbers.as_array().filter(|many| !many.is_empty());
@@ -167,7 +167,7 @@ fn jmh_rates(document: &str) -> Result<Named, String> {
     jmh(document, true)
 }
 
-/// The results of JMH, in seconds or in operations per second.
+/// Reads the results of JMH, in seconds or in operations per second.
 fn jmh(document: &str, rates: bool) -> Result<Named, String> {
     let document = json(document)?;
     let all = entries(&document, "")?;
@@ -194,7 +194,7 @@ fn jmh(document: &str, rates: bool) -> Result<Named, String> {
             false => unit.strip_suffix("/op").and_then(second),
         };
         let times = seconds.ok_or_else(|| format!("{name} is in {unit:?}"))?;
-        // An array for each fork.
+        // JMH reports an array for each fork.
         let forks = metric["rawData"].as_array();
         let raw = forks.map(|forks| {
             forks
@@ -241,7 +241,7 @@ fn pgbench(document: &str) -> Result<Named, String> {
     by_regex(without, document)
 }
 
-/// All numbers that the expression's group captures.
+/// Returns all numbers that the expression's group captures.
 pub(super) fn by_regex(expression: &str, text: &str) -> Result<Named, String> {
     let regex = Regex::new(expression).map_err(|error| error.to_string())?;
     let numbers = regex.captures_iter(text).filter_map(|found| found.get(1));
@@ -250,7 +250,7 @@ pub(super) fn by_regex(expression: &str, text: &str) -> Result<Named, String> {
         .collect()
 }
 
-/// A number as programs print it.
+/// Parses a number as programs print it.
 pub(super) fn number(text: &str) -> Result<f64, String> {
     let plain = text.trim();
     plain.parse().map_err(|_| format!("{plain:?} is no number"))

@@ -14,7 +14,7 @@ pub struct Trees {
     first: Option<Programs>,
     /// Programs whose count varied.
     unsteady: BTreeSet<String>,
-    /// Whether some programs were there in one process and not in another: then new names are
+    /// Whether some programs were executed in one process and not in another: then new names are
     /// allowed.
     names_change: bool,
     total_changes: bool,
@@ -51,7 +51,7 @@ impl Trees {
         self.total_changes |= total(first) != total(&programs);
     }
 
-    /// What another tree lacks or has in excess, in words; `None` if the tree may be the same.
+    /// Returns what another tree lacks or has in excess, in words; `None` if the tree may be the same.
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
         let steady = first.keys().filter(|name| !self.unsteady.contains(*name));
@@ -77,7 +77,7 @@ impl Trees {
     }
 }
 
-/// How often a program was executed.
+/// Returns how often a program was executed.
 fn of(programs: &Programs, name: &str) -> usize {
     programs.get(name).copied().unwrap_or(0)
 }

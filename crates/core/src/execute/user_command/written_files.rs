@@ -1,11 +1,12 @@
-//! Which files a command writes below its folder: two of its processes at a time would write to the same ones.
+//! Which files a command writes below its folder: two of its processes that run at the same time would write to the
+//! same ones.
 
 use crate::catalog::folder::listing;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// More files are not looked at: the walk would take longer than the command.
+/// The number of files after which the walk ends: it would take longer than the command.
 const MOST: usize = 200_000;
 
 /// What changes when a file is written: its inode, size and times.
@@ -15,7 +16,7 @@ type Seen = (u64, u64, i64, i64);
 pub struct Files(BTreeMap<PathBuf, Seen>);
 
 impl Files {
-    /// Links are files, too, and are not followed.
+    /// Lists the files below a folder. Links count as files, and are not followed.
     pub fn below(folder: &Path) -> Files {
         let mut seen = BTreeMap::new();
         let mut folders = vec![folder.to_path_buf()];
@@ -40,7 +41,7 @@ impl Files {
         Files(seen)
     }
 
-    /// A file that was made, changed or removed between the two moments.
+    /// Returns a file that was made, changed or removed between the two moments.
     pub fn changed(&self, then: &Files) -> Option<PathBuf> {
         let other = |(path, seen): &(&PathBuf, &Seen)| then.0.get(*path) != Some(*seen);
         let gone = self.0.iter().find(other);

@@ -27,7 +27,7 @@ fn outcome(row: &TableRow) -> &'static str {
 /// Columns: the name of each, and the place of its value in the document of a line.
 type CsvColumns = &'static [(&'static str, &'static str)];
 
-/// A line per document. What a document lacks is an empty field; without lines there is no header.
+/// Writes a line per document. A value that a document lacks is an empty field; without lines there is no header.
 fn write(columns: CsvColumns, lines: &[Value]) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     if !lines.is_empty() {

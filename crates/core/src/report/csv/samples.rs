@@ -44,9 +44,9 @@ struct SampleLine {
     took_turns: Option<bool>,
 }
 
-/// One line per iteration of each sample, including cold ones; and one without numbers per process of any purpose that did not end `ok`.
-/// `row_outcome` is the outcome of the sample's row: only an `ok` row may be used, and only its processes that count: of several attempts
-/// at a part, one counts.
+/// Returns one line per iteration of each sample, including cold ones, and one line without numbers per process of any purpose that did not
+/// end `ok`. `row_outcome` is the outcome of the sample's row. Only an `ok` row may be used, and only its processes that count: of several
+/// attempts at a part, one counts.
 pub fn samples(
     analysis: &Analysis,
     records: impl Iterator<Item = Result<Record>>,
@@ -114,7 +114,7 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
     }
 }
 
-/// Empty for a record that belongs to no row.
+/// Returns the outcome of a record's row; empty without such a row.
 fn row_outcome(analysis: &Analysis, record: &Record) -> String {
     let case = analysis
         .cases

@@ -1,5 +1,5 @@
-//! The input of github-action-benchmark for custom tools. It has one direction per file, so times
-//! and memory are in one and rates in the other.
+//! The input of github-action-benchmark for custom tools. Each file has one direction, so times and memory are in one file and rates in
+//! another.
 
 use super::{ExportedRow, Figure, Foreign, told};
 use crate::analyse::Analysis;

@@ -1,6 +1,6 @@
-//! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured
-//! phase, not of the process, unless the row is a whole process: start-up and checks are not part
-//! of a result here. What took turns has CPU time: the other side's turns are in its wall time.
+//! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured phase, not of the process, unless the row
+//! is a whole process: start-up and checks are not part of a result here. Processes that took turns have CPU time, since their wall time
+//! includes the turns of the other side.
 
 use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread, processes};
@@ -60,7 +60,7 @@ fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option
     if let Some(memory) = memory.collect::<Option<Vec<_>>>() {
         command["memory_usage_byte"] = memory.into();
     }
-    // A row with a process that ended otherwise has no numbers.
+    // A row with a process that ended in another way has no numbers.
     let facts = entry.case.command.as_ref();
     let exit = facts.and_then(|facts| facts.exit.as_ref());
     let code: u8 = exit.and_then(|(code, _)| code.parse().ok()).unwrap_or(0);

@@ -31,7 +31,7 @@ pub struct Foreign {
 
 /// A row with numbers.
 struct ExportedRow<'a> {
-    /// `churn@2/mimalloc3`, as cells are named.
+    /// The name in the form of a cell's: `churn@2/mimalloc3`.
     name: String,
     /// The indices of the case, and of the row in the case.
     place: (usize, usize),
@@ -91,13 +91,14 @@ impl ExportedRow<'_> {
             .collect()
     }
 
-    /// The element for this row, of lists by case and row.
+    /// Returns the element for this row from lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
     }
 }
 
-/// A document of what `tell` makes of each row. Rows are left out if they have no numbers, no unique name, or are refused by `tell`.
+/// Returns a document of the values that `tell` makes of the rows. A row is left out if it has no numbers or no unique name, or if `tell`
+/// refuses it.
 fn told<T, D: Serialize>(
     analysis: &Analysis,
     tell: impl Fn(&ExportedRow) -> Option<T>,

@@ -1,5 +1,5 @@
 //! Memory over time as counter tracks, in Perfetto's own format: a stream of protobuf messages (`TracePacket`, `TrackDescriptor`,
-//! `TrackEvent`, `CounterDescriptor` of its schema). Each process of a series is a process there.
+//! `TrackEvent`, `CounterDescriptor` of its schema). Each process of a series appears as a process in Perfetto.
 
 use crate::plan::row_name;
 use crate::store::{Point, Series};

@@ -1,5 +1,5 @@
-//! Scales with marks at round numbers, in readable units. Logarithmic if values differ by more than
-//! a factor of three: then equal distances are equal ratios.
+//! Scales with marks at round numbers, in readable units. A scale is logarithmic if values differ by more than a factor of three: then
+//! equal distances are equal ratios.
 
 use crate::report::units;
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub fn names() -> Value {
     of_type(titled(""), "category")
 }
 
-/// An axis for names in this order, whichever of them the first line has.
+/// Returns an axis for names in this order, regardless of the names in the first line.
 pub fn ordered(names: Vec<String>) -> Value {
     let mut axis = self::names();
     axis["categoryorder"] = json!("array");
@@ -118,7 +118,7 @@ fn marked(
 ) -> Value {
     let (low, high) = ends(values);
     let from_zero = !log && has_zero(values);
-    // Linear marks, however small the smallest value above zero is.
+    // The marks are linear, however small the smallest value above zero is.
     let low = if from_zero {
         high / LOG_FROM * 1.01
     } else {

@@ -6,7 +6,7 @@ use super::{axes, figure};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// A line of the chart.
+/// A line of the chart, with a dot for its value.
 pub struct Dot<'a> {
     pub subject: Entry<'a>,
     pub value: f64,

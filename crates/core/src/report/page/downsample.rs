@@ -18,7 +18,7 @@ pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
     Vec::from_iter(kept)
 }
 
-/// Six digits are more than a chart can show.
+/// Rounds to six digits, which are more than a chart can show.
 pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

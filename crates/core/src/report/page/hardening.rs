@@ -93,7 +93,7 @@ fn of_memory(
     plot(legend, run, "memory", baseline, points.collect())
 }
 
-/// `None` with fewer than two points, which compare nothing.
+/// Returns a chart; `None` with fewer than two points, which compare nothing.
 fn plot(
     legend: &SeriesLegend,
     run: usize,

@@ -10,7 +10,7 @@ use crate::report::{text, units};
 use heapmark_stats::median;
 use serde_json::json;
 
-/// The first place on the axis of loads.
+/// The name of the first place on the axis of loads.
 const CLOSED: &str = "closed loop";
 
 /// The percentiles that are drawn, with their names.

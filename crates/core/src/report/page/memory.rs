@@ -68,8 +68,8 @@ fn peaks(series: &Series) -> Value {
 fn plot(legend: &SeriesLegend, heading: &str, curves: &[(Entry, &Series)]) -> Option<Plot> {
     let points = || curves.iter().flat_map(|(_, series)| &series.points);
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
-    // In a replay in strict order, curves are drawn along what was allocated: time there includes the
-    // sampling, while this is the same for all allocators.
+    // In a replay in strict order, curves are drawn over the allocated bytes: the time includes the sampling, while these bytes are the
+    // same for all allocators.
     let allocated: Option<Vec<u64>> = points().map(|point| point.allocated_bytes).collect();
     let most = allocated.and_then(|allocated| allocated.into_iter().max());
     let allocated = most.map(|most| units::size(most as f64));

@@ -1,8 +1,7 @@
 //! Tables -> one self-contained HTML page: charts, tables, and the text above and below them.
 //!
-//! Three parts that know little of each other. The sections produce values: charts and text. The
-//! template lays out text and tables, and escapes every string from outside. The script draws the
-//! charts from JSON; only the script knows colours.
+//! Three parts that depend little on each other. The sections produce values: charts and text. The template lays out text and tables, and
+//! escapes every string from outside. The script draws the charts from JSON; only the script gives them colours.
 
 #[doc(hidden)]
 pub mod axes;

@@ -53,8 +53,7 @@
   const colourOf = (entry, colours) =>
     entry === null || entries[entry].companion ? colours.companion : colours.palette[places[entry] % COLOURS];
 
-  // As in the data, with the colour and the marker of its allocator, or of its place among several lines of it; further runs
-  // are hollow.
+  // Gives a trace of the data the colour and marker of its allocator, or of its place among several lines of that; further runs are hollow.
   const styled = ({ entry, line, run, drawn }, colours) => {
     const trace = structuredClone(drawn);
     const place = line ?? (entry === null ? null : places[entry]);
@@ -127,7 +126,7 @@
     const place = (trace, at) => [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])];
     const points = curves.flatMap(({ trace }) => trace.x.map((_, at) => place(trace, at)));
     const taken = [];
-    // Left of the area and below it stand the words of the axes.
+    // The words of the axes stand left of the area and below it.
     const free = ([left, top, right, bottom]) =>
       left >= xaxis._offset && right <= width && top >= 0 && bottom <= yaxis._offset + yaxis._length &&
       !taken.some((box) => left < box[2] && box[0] < right && top < box[3] && box[1] < bottom) &&
@@ -163,7 +162,7 @@
     await Plotly.react(canvas, data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
     const annotations = labelled(canvas);
     const { xaxis, yaxis } = canvas._fullLayout;
-    // Without its ranges Plotly would widen them for the labels, and what was placed apart would lie over each other.
+    // Plotly would widen ranges that are not set to fit the labels, and labels that were placed apart would overlap.
     const ranges = { "xaxis.range": [...xaxis.range], "yaxis.range": [...yaxis.range] };
     if (annotations.length > 0) await Plotly.relayout(canvas, { annotations, ...ranges });
   };
@@ -226,7 +225,7 @@
       place.replaceChildren(...made, ...(views.length ? [] : [element("p", { class: "note" }, `Nothing of ${workload} here.`)]));
     }
     document.querySelectorAll("[data-workload]").forEach((chart) => (chart.hidden = workload !== null && groupOf(chart.dataset.workload) !== workload));
-    // A section that has nothing of it is not there, and neither is its link.
+    // A section without content for the workload is hidden, and so is its link.
     for (const section of document.querySelectorAll("main > section")) {
       section.hidden = !section.querySelector(".view figure:not([hidden]), .table, a");
       const link = document.querySelector(`nav a[href="#${section.id}"]`);

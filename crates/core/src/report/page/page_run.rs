@@ -7,7 +7,7 @@ use crate::store::{Record, RunFile, Series};
 pub struct PageRun<'a> {
     /// The run's name, which is its directory.
     pub name: String,
-    /// The run's head.
+    /// The run's head, the content of `run.json`.
     pub head: &'a RunFile,
     /// The run's records.
     pub records: &'a [Record],

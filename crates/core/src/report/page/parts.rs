@@ -53,7 +53,7 @@ fn chart(legend: &SeriesLegend, cases: &[views::Placed]) -> Option<PartsChart> {
     })
 }
 
-/// Harness, kernel and rest. They are differences of medians, which may be a little below zero.
+/// Returns the nanoseconds of harness, kernel and rest. As differences of medians, these may be a little below zero.
 fn parts_ns(row: &TableRow) -> Option<[f64; 3]> {
     let parts = row.parts?;
     Some([parts.harness_ns, parts.kernel_ns, parts.allocator_ns].map(|ns| ns.max(0.0)))

@@ -10,7 +10,7 @@ use crate::report::{heading, sheet, units};
 use crate::store::RunFile;
 use serde::Serialize;
 
-/// Beyond these ratios a bar is cut: one slow allocator must not make dots of all other bars.
+/// Beyond these ratios a bar is cut: one slow allocator must not shrink all other bars to dots.
 const ENDS: (f64, f64) = (1.0 / 16.0, 16.0);
 
 /// The ranking of a run, as the template reads it.
@@ -47,7 +47,7 @@ struct Ranked {
     /// `faster`, `slower`, or empty if that is not clear; decides the colour of the row's bar.
     way: &'static str,
     bar: Option<Bar>,
-    /// The ratio in words.
+    /// The ratio as text.
     shown: String,
     shown_interval: String,
     next_run: String,
@@ -245,7 +245,7 @@ fn of_row(row: &TableRow) -> Option<Ranked> {
     })
 }
 
-/// The ends of an interval in words.
+/// Returns the ends of an interval as text.
 fn ends((low, high): (f64, f64)) -> String {
     format!("{} \u{2013} {}", units::ratio(low), units::ratio(high))
 }

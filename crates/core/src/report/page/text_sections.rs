@@ -94,7 +94,7 @@ pub fn results(legend: &SeriesLegend) -> Section {
             tables.push(sheet);
         }
     }
-    // Few readers want each of many tables.
+    // Few readers need every one of many tables.
     let folded = tables.len() > MOST_OPEN;
     tables.iter_mut().for_each(|table| table.folded = folded);
     let explained = legend.runs.iter().flat_map(|run| lines(&run.analysis));
@@ -259,7 +259,7 @@ pub fn method(legend: &SeriesLegend) -> Section {
             });
         let columns = ["item", "state", "found", "means"];
         add(Sheet::of_text("Set up", &columns, distinct(told_of)));
-        // The head of the page has the versions; the rest is for few.
+        // The head of the page has the versions; few readers need the rest.
         for prices in &head.preflights.prices {
             add(folded(machine::price_table(prices)));
         }

@@ -1,5 +1,4 @@
-//! Documents as text: for a terminal, and as Markdown. Only these files, and those of the page, know
-//! width, colour and what must be escaped.
+//! Documents as text: for a terminal, and as Markdown. Only these files, and those of the page, handle width, colour and escaping.
 
 mod markdown;
 mod terminal;

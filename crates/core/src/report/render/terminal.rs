@@ -64,7 +64,7 @@ fn sheet(sheet: &Sheet, screen: Screen) -> String {
     lines.join("\n")
 }
 
-/// On narrower screens a table that is too wide becomes cards.
+/// On screens with fewer columns than this, a table that is too wide becomes cards.
 const CARDS_BELOW: usize = 60;
 /// The least width of a column of sentences that are broken.
 const LEAST_TEXT: usize = 16;
@@ -80,10 +80,9 @@ struct TextColumn {
     least: usize,
 }
 
-/// A table on its way to a screen. One rule for all: columns stand two characters apart, those of a
-/// matrix one if they fit only so; titles and sentences break between words before columns move;
-/// spare columns for which there is no room are left out, and a line says so; others follow below,
-/// behind the names of the rows again. On a very narrow screen each row is a card.
+/// A table on its way to a screen. All tables follow one rule. Columns stand two characters apart, or one in a matrix that fits only so.
+/// Titles and sentences break between words before columns move. Spare columns without room are left out, and a line reports that; other
+/// columns follow below, again behind the names of the rows. On a very narrow screen each row is a card.
 struct Layout<'a> {
     sheet: &'a Sheet,
     columns: Vec<TextColumn>,

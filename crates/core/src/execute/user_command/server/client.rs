@@ -15,7 +15,7 @@ use std::process::{Child, ExitStatus, Stdio};
 /// A client, before it starts, while it runs and when it has ended.
 pub struct ClientProcess {
     launch: Launch,
-    /// Set while the client runs.
+    /// The launcher of the client, while the client runs.
     child: Option<Child>,
 }
 
@@ -43,7 +43,7 @@ impl ClientProcess {
         Ok(())
     }
 
-    /// Whether the client has ended.
+    /// Returns whether the client has ended.
     pub fn has_ended(&mut self) -> Result<bool> {
         let _ = keep_last(&self.launch.stderr, STDERR_BYTES);
         let Some(child) = &mut self.child else {
@@ -56,12 +56,12 @@ impl ClientProcess {
         Ok(ended)
     }
 
-    /// How the client ended, once it has.
+    /// Returns how the client ended, once it has.
     pub fn account(&self) -> Option<Launched> {
         Launched::parse(&text(&self.launch.account, 0))
     }
 
-    /// What went wrong with an ended client.
+    /// Returns what went wrong with an ended client.
     pub fn went_wrong(&self) -> Option<String> {
         let Some(account) = self.account() else {
             return Some("the client left no account".into());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const MOMENTS_S: [u64; 4] = [0, 1, 10, 60];
 /// Time between two looks at what is resident or live.
 const PACE: Duration = Duration::from_millis(100);
-/// Growth below this is not worth mentioning.
+/// The growth in bytes below which it is not worth mentioning.
 pub const LITTLE_BYTES: f64 = (4 << 20) as f64;
 /// Figure: the most threads while the client ran.
 pub const MOST_THREADS: &str = "drain_most_threads";
@@ -33,12 +33,12 @@ pub const KINDS: [&str; 8] = [
     "live_bytes",
 ];
 
-/// The name of a figure.
+/// Returns the name of a figure.
 pub fn figure(moment: &str, kind: &str) -> String {
     format!("drain_{moment}_{kind}")
 }
 
-/// The moments of a drain of this length, by their names in figures.
+/// Returns the moments of a drain of this length, by their names in figures.
 pub fn moments(length: Duration) -> Vec<(String, Duration)> {
     let all = MOMENTS_S.map(Duration::from_secs);
     let mut all: Vec<Duration> = all.into_iter().filter(|moment| *moment < length).collect();
@@ -48,7 +48,7 @@ pub fn moments(length: Duration) -> Vec<(String, Duration)> {
         .collect()
 }
 
-/// Watches the memory of one server.
+/// The observation of one server's memory.
 pub struct Drain {
     counts: bool,
     moments: Vec<(String, Duration)>,
@@ -67,8 +67,8 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// A drain of this length. `counts` says whether live bytes are counted in the process, whose memory is then not
-    /// the row's.
+    /// Makes a drain of this length. `counts` is set if live bytes are counted in the process, whose memory is then
+    /// not the row's.
     pub fn new(length: Duration, counts: bool) -> Drain {
         Drain {
             counts,
@@ -90,7 +90,7 @@ impl Drain {
         self.moment(BEFORE, tree, live);
     }
 
-    /// To be called while the load lasts: returns whether it is time for a look.
+    /// Returns whether it is time for a look. Must be called while the load lasts.
     pub fn is_due(&mut self) -> bool {
         let is_due = self.next <= Instant::now();
         if is_due {
@@ -143,7 +143,8 @@ impl Drain {
         self.figures.extend(named);
     }
 
-    /// All figures. For a process whose live bytes are counted, only those: the rest of its memory is not the row's.
+    /// Returns all figures. For a process whose live bytes are counted, only those: the rest of its memory is not the
+    /// row's.
     pub fn figures(mut self) -> Vec<(String, f64)> {
         let half = self.live.last().map(|(end, _)| *end / 2);
         let middle = half.and_then(|half| self.live.iter().rev().find(|(at, _)| *at <= half));

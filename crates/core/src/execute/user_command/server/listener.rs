@@ -11,9 +11,9 @@ use std::path::Path;
 /// The state of a listening socket in the kernel's tables.
 const LISTENS: &str = "0A";
 
-/// Whether a process below the launcher listens on the server's port or socket, if anything does. `None` if that is
-/// unknown: the server runs as another user, a network rule forwards the port, or the server names its socket
-/// otherwise.
+/// Returns whether a process below the launcher listens on the server's port or socket, if anything does. `None` if
+/// that is unknown: the server runs as another user, a network rule forwards the port, or the server names its
+/// socket otherwise.
 pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
     let text = |table: &str| read_to_string(table).unwrap_or_default();
     let inodes: Vec<String> = match ready {
@@ -49,7 +49,7 @@ pub fn is_below(launcher: i32, ready: &Ready) -> Option<bool> {
     (!unknown).then_some(false)
 }
 
-/// The inodes of the sockets that listen on a port, from a table of the kernel.
+/// Returns the inodes of the sockets that listen on a port, from a table of the kernel.
 fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     let end = format!(":{port:04X}");
     table.lines().filter_map(move |line| {
@@ -60,7 +60,7 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The inodes of the Unix sockets that were bound to a path, and listen.
+/// Returns the inodes of the Unix sockets that were bound to a path, and listen.
 fn unix_listeners<'t>(table: &'t str, path: &Path) -> impl Iterator<Item = &'t str> {
     /// Flags, type and state of a stream that accepts connections.
     const LISTENS: [&str; 3] = ["00010000", "0001", "01"];
@@ -73,7 +73,7 @@ fn unix_listeners<'t>(table: &'t str, path: &Path) -> impl Iterator<Item = &'t s
     })
 }
 
-/// Whether a process has one of these files open; `None` if the process may not be read.
+/// Returns whether a process has one of these files open; `None` if the process may not be read.
 fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     Some(files.any(|file| {

@@ -57,12 +57,12 @@ pub(super) struct Served {
     pub fault: Option<Outcome>,
 }
 
-/// The current step.
+/// The current step of a server and its client.
 #[derive(Clone, Copy)]
 enum ServerStep {
     /// The server does not answer yet.
     Waits,
-    /// The client runs; this is what the server had used before.
+    /// The client runs; the value is what the server had used before.
     Runs(Used),
     /// The client ended at this time, and the server is left alone.
     Rests(Instant),
@@ -70,21 +70,21 @@ enum ServerStep {
     Ends(Instant),
 }
 
-/// Drives one server and its client.
+/// The state of one server and its client, which are driven step by step.
 pub(super) struct Drive<'a> {
     ready: Ready,
     times: Option<&'a Times>,
-    /// Counts the live bytes of the server.
+    /// The file in which the server counts its live bytes, if it does.
     pub reach: Option<&'a ReachFile>,
     /// Whether the server rests before it is asked to end.
     pub rests: bool,
-    /// Watches the server before its load and after it.
+    /// The observation of the server before its load and after it.
     pub drain: Option<Drain>,
     step: ServerStep,
     began: Instant,
     /// When another process was first seen to answer.
     doubted: Option<Instant>,
-    /// Where the server's processes report which library serves them, if they are to.
+    /// The file in which the server's processes report which library serves them, if they do.
     pub reports: Option<&'a Handed>,
     /// When the server was first seen to have executed its program.
     executed: Option<Instant>,
@@ -100,7 +100,8 @@ pub(super) struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    /// The drive of a command, if it is a server; `server` is its launcher's account. The client prints to `stdout`.
+    /// Returns the drive of a command, if it is a server; `server` is its launcher's account. The client prints to
+    /// `stdout`.
     pub fn of(
         tried: &CommandRunner<'_>,
         server: &File,
@@ -182,7 +183,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// The result, once the server has ended.
+    /// Returns the result, once the server has ended.
     pub fn served(mut self, server: &End) -> Served {
         Served {
             fault: self.fault(Some(server)),
@@ -193,7 +194,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// What went wrong, once the server has ended; how it ended is not always known.
+    /// Returns what went wrong, once the server has ended; how it ended is not always known.
     pub fn fault(&mut self, server: Option<&End>) -> Option<Outcome> {
         // A signal as the cause of the end is more specific than the fact that it ended, unless it
         // is the SIGTERM that heapmark sent.
@@ -234,15 +235,15 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Whether a process of the server has said which library serves it: then it is loaded. A static one never says so.
+    /// Returns whether a process of the server has reported which library serves it, and so is loaded. A static one
+    /// never reports that.
     fn has_reported(&mut self) -> bool {
         let executed = *self.executed.get_or_insert_with(Instant::now);
         let says_nothing = |reports: &Handed| reports.text().is_empty();
         !self.reports.is_some_and(says_nothing) || executed.elapsed() > DOUBT
     }
 
-    /// Called when a process answers. Notes what the server has used, then starts the
-    /// client.
+    /// Notes what the server has used, then starts the client. Called when a process answers.
     fn answered(&mut self, launcher: i32) -> Result<(), Outcome> {
         let ready = &self.ready;
         if is_below(launcher, ready) != Some(false) {
@@ -313,7 +314,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Whether a child of a launcher has executed another program.
+/// Returns whether a child of a launcher has executed another program.
 fn has_executed(launcher: i32) -> bool {
     let launcher_program = program(launcher).ok();
     let is_another = |pid: &i32| match program(*pid) {
@@ -324,7 +325,7 @@ fn has_executed(launcher: i32) -> bool {
     descendants(launcher).iter().any(is_another)
 }
 
-/// Whether a process on this machine accepts connections on this port or socket.
+/// Returns whether a process on this machine accepts connections on this port or socket.
 fn answers(ready: &Ready) -> bool {
     let connects = |place| TcpStream::connect_timeout(&place, ANSWER).is_ok();
     match ready {

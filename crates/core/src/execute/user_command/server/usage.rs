@@ -19,8 +19,8 @@ pub struct Used {
 }
 
 impl Used {
-    /// Usage until now of all processes that a launcher has started; zero once the server itself
-    /// has ended.
+    /// Returns the usage until now of all processes that a launcher has started; zero once the
+    /// server itself has ended.
     pub fn until_now(
         launcher: i32,
         times: Option<&Times>,
@@ -40,7 +40,7 @@ impl Used {
         })
     }
 
-    /// What was used since an earlier moment. `None` if CPU time shrank: a process that had used some is gone.
+    /// Returns what was used since an earlier moment. `None` if CPU time shrank: a process that had used some is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
         Some(Used {
             cpu_ns: self.cpu_ns.checked_sub(earlier.cpu_ns)?,
@@ -50,31 +50,31 @@ impl Used {
     }
 }
 
-/// CPU time of a process and of the children that it has waited for, as the kernel reports it for
-/// other processes.
+/// Returns the CPU time of a process and of the children that it has waited for, as the kernel
+/// reports it for other processes.
 fn with_children_ns(pid: i32) -> u64 {
     cpu_ns(pid) + of_its_children_ns(&stat(pid))
 }
 
-/// The text of a process's `stat` file in `/proc`; empty if the process is gone.
+/// Returns the text of a process's `stat` file in `/proc`; empty if the process is gone.
 pub(super) fn stat(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
 }
 
-/// Whether the process is a zombie, or gone.
+/// Returns whether the process is a zombie, or gone.
 pub(super) fn has_ended(stat: &str) -> bool {
     matches!(fields(stat).next(), None | Some("Z" | "X"))
 }
 
-/// The CPU time of a process's children: fields 16 and 17.
+/// Returns the CPU time of a process's children: fields 16 and 17.
 fn of_its_children_ns(stat: &str) -> u64 {
     let ticks = fields(stat).skip(13).take(2);
     let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
 }
 
-/// The fields from the third on, counted from the end of field 2, because a program's name may hold
-/// anything.
+/// Returns the fields from the third on, counted from the end of field 2, because a program's name
+/// may contain any characters.
 fn fields(stat: &str) -> impl Iterator<Item = &str> {
     let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
     fields.split_whitespace()
