@@ -1,5 +1,5 @@
-//! Space for the next event: the rest of a chunk, a time check, the next chunk. None of it happens
-//! often.
+//! Makes space for the next event: in the rest of a chunk after a time check, or in the next chunk.
+//! Neither happens often.
 
 use crate::clock;
 use crate::file;
@@ -10,7 +10,7 @@ use heapmark_wire::capture::{
     CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start,
 };
 
-/// Bytes of events between two time checks, without and with stamps. Some 128 events, and a
+/// Bytes of events between two time checks: without stamps for some 128 events, with stamps for a
 /// thousand.
 const PAUSE_BYTES: [usize; 2] = [512, 4096];
 /// Bytes that a time check needs besides the event that caused it.
@@ -19,13 +19,13 @@ const LOOK_BYTES: usize = 64;
 /// Each time check seals the events written so far.
 const _: () = assert!(LOOK_BYTES + PAUSE_BYTES[1] + MOST_EVENT_BYTES <= MOST_OPEN_BYTES);
 
-/// Notes an event in a state that only the caller uses. False if there is no space.
+/// Notes an event in a state that only the caller uses. Returns false if there is no space.
 ///
 /// # Safety
 /// The state is the caller's, and its witness is set if another call could find the state.
 #[cold]
 pub unsafe fn put(state: *mut StreamState, event: &Event<'_>) -> bool {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let has_room = (*state).writer.at() < (*state).limit || make_room(state);
         if has_room {
@@ -35,14 +35,14 @@ pub unsafe fn put(state: *mut StreamState, event: &Event<'_>) -> bool {
     }
 }
 
-/// As [`put`], if there is space.
+/// Notes an event as [`put`] does, given that there is space.
 ///
 /// # Safety
 /// As for [`put`].
 #[cold]
 #[inline(never)]
 pub unsafe fn put_here(state: *mut StreamState, event: &Event<'_>) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let stamp = clocked.then(|| stamp_slowly(state));
@@ -50,7 +50,8 @@ pub unsafe fn put_here(state: *mut StreamState, event: &Event<'_>) {
     }
 }
 
-/// The first stamp of a stream, which marks that stamps follow from now on; or a stamp of the counter in memory.
+/// Returns the first stamp of a stream, after marking that stamps follow from now on; or a stamp from the
+/// counter in memory.
 #[cold]
 #[inline(never)]
 pub unsafe fn stamp_slowly(state: *mut StreamState) -> u64 {
@@ -68,7 +69,8 @@ pub unsafe fn stamp_slowly(state: *mut StreamState) -> u64 {
     process.stamp()
 }
 
-/// Checks the time; at the end of a chunk, continues in the next. False if recording is over.
+/// Checks the time; at the end of a chunk, continues in the next. Returns false if recording is
+/// over.
 ///
 /// # Safety
 /// As for [`put`].
@@ -77,7 +79,7 @@ pub unsafe fn make_room(state: *mut StreamState) -> bool {
     if process.is_due() {
         process.stop("duration");
     }
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if !process.is_on() {
@@ -138,7 +140,7 @@ pub unsafe fn make_room(state: *mut StreamState) -> bool {
 /// # Safety
 /// The state is the caller's.
 pub unsafe fn seal(state: *mut StreamState) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if (*state).writing == 0 && !(*state).writer.at().is_null() {
@@ -147,13 +149,13 @@ pub unsafe fn seal(state: *mut StreamState) {
     }
 }
 
-/// Repairs the writer after a possibly torn event. The end of the stream is where a reader would
-/// find it.
+/// Repairs the writer after a possibly torn event. The stream then ends at the place where a reader
+/// would find its end.
 ///
 /// # Safety
 /// The state is the caller's, and nothing else writes to it.
 pub unsafe fn recover(state: *mut StreamState) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if !(*state).writer.at().is_null() {
             let clocked = (*state).writer.recover();

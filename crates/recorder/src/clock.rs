@@ -19,11 +19,11 @@ pub const MEMORY: u8 = 3;
 /// The kind of clock that this machine supports.
 static KIND: AtomicU8 = AtomicU8::new(OFF);
 
-/// Value `counter`: the kernel trusts the CPU's counter, but the user does not, because a virtual
-/// machine may be migrated while it runs.
+/// The variable that has the value `counter` if the kernel trusts the CPU's counter, but the user
+/// does not, because a virtual machine may be migrated while it runs.
 const WISH: &CStr = c"HEAPMARK_RECORD_CLOCK";
 
-/// Determines the kind; once, before anything is recorded.
+/// Determines the kind of clock; called once, before anything is recorded.
 pub fn find() {
     let is_unwanted = variable(WISH) == b"counter";
     KIND.store(
@@ -36,18 +36,19 @@ pub fn find() {
     );
 }
 
-/// The kind of clock: [`CPU`] or [`MEMORY`].
+/// Returns the kind of clock: [`CPU`] or [`MEMORY`].
 pub fn kind() -> u8 {
     KIND.load(Ordering::Relaxed)
 }
 
-/// Sixteen ticks of the CPU's counter: two dependent actions of two threads are further apart.
+/// Returns the CPU's counter in units of sixteen ticks: two dependent actions of two threads are
+/// further apart.
 #[inline(always)]
 pub fn cpu() -> u64 {
     cpu::ticks() >> 4
 }
 
-/// A stamp of either kind; `counter` is the process's.
+/// Returns a stamp of either kind; `counter` is the process's counter in memory.
 pub fn stamp(counter: &AtomicU64) -> u64 {
     if kind() == CPU {
         cpu()
@@ -56,12 +57,12 @@ pub fn stamp(counter: &AtomicU64) -> u64 {
     }
 }
 
-/// The kernel's monotonic clock.
+/// Returns the time of the kernel's monotonic clock, in nanoseconds.
 pub fn now_ns() -> u64 {
     time(libc::CLOCK_MONOTONIC)
 }
 
-/// The wall clock, since 1970.
+/// Returns the wall-clock time since 1970, in nanoseconds.
 pub fn unix_ns() -> u64 {
     time(libc::CLOCK_REALTIME)
 }
@@ -71,14 +72,14 @@ fn time(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: fills what is ours.
+    // SAFETY: fills a local variable.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The rate of stamps, from the reads at the start and now: accurate to some thousandths. Chunks
-/// also hold the time, and their stamps are far enough apart for a better value. 0 if stamps only
-/// count events.
+/// Returns the rate of stamps, from the reads at the start and now: accurate to some thousandths.
+/// Chunks also hold the time, and their stamps are far enough apart for a better value. 0 if stamps
+/// only count events.
 pub fn stamps_per_second(stamps: u64, ns: u64) -> u64 {
     if kind() == CPU {
         (u128::from(stamps) * 1_000_000_000 / u128::from(ns.max(1))) as u64
@@ -91,8 +92,8 @@ pub fn stamps_per_second(stamps: u64, ns: u64) -> u64 {
 mod cpu {
     use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
-    /// The CPU promises one rate in all power states, and the kernel, which knows whether all CPUs
-    /// count alike, uses it for its own time.
+    /// Returns whether the CPU promises one rate in all power states, and the kernel, which checks
+    /// whether all CPUs count alike, uses the counter for its own time.
     pub fn is_steady() -> bool {
         let promised =
             __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1;
@@ -101,13 +102,13 @@ mod cpu {
         promised && super::file::read(source, &mut room) == b"tsc\n"
     }
 
-    /// Waits for all earlier loads. Without this, the counter is read before the load by which a
-    /// thread got a block that another thread has freed or made, and the block is born before it
-    /// has died. (Seen in one run in four of eight threads that free each other's blocks, on an AMD
-    /// EPYC.)
+    /// Reads the counter after all earlier loads have completed. Otherwise it would be read before
+    /// the load by which a thread got a block that another thread has freed or made, and the block
+    /// would be born before it has died. (Seen in one run in four of eight threads that free each
+    /// other's blocks, on an AMD EPYC.)
     #[inline(always)]
     pub fn ticks() -> u64 {
-        // SAFETY: every CPU of this architecture has both.
+        // SAFETY: every CPU of this architecture has both instructions.
         unsafe {
             _mm_lfence();
             _rdtsc()

@@ -1,6 +1,6 @@
 //! Numbers as text, without an allocation.
 
-/// A number as text, at the end of `digits`.
+/// Writes a number as text at the end of `digits`; returns the text.
 pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut first = digits.len();
     let mut rest = value;

@@ -16,8 +16,9 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Runs after the destructors of other libraries. Together they are one of the functions that
-/// `exit` calls; a function registered during it is called after it.
+/// Registers the end of the process to run after the destructors of other libraries. These
+/// destructors together are one of the functions that `exit` calls; a function that is registered
+/// during that call is called after it.
 pub fn end_process_last() {
     // SAFETY: the function stays loaded: no library is named, so none can be unloaded.
     if unsafe { __cxa_atexit(end_process, ptr::null_mut(), ptr::null_mut()) } != 0 {
@@ -25,8 +26,8 @@ pub fn end_process_last() {
     }
 }
 
-/// A regular end of the process: writes down what is known now, and seals the chunks that are not
-/// in use.
+/// Handles a regular end of the process: writes what is known now, and seals the chunks that are
+/// not in use.
 extern "C" fn end_process(_: *mut c_void) {
     let _errno = Errno::keep();
     let process = &WIPED.process;
@@ -36,7 +37,7 @@ extern "C" fn end_process(_: *mut c_void) {
     large::tell_of_all(&WIPED.large);
     process.tell(|text, room| metadata::at_end(text, room, WIPED.states.inner()));
     process.stop("exit");
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe {
         let state = (*local()).state;
         if !state.is_null() {

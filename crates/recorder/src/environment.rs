@@ -1,8 +1,8 @@
-//! The variables with which heapmark tells the recorder what to do.
+//! The environment variables with which heapmark configures the recorder.
 
 use core::ffi::CStr;
 
-/// The value of a variable; empty without it.
+/// Returns the value of a variable; empty if the variable is not set.
 pub fn variable(name: &CStr) -> &'static [u8] {
     // SAFETY: `getenv` returns a C string, and it is called before there are other threads.
     unsafe {
@@ -15,7 +15,7 @@ pub fn variable(name: &CStr) -> &'static [u8] {
     }
 }
 
-/// A number of decimal digits.
+/// Parses a number of decimal digits.
 pub fn number(digits: &[u8]) -> Option<u64> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -60,7 +60,8 @@ impl CaptureFile {
         }
     }
 
-    /// Maps a fresh, zeroed chunk of this many bytes, if all chunks together have at most so many.
+    /// Maps a fresh, zeroed chunk of this many bytes, if all chunks together then have at most
+    /// `most` bytes.
     pub fn chunk(&self, bytes: usize, most: u64) -> Result<Fresh, Reason> {
         let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         if before + bytes as u64 > most {
@@ -110,13 +111,13 @@ pub struct Fresh {
 /// Unmaps a chunk; its contents stay in the file.
 ///
 /// # Safety
-/// A chunk of ours, which is no longer used.
+/// The chunk is the recorder's own, and no longer used.
 pub unsafe fn unmap(chunk: *mut Header) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe { libc::syscall(libc::SYS_munmap, chunk, (*chunk).bytes()) };
 }
 
-/// The start of a file, as much as fits; empty if it cannot be read.
+/// Reads as much of the start of a file as fits; empty if the file cannot be read.
 pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
     let Ok(descriptor) = open(path.to_bytes_with_nul(), libc::O_RDONLY | libc::O_CLOEXEC) else {
         return &[];
@@ -134,17 +135,17 @@ pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
     &room[..length]
 }
 
-/// An open file that closes itself.
+/// An open file that is closed when dropped.
 pub struct Descriptor(pub c_long);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: a descriptor of ours.
+        // SAFETY: the descriptor is the recorder's own.
         unsafe { libc::syscall(libc::SYS_close, self.0) };
     }
 }
 
-/// `path` ends with a zero byte.
+/// Opens the file at `path`, which ends with a zero byte.
 fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     // SAFETY: the path is a C string.
     uninterrupted(|| unsafe {
@@ -159,7 +160,8 @@ fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     .map(Descriptor)
 }
 
-/// Whether the error means that this process lacks the rights, perhaps only by now: heapmark may have them.
+/// Returns whether the error means that this process lacks the rights, perhaps only by now: heapmark may
+/// have them.
 fn is_forbidden(error: i32) -> bool {
     matches!(error, libc::EACCES | libc::EPERM)
 }
@@ -170,8 +172,8 @@ fn lend(inode: u64) -> Option<Descriptor> {
         .map(|descriptor| Descriptor(descriptor.into()))
 }
 
-/// The file that heapmark hands to all processes, to be written at its end; lent if this process may
-/// not open it, or if another one lies there.
+/// Opens the file that heapmark hands to all processes, for writing at its end; borrows it if this
+/// process may not open it, or if another file lies there.
 ///
 /// `path` ends with a zero byte.
 pub fn handed(path: &[u8], device_and_inode: (u64, u64), lender: &Lender) -> Option<Descriptor> {
@@ -184,8 +186,8 @@ pub fn handed(path: &[u8], device_and_inode: (u64, u64), lender: &Lender) -> Opt
         .or_else(|| lender.ask(0).map(|file| Descriptor(file.into())))
 }
 
-/// A separate function: the buffer that the kernel fills leaves the stack before anything else is
-/// done.
+/// Returns the device and the inode of an open file. A separate function: the buffer that the
+/// kernel fills leaves the stack before anything else is done.
 #[inline(never)]
 fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     // SAFETY: zeros are a valid value of a structure of numbers, which `fstat` fills.
@@ -195,7 +197,7 @@ fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     }
 }
 
-/// Makes a system call, again if it was interrupted by a stop: a thread cannot prevent those.
+/// Makes a system call, and repeats it if a stop interrupted it: a thread cannot prevent stops.
 fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
     loop {
         match call() {
@@ -206,8 +208,8 @@ fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
     }
 }
 
-/// Writes zeros, which reserves the chunk at `place` on the disk. As much at a time as possible:
-/// small writes get small pages, which are mapped one by one.
+/// Writes zeros, which reserves the chunk at `place` on the disk. Writes as much at a time as
+/// possible: small writes get small pages, which are mapped one by one.
 fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason> {
     // Beyond the limit the kernel would send a signal.
     if offset(place) + bytes as u64 > file_size_limit() {
@@ -234,7 +236,7 @@ fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason>
 /// Zeros that are never written: the kernel maps one page for all of them.
 struct Zeros(UnsafeCell<[u8; CHUNK_BYTES]>);
 
-// SAFETY: it is never written.
+// SAFETY: the bytes are never written.
 unsafe impl Sync for Zeros {}
 
 static ZEROS: Zeros = Zeros(UnsafeCell::new([0; CHUNK_BYTES]));
@@ -244,7 +246,7 @@ fn file_size_limit() -> u64 {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: fills a local.
+    // SAFETY: fills a local variable.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
     if known { limit.rlim_cur } else { u64::MAX }
 }
@@ -267,7 +269,7 @@ fn word(error: i32) -> Reason {
 }
 
 fn errno() -> i32 {
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe { *libc::__errno_location() }
 }
 

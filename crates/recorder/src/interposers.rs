@@ -1,8 +1,8 @@
 //! Objects that come before the recorder in the dynamic linker's search order: a program that
-//! defines a function itself, or an earlier library in `LD_PRELOAD`. Its `malloc` is called instead
-//! of ours. That is legitimate, and noted here so that it can be reported. Operators are different:
-//! an object that replaces some of them also gets the calls of the others, from the C++ library's
-//! versions.
+//! defines a function itself, or an earlier library in `LD_PRELOAD`. The `malloc` of such an object
+//! is called instead of the recorder's. That is legitimate, and noted here so that it can be
+//! reported. Operators are different: an object that replaces some of them also gets the calls of
+//! the others, from the C++ library's versions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -34,13 +34,14 @@ const REPLACED: [&CStr; 5] = [
 static OPERATORS: AtomicBool = AtomicBool::new(false);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether another object serves operators, or the functions that they end in: then ours must leave them to the C++ library.
+/// Returns whether another object serves operators, or the functions that they end in: then the recorder must leave them to the C++
+/// library.
 #[inline(always)]
 pub fn has_operators() -> bool {
     OPERATORS.load(Ordering::Relaxed)
 }
 
-/// Searches for such objects; once, before anything is recorded.
+/// Searches for objects that come before the recorder; called once, before anything is recorded.
 pub fn find() {
     OPERATORS.store(
         REPLACED.iter().any(|name| !before_us(name).is_null()),
@@ -49,13 +50,13 @@ pub fn find() {
     MALLOC.store(before_us(c"malloc").cast_mut(), Ordering::Relaxed);
 }
 
-/// The path of the object whose `malloc` is called instead of ours; null if ours is called.
+/// Returns the path of the object whose `malloc` is called instead of the recorder's; null if the recorder's is called.
 pub fn path_of_malloc() -> *const c_char {
     MALLOC.load(Ordering::Relaxed)
 }
 
-/// The path of the object whose definition of a function is found before ours; null if ours is the
-/// first.
+/// Returns the path of the object whose definition of a function is found before ours; null if ours
+/// is the first.
 fn before_us(name: &CStr) -> *const c_char {
     let mut symbol = ptr::null();
     // SAFETY: both calls fill locals, for which zeros are valid; a symbol lies in a file that stays

@@ -1,7 +1,7 @@
 //! Live large blocks. A program may allocate a gigabyte and touch one page of it. So the recorder
 //! asks the kernel, just before a large block is freed, how many of its pages are resident, and how
-//! far from its start. Blocks are found in a lock-free table; most frees need only one byte of a
-//! filter in front of it.
+//! far from its start they reach. Blocks are found in a lock-free table; most frees need only one
+//! byte of a filter in front of it.
 
 use crate::layout::{LargeBlocks, PAGES, PLACES, WIPED};
 use crate::local::{Errno, state};
@@ -60,13 +60,14 @@ impl LargeBlocks {
     }
 }
 
-/// The filter's byte for an address.
+/// Returns the filter's byte for an address.
 #[inline(always)]
 fn page(address: usize) -> usize {
     address >> 12 & (PAGES - 1)
 }
 
-/// The hash uses the address bits above those of a page; neighbours must not share a place.
+/// Returns the place that an address selects. The multiplication spreads the address bits, so that
+/// neighbours do not share a place.
 fn place(address: usize) -> usize {
     const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
     (address >> 4).wrapping_mul(SPREAD) >> (usize::BITS - PLACES.trailing_zeros())
@@ -76,7 +77,7 @@ fn reach(start: usize) -> impl Iterator<Item = usize> {
     (0..REACH).map(move |behind| (start + behind) % PLACES)
 }
 
-/// Called after a block has been allocated.
+/// Enters a block in the table after its allocation, if it is large.
 #[inline(always)]
 pub fn born(block: *mut c_void, size: usize) {
     if size >= LARGE_BYTES && !block.is_null() && !is_inner() {
@@ -84,14 +85,16 @@ pub fn born(block: *mut c_void, size: usize) {
     }
 }
 
-/// Whether the next library allocates the block for its own use: then the program's own call tells of it.
+/// Returns whether the next library allocates the block for its own use: then the program's own call is
+/// noted instead.
 fn is_inner() -> bool {
     let state = state();
     // SAFETY: the state is this thread's.
     !state.is_null() && unsafe { (*state).calling } != 0
 }
 
-/// Called before a block is freed or resized; returns its size if it is a large one.
+/// Removes a block from the table before it is freed or resized; returns its size if it is a large
+/// one.
 #[inline(always)]
 pub fn dies(block: *mut c_void) -> Option<usize> {
     match WIPED.large.filter[page(block as usize)].load(Ordering::Relaxed) {
@@ -108,7 +111,7 @@ fn dies_perhaps(address: usize) -> Option<usize> {
     Some(size)
 }
 
-/// Called at the end of the process: reports all live blocks.
+/// Reports all live large blocks at the end of the process.
 pub fn tell_of_all(large: &LargeBlocks) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
@@ -120,7 +123,7 @@ pub fn tell_of_all(large: &LargeBlocks) {
     }
 }
 
-/// How much of a block is resident.
+/// Returns the event that states how much of a block is resident.
 fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     let page = metadata::page_bytes();
     let (first, end) = (
@@ -140,9 +143,9 @@ fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     None
 }
 
-/// How many of these pages are resident, and how many there are up to the last resident one; `None`
-/// if the kernel does not report it. A separate function: the flags leave the stack before anything
-/// else is done.
+/// Returns how many of these pages are resident, and how many there are up to the last resident
+/// one; `None` if the kernel does not report it. A separate function: the flags leave the stack
+/// before anything else is done.
 #[inline(never)]
 fn resident(first: usize, end: usize, page: usize) -> Option<(u64, u64)> {
     let _errno = Errno::keep();

@@ -1,6 +1,6 @@
-//! The recorder's memory: what lies where, and its global variables. Only layout and zeros: the
-//! modules that use a part say what happens with it. None of them has to know another one only
-//! because their parts lie in the same memory.
+//! The recorder's memory: its layout, and its global variables. This module has only layout and
+//! zeros: the modules that use a part define what happens with it. No module depends on another one
+//! only because their parts lie in the same memory.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -54,9 +54,9 @@ pub const PATH_BYTES: usize = 4096;
 /// The most bytes of a command line that are recorded.
 pub const ROOM_BYTES: usize = 16 << 10;
 
-/// Phases of a process: nothing was recorded yet.
+/// Phase of a process in which nothing has been recorded yet.
 pub const FRESH: u32 = 0;
-/// The process's file is being created.
+/// Phase of a process in which its file is being created.
 pub const STARTING: u32 = 1;
 /// The process's events are written.
 pub const RECORDING: u32 = 2;
@@ -85,7 +85,7 @@ pub struct ProcessState {
 }
 
 impl ProcessState {
-    /// A process that has recorded nothing yet: all zeros.
+    /// Returns a process that has recorded nothing yet: all zeros.
     pub const fn none() -> ProcessState {
         ProcessState {
             phase: AtomicU32::new(FRESH),
@@ -113,7 +113,7 @@ pub struct CaptureFile {
     pub bytes: AtomicU64,
 }
 
-/// Threads that can live at a time. Unused states are only address space.
+/// The most threads that can live at a time. Unused states are only address space.
 pub const MOST_STATES: usize = 1 << 16;
 
 /// What a thread needs to write its stream. All zero is a free state without a chunk; a child finds
@@ -131,15 +131,15 @@ pub struct StreamState {
     pub clocked: AtomicU8,
     /// How often the thread's destructors have run.
     pub rounds: u8,
-    /// The thread whose events come now.
+    /// The number of the thread whose events are being written.
     pub thread: u32,
     /// The state's number plus one.
     pub number_and_one: u32,
-    /// Chunks so far.
+    /// The number of the stream's chunks so far.
     pub chunks: u32,
     /// The kernel's number of the thread that owns the state; 0 if no thread does.
     pub task: AtomicU32,
-    /// Calls that the next library made to itself.
+    /// The number of calls that the next library made to itself.
     pub inner: u64,
     /// How many of these inner calls came since the last event, and how many events there were then.
     pub inner_since: (u64, u64),
@@ -164,7 +164,7 @@ pub struct StreamStates {
 }
 
 impl StreamStates {
-    /// No states in use: all zeros.
+    /// Returns the value with no states in use: all zeros.
     pub const fn none() -> StreamStates {
         StreamStates {
             used: AtomicU32::new(0),
@@ -176,7 +176,8 @@ impl StreamStates {
     }
 }
 
-/// Places in the table; a block that finds none is not checked.
+/// The number of places in the table of large blocks; a block that finds no free place is not
+/// checked.
 pub const PLACES: usize = 4096;
 /// Pages with a filter byte of their own: 16 MiB. The neighbours of a freed block are often freed
 /// next, and their byte is in the cache.
@@ -197,7 +198,7 @@ pub struct LargeBlocks {
 }
 
 impl LargeBlocks {
-    /// No live blocks: all zeros.
+    /// Returns the table without live blocks: all zeros.
     pub const fn none() -> LargeBlocks {
         LargeBlocks {
             filter: [const { AtomicU8::new(0) }; PAGES],

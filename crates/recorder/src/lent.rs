@@ -12,7 +12,8 @@ static PATIENCE: libc::timeval = libc::timeval {
     tv_sec: 2,
     tv_usec: 0,
 };
-/// How often to ask: if others hold the connections, or the machine is busy, patience may end before the answer.
+/// The most attempts to ask: if other processes hold the connections, or the machine is busy, the time limit may
+/// end before the answer.
 const MOST_ASKED: u32 = 3;
 /// Bytes of `/proc/self/status` per read, and the overlap of two reads, which is longer than a
 /// line. The program's stack is small.
@@ -34,7 +35,7 @@ unsafe impl Sync for Lender {}
 /// The lender of captures.
 pub static CAPTURES: Lender = Lender::new();
 
-/// Reads the environment; once per program.
+/// Reads the lender of captures from the environment; called once per program.
 pub fn configure() {
     CAPTURES.configure(variable(VARIABLE));
 }
@@ -48,7 +49,8 @@ impl Lender {
         }
     }
 
-    /// Takes the data for asking from the beginning of a text; only while there is one thread.
+    /// Takes the address, the secret and heapmark's number of filters from the beginning of a text;
+    /// called only while there is one thread.
     pub fn configure(&self, value: &[u8]) {
         let Some((word, rest)) = value.split_first_chunk::<WORD_BYTES>() else {
             return;
@@ -65,7 +67,8 @@ impl Lender {
         self.known.store(true, Ordering::Release);
     }
 
-    /// The descriptor of this process's own file with this inode, or of a new one if it is 0.
+    /// Asks for the descriptor of this process's own file with this inode, or of a new file if
+    /// `inode` is 0.
     pub fn ask(&self, inode: u64) -> Option<c_int> {
         // SAFETY: written before there were threads.
         let (word, filters) = unsafe { (&*self.word.get(), *self.filters.get()) };
@@ -164,8 +167,8 @@ unsafe fn answer(socket: c_long) -> Option<c_int> {
     }
 }
 
-/// Whether this process is under no more system call filters than heapmark: a sandbox may kill a
-/// process that asks.
+/// Returns whether this process is under no more system call filters than heapmark: a sandbox may
+/// kill a process that asks.
 #[inline(never)]
 fn may_ask(expected_count: u32) -> bool {
     // SAFETY: plain system calls on locals.

@@ -39,14 +39,14 @@ mod state;
 mod thread;
 mod witness;
 
-/// The dynamic linker calls this before `main`, in case nothing was allocated until then: the
-/// program is recorded anyway.
+/// The function that the dynamic linker calls before `main`, so that a program which has allocated
+/// nothing until then is recorded anyway.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// Runs after `main` and all functions that it registered, and before the destructors of the
-/// libraries that the program is linked to.
+/// The function that runs after `main` and all functions that it registered, and before the
+/// destructors of the libraries that the program is linked to.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;

@@ -20,13 +20,14 @@ pub struct Local {
 
 const _: () = assert!(size_of::<Local>() == 24 && core::mem::offset_of!(Local, state) == 0);
 
-/// The caller's variables.
+/// Returns the variables of the calling thread.
 #[inline(always)]
 pub fn local() -> *mut Local {
     place()
 }
 
-/// The state of the caller: like [`local`], with one step less on the path of each event.
+/// Returns the state of the calling thread: like [`local`], with one step less on the path of each
+/// event.
 #[inline(always)]
 pub fn state() -> *mut StreamState {
     #[cfg(target_arch = "x86_64")]
@@ -44,7 +45,7 @@ pub fn state() -> *mut StreamState {
         state
     }
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe {
         (*local()).state
     }
@@ -97,7 +98,7 @@ core::arch::global_asm!(
 #[inline(always)]
 fn place() -> *mut Local {
     let place;
-    // SAFETY: as above.
+    // SAFETY: as for x86-64.
     unsafe {
         core::arch::asm!(
             "mrs {place}, tpidr_el0",
@@ -112,7 +113,7 @@ fn place() -> *mut Local {
     place
 }
 
-/// The stack depth: the frames of called functions are deeper.
+/// Returns the stack depth: the frames of called functions are deeper.
 #[inline(always)]
 pub fn depth() -> usize {
     let depth: usize;
@@ -126,19 +127,20 @@ pub fn depth() -> usize {
     depth
 }
 
-/// Restores `errno`: a program does not expect `free` to change it.
+/// The value of `errno`, which is restored at the end: a program does not expect `free` to change
+/// it.
 pub struct Errno(i32);
 
 impl Errno {
     pub fn keep() -> Errno {
-        // SAFETY: the calling thread's own variable.
+        // SAFETY: the variable belongs to the calling thread.
         Errno(unsafe { *libc::__errno_location() })
     }
 }
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        // SAFETY: the calling thread's own variable.
+        // SAFETY: the variable belongs to the calling thread.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

@@ -7,7 +7,7 @@ use crate::{clock, interposers, next};
 use core::ffi::{CStr, c_char};
 use heapmark_wire::capture::{HEADER_BYTES, Header, TEXT_BYTES, text::escape};
 
-/// Most bytes of text.
+/// The most bytes of text.
 const MOST_BYTES: usize = TEXT_BYTES - HEADER_BYTES;
 
 unsafe extern "C" {
@@ -20,7 +20,8 @@ pub struct Text {
 }
 
 impl Text {
-    /// Adds a line, if it fits. The last quarter is kept for the end: arguments can be long.
+    /// Adds a line, if it fits. The last quarter of the space is kept for the end: arguments can be
+    /// long.
     #[inline(never)]
     fn line(&mut self, key: &[&[u8]], value: &[u8], most: usize) {
         // SAFETY: the chunk is mapped as long as the process lives.
@@ -40,7 +41,7 @@ impl Text {
         self.put(&mut at, b'\n');
         if at <= most {
             let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
-            // SAFETY: written up to there.
+            // SAFETY: the payload has been written up to `at`.
             header.seal(unsafe { core::slice::from_raw_parts(payload, at) }, false);
         }
     }
@@ -76,7 +77,7 @@ pub struct Origin {
     pub ns: u64,
 }
 
-/// Adds what is known at the start.
+/// Adds what is known about the process at the start.
 pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     text.number("pid", u64::from(origin.pid));
     if origin.parent == 0 {
@@ -142,7 +143,7 @@ pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     text.number("stamps-per-second", clock::stamps_per_second(stamps, ns));
 }
 
-/// The variables that change how allocators behave.
+/// Adds the environment variables that change how allocators behave.
 fn variables(text: &mut Text) {
     // SAFETY: the environment is an array of C strings with a null at its end, if there is one.
     unsafe {
@@ -194,8 +195,8 @@ pub fn end(text: &mut Text, reason: Reason, stamp: u64, ns: u64) {
     text.number("end.ns", ns);
 }
 
-/// Adds the number of events of a stream: it shows a reader what is missing. If there are more
-/// streams than fit, the rest lacks this line.
+/// Adds the number of events of a stream, from which a reader learns how many are missing. If there
+/// are more streams than fit, the rest lack this line.
 pub fn events(text: &mut Text, stream: u32, events: u64) {
     let mut digits = [0; 20];
     let key = [&b"end.events."[..], decimal(stream.into(), &mut digits)];
@@ -220,7 +221,7 @@ pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
     };
     text.number("end.peak-rss-bytes", bytes(b"VmHWM:"));
     text.number("end.anonymous-bytes", bytes(b"RssAnon:"));
-    // A program may forbid itself huge pages, as Ruby does.
+    // A program may disable huge pages for itself, as Ruby does.
     // SAFETY: takes numbers.
     if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
         text.number("end.thp-disabled", 1);
@@ -228,6 +229,6 @@ pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
 }
 
 pub fn page_bytes() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

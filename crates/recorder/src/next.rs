@@ -1,5 +1,5 @@
-//! The next definitions of our functions, in the next library that has them. They are found before
-//! a thread's first call is passed on, so that a hook never has to check.
+//! The next definitions of the recorder's functions, in the next library that has them. All are
+//! found before a thread's first call is passed on, so that a hook never has to check.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -91,7 +91,7 @@ static NEXT: NextCell = NextCell(UnsafeCell::new(NextFunctions {
     posix_spawnp: None,
 }));
 
-/// The next definitions of all these functions.
+/// Returns the next definitions of all these functions.
 #[inline(always)]
 pub fn next() -> &'static NextFunctions {
     // SAFETY: see `NextCell`.
@@ -104,8 +104,8 @@ const DONE: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Finds the definitions, once per process. False while that is under way: the search itself may
-/// allocate.
+/// Finds the definitions, once per process. Returns false while that is under way: the search
+/// itself may allocate.
 pub fn find() -> bool {
     match STATE.load(Ordering::Acquire) {
         DONE => return true,
@@ -148,13 +148,13 @@ pub fn find() -> bool {
     true
 }
 
-/// The next definition of a function.
+/// Returns the next definition of a function.
 ///
 /// # Safety
 /// `F` is the type of a pointer to a function of that name.
 pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<BlockPointer>()) };
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         if found.is_null() {
@@ -166,7 +166,7 @@ pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
 }
 
 unsafe fn must<F: Copy>(name: &CStr) -> F {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     match unsafe { look(name) } {
         Some(found) => found,
         None => give_up(
@@ -184,14 +184,14 @@ pub fn give_up(why: &CStr) -> ! {
     }
 }
 
-/// The path of the object that defines the next `malloc`; null if the dynamic linker does not know
-/// it.
+/// Returns the path of the object that defines the next `malloc`; null if the dynamic linker cannot
+/// find it.
 pub fn path_of_malloc() -> *const c_char {
     MALLOC.load(Ordering::Relaxed)
 }
 
-/// Looked up once: a child may have neither the stack for it nor, after a fork by a thread, the
-/// dynamic linker's locks.
+/// Looks up the path once: a child may have neither the stack for it nor, after a fork by a thread,
+/// the dynamic linker's locks.
 fn find_path_of_malloc() -> *const c_char {
     // SAFETY: `dladdr` fills the structure, for which zeros are valid.
     unsafe {
@@ -205,8 +205,8 @@ fn find_path_of_malloc() -> *const c_char {
     }
 }
 
-/// The functions in use during the search for the next ones. Only the dynamic linker can call them:
-/// it gets memory that is never reused. Hooks keep blocks of that memory away from `free` and
+/// The functions in use during the search for the next ones. Only the dynamic linker can call them,
+/// and gets memory that is never reused. Hooks keep blocks of that memory away from `free` and
 /// `realloc`.
 mod first {
     use super::*;
@@ -237,7 +237,7 @@ unsafe impl Sync for Arena {}
 static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Zeroed memory that was never handed out.
+/// Returns zeroed memory that has never been handed out.
 fn take(size: usize) -> BlockPointer {
     let size = size.saturating_add(15) & !15;
     let at = TAKEN.fetch_add(size, Ordering::Relaxed);
@@ -247,8 +247,8 @@ fn take(size: usize) -> BlockPointer {
     ARENA.0.get().cast::<u8>().wrapping_add(at).cast()
 }
 
-/// Copies what a block of the arena holds into a block of this size. How large the old one is, is
-/// not known: what follows it is copied, too.
+/// Copies the contents of a block of the arena into a block of this size. The size of the old block
+/// is not known, so the bytes that follow it are copied, too.
 ///
 /// # Safety
 /// Both blocks are the caller's.
@@ -258,7 +258,7 @@ pub unsafe fn copy_first(old: BlockPointer, new: BlockPointer, size: usize) {
     unsafe { new.copy_from(old, size.min(end - old as usize)) };
 }
 
-/// Whether the block comes from the arena, so that the next library does not know it.
+/// Returns whether the block comes from the arena, and so was not made by the next library.
 #[inline(always)]
 pub fn is_first(block: BlockPointer) -> bool {
     (block as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES

@@ -14,14 +14,14 @@ use core::ffi::CStr;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{ChunkKind, FIRST_BYTES, Header, Start, TEXT_BYTES};
 
-/// The file's path without `.PID.cap`; if it is not set, nothing is recorded.
+/// The variable with the file's path without `.PID.cap`; if it is not set, nothing is recorded.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
-/// The most bytes of chunks that a process gets.
+/// The variable with the most bytes of chunks that a process gets.
 const MOST_BYTES: &CStr = c"HEAPMARK_RECORD_MAX_BYTES";
-/// The moment, in nanoseconds of the monotonic clock, at which recording ends.
+/// The variable with the moment, in nanoseconds of the monotonic clock, at which recording ends.
 const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
 
-/// Reads the environment; once per program. False if nothing is to be recorded.
+/// Reads the environment; called once per program. Returns false if nothing is to be recorded.
 pub fn configure() -> bool {
     let stem = variable(TO);
     if stem.is_empty() || stem.len() > PATH_BYTES - 32 {
@@ -64,13 +64,13 @@ pub fn configure() -> bool {
 }
 
 impl ProcessState {
-    /// Whether the process is being recorded.
+    /// Returns whether the process is being recorded.
     pub fn is_on(&self) -> bool {
         self.phase.load(Ordering::Acquire) == RECORDING
     }
 
-    /// Begins a file if there is none yet; false if nothing is to be recorded, or no more, or not
-    /// yet.
+    /// Begins a file if there is none yet; returns false if nothing is to be recorded, or no more,
+    /// or not yet.
     pub fn start(&self) -> bool {
         if self.phase.load(Ordering::Acquire) != FRESH {
             return self.is_on();
@@ -109,11 +109,11 @@ impl ProcessState {
             bytes: chunk.bytes,
             ..Start::default()
         };
-        // SAFETY: a fresh chunk.
+        // SAFETY: the chunk is fresh.
         unsafe { Header::begin(header, ChunkKind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
-        // SAFETY: the calling thread's own variable.
+        // SAFETY: the variable belongs to the calling thread.
         let forking = core::mem::take(unsafe { &mut (*local()).forking });
         let origin = Origin {
             pid,
@@ -127,7 +127,7 @@ impl ProcessState {
         true
     }
 
-    /// A chunk for a stream. If there is none, recording ends.
+    /// Returns a new chunk for a stream. If there is none, recording ends.
     pub fn chunk(&self, bytes: usize) -> Option<Fresh> {
         // SAFETY: once the process is recorded, the file is only read and its counters changed.
         let file = unsafe { &*self.file.get() };
@@ -161,18 +161,18 @@ impl ProcessState {
         }
     }
 
-    /// Whether it is time to end the recording.
+    /// Returns whether it is time to end the recording.
     pub fn is_due(&self) -> bool {
         let until = SETTINGS.until_ns.load(Ordering::Relaxed);
         until != u64::MAX && clock::now_ns() >= until
     }
 
-    /// A new stamp.
+    /// Returns a new stamp.
     pub fn stamp(&self) -> u64 {
         clock::stamp(&self.counter)
     }
 
-    /// Nanoseconds since the recording began.
+    /// Returns the nanoseconds since the recording began.
     pub fn ns(&self) -> u64 {
         clock::now_ns().saturating_sub(self.start_ns.load(Ordering::Relaxed))
     }

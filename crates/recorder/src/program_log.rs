@@ -1,6 +1,6 @@
-//! The file of heapmark's that lists the programs which this one executes or spawns. A child writes
-//! to it between fork and exec, perhaps on its parent's memory and stack: nothing is changed here,
-//! and nothing allocated.
+//! Writes to heapmark's file that lists the programs which this one executes or spawns. A child
+//! writes to the file between fork and exec, perhaps on its parent's memory and stack: nothing is
+//! changed here, and nothing allocated.
 
 use crate::decimal::decimal;
 use crate::environment::{number, variable};
@@ -32,7 +32,7 @@ static FILE: ProgramLog = ProgramLog {
     lender: Lender::new(),
 };
 
-/// Reads the environment; once per program.
+/// Reads the file's path and identity from the environment; called once per program.
 pub fn configure() {
     let value = variable(LOG);
     let mut words = value.splitn(4, |byte| *byte == b' ').skip(1);

@@ -116,8 +116,8 @@ pub fn record(event: Event<'_>) {
     unsafe { note(state, witness.stand(), event) };
 }
 
-/// The stamp of a call that begins now; any value if there is no clock. If the event will need a new
-/// chunk, the chunk is started first: no event can be stamped earlier than its chunk.
+/// Returns the stamp of a call that begins now; any value if there is no clock. If the event will
+/// need a new chunk, the chunk is started first: no event can be stamped earlier than its chunk.
 #[inline(always)]
 pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.
@@ -153,7 +153,7 @@ unsafe fn note(state: *mut StreamState, witness: usize, event: Event<'_>) -> *mu
             cold_path();
             if !take_over(state, witness) {
                 // A copy: an event whose address is passed on would have to be in memory, and its
-                // kind be read from there.
+                // kind would be read from there.
                 let again = event;
                 note_elsewhere((*state).thread, &again);
                 return state;
@@ -184,11 +184,11 @@ unsafe fn note(state: *mut StreamState, witness: usize, event: Event<'_>) -> *mu
     }
 }
 
-/// Used if the stream's first stamp is due, or stamps come from memory.
+/// Writes an event if the stream's first stamp is due, or if stamps come from memory.
 #[cold]
 #[inline(never)]
 unsafe fn put_slowly(state: *mut StreamState, event: Event<'_>) {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let stamp = stamp_slowly(state);
         (*state).writer.put(&event, Some(stamp));

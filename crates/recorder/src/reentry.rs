@@ -1,6 +1,6 @@
 //! Calls that cannot simply be noted in their thread's own stream: the thread has no stream yet or
-//! any more, or it is in the middle of another call, or it was, when something jumped out of that
-//! call.
+//! no longer has one, or it is in the middle of another call, or it was until something jumped out
+//! of that call.
 
 use crate::chunk_space::{put, recover};
 use crate::layout::{StreamState, WIPED};
@@ -12,7 +12,8 @@ use heapmark_wire::capture::{Event, Writer};
 /// that call, and the frame was not overwritten.
 const MOST_INNER: u32 = 1000;
 
-/// Counts the calls that the next library makes to itself.
+/// Counts a call that the next library seems to make to itself; returns false if there are too many
+/// of these.
 pub fn may_be_inner(state: &mut StreamState) -> bool {
     // SAFETY: the state's own.
     let events = unsafe { Writer::events(&raw const state.writer) };
@@ -30,12 +31,12 @@ pub fn may_be_inner(state: &mut StreamState) -> bool {
     false
 }
 
-/// Whether the caller may use the writer: true if the program has jumped away from the event that
-/// was being written. False if this is a signal handler that interrupted the writing.
+/// Returns whether the caller may use the writer: true if the program has jumped away from the
+/// event that was being written. False if this is a signal handler that interrupted the writing.
 #[cold]
 #[inline(never)]
 pub unsafe fn take_over(state: *mut StreamState, witness: usize) -> bool {
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let then = (&raw const (*state).writing).read_volatile();
         if then != 0 && stands(then, witness) || StreamState::claim(state, then, witness) != then {
@@ -53,7 +54,7 @@ pub unsafe fn take_over(state: *mut StreamState, witness: usize) -> bool {
 #[cold]
 #[inline(never)]
 pub fn note_streamless(event: &Event<'_>) {
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     let local = unsafe { &*local() };
     if state().is_null() && local.ended {
         note_elsewhere(local.thread_and_one.saturating_sub(1), event);

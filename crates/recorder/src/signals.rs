@@ -1,4 +1,4 @@
-//! Signal handlers run between any two instructions.
+//! Detects signal handlers, which run between any two instructions, and blocks signals.
 
 use crate::local::Errno;
 use crate::witness::{PAGE_BYTES, is_readable};
@@ -13,17 +13,17 @@ static RESTORER: AtomicUsize = AtomicUsize::new(0);
 /// The most stack that a call of an allocator takes.
 const MOST_STACK_BYTES: usize = 1 << 20;
 
-/// Where the kernel saves the stack pointer, from the place of the restorer on: behind the pointer to
-/// it come five words of the `ucontext`, then the registers.
+/// The offset, from the place of the restorer, at which the kernel saves the stack pointer: behind
+/// the restorer's address come five words of the `ucontext`, then the registers.
 const SAVED_DEPTH: usize = (1 + 5 + 15) * 8;
-/// Place of the blocked signals, which come behind the 32 words of the registers.
+/// The offset of the blocked signals, which come behind the 32 words of the registers.
 const SAVED_MASK: usize = (1 + 5 + 32) * 8;
 
-/// A handler's frame is at least as large: registers, mask and information of the signal, then the
+/// The least size of a handler's frame: registers, mask and information of the signal, then the
 /// state of the floating-point unit.
 const FRAME_BYTES: usize = 440 + 512;
 
-/// The kernel's `struct sigaction`, where it has a restorer.
+/// The kernel's `struct sigaction` on architectures with a restorer.
 #[repr(C)]
 struct KernelAction {
     handler: usize,
@@ -32,7 +32,7 @@ struct KernelAction {
     mask: u64,
 }
 
-/// Finds out where handlers return to; once, before anything is recorded.
+/// Finds out to which address handlers return; called once, before anything is recorded.
 pub fn find() {
     if !cfg!(target_arch = "x86_64") {
         return;
@@ -60,9 +60,9 @@ pub fn find() {
     }
 }
 
-/// Whether the handler whose frame lies at this place still runs: frames of later calls leave gaps in which old frames
-/// remain. While a handler runs, more signals are blocked than before it; a handler that blocks none is not told apart from
-/// one that has returned.
+/// Returns whether the handler whose frame lies at this place still runs: frames of later calls leave gaps in which old
+/// frames remain. While a handler runs, more signals are blocked than before it; a handler that blocks none cannot be told
+/// apart from one that has returned.
 #[cold]
 fn is_under_way(place: usize, then: usize) -> bool {
     let saved = |from: usize| {
@@ -75,8 +75,8 @@ fn is_under_way(place: usize, then: usize) -> bool {
         && saved(SAVED_MASK).is_some_and(|before| mask(libc::SIG_BLOCK, 0) & !before != 0)
 }
 
-/// Whether a signal handler has begun between the frames at `depth` and at `then`, which lies above:
-/// then the place to which it returns lies between them, or they are on other stacks.
+/// Returns whether a signal handler has begun between the frames at `depth` and at `then`, which
+/// lies above: then the place to which it returns lies between them, or they are on other stacks.
 pub fn is_handler(depth: usize, then: usize) -> bool {
     if then - depth > MOST_STACK_BYTES {
         return true;
@@ -98,8 +98,8 @@ pub fn is_handler(depth: usize, then: usize) -> bool {
     false
 }
 
-/// While this lives, the thread gets no signals: work done meanwhile must not be abandoned in the
-/// middle.
+/// A guard: while it exists, the thread gets no signals, because work done meanwhile must not be
+/// abandoned in the middle.
 pub struct Quiet(u64);
 
 impl Quiet {
@@ -114,8 +114,8 @@ impl Drop for Quiet {
     }
 }
 
-/// A direct system call: the library's function leaves some signals of its own unblocked, and their
-/// handlers may jump as well.
+/// Changes the blocked signals; returns the previous ones. A direct system call: the library's
+/// function leaves some signals of its own unblocked, and their handlers may jump as well.
 fn mask(how: i32, signals: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: the kernel's signal set has eight bytes.

@@ -12,9 +12,9 @@ use heapmark_wire::capture::{Event, Writer};
 const ASKED: u32 = 4;
 
 impl StreamState {
-    /// Begins to write with this witness if the present one is `was`. One instruction: between two,
-    /// a signal handler could run, write too, and be left for another stack in the middle. Returns
-    /// the witness found.
+    /// Begins to write with this witness if the present one is `was`. Takes one instruction:
+    /// between two, a signal handler could run, write too, and be left for another stack in the
+    /// middle. Returns the witness found.
     ///
     /// # Safety
     /// The state is this thread's.
@@ -35,7 +35,7 @@ impl StreamState {
             found
         }
         #[cfg(not(target_arch = "x86_64"))]
-        // SAFETY: as the caller guarantees.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let writing = core::sync::atomic::AtomicUsize::from_ptr(&raw mut (*this).writing);
             match writing.compare_exchange(was, witness, Ordering::Relaxed, Ordering::Relaxed) {
@@ -44,7 +44,7 @@ impl StreamState {
         }
     }
 
-    /// From now on the stream's events have stamps.
+    /// Gives the stream's events stamps from now on.
     pub fn want_clock(&self) {
         let _ = self.clocked.compare_exchange(
             clock::OFF,
@@ -91,10 +91,10 @@ impl StreamStates {
     /// Returns a state to the idle ones.
     ///
     /// # Safety
-    /// It is the caller's, and not used afterwards.
+    /// The state is the caller's, and not used afterwards.
     pub unsafe fn give(&self, state: *mut StreamState) {
         let mut top = self.idle.load(Ordering::Acquire);
-        // SAFETY: as the caller guarantees.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             (*state).task.store(0, Ordering::Relaxed);
             loop {
@@ -121,12 +121,12 @@ impl StreamStates {
             return None;
         }
         let state = self.get(number);
-        // SAFETY: no other thread has it.
+        // SAFETY: no other thread has this state.
         unsafe { (*state).number_and_one = number + 1 };
         Some(state)
     }
 
-    /// A state whose thread has ended without notice, by a direct `exit` system call.
+    /// Returns a state whose thread has ended without notice, by a direct `exit` system call.
     #[inline(never)]
     fn left_behind(&self) -> Option<*mut StreamState> {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
@@ -153,8 +153,8 @@ impl StreamStates {
         None
     }
 
-    /// A state for a thread, ready for its next event. `None` if there is none, or no space in the
-    /// file.
+    /// Returns a state for a thread, ready for its next event. `None` if there is none, or no space
+    /// in the file.
     pub fn take(&self, thread: u32) -> Option<*mut StreamState> {
         let process = &WIPED.process;
         let idle = self.pop();
@@ -193,7 +193,7 @@ impl StreamStates {
         }
     }
 
-    /// The number of events of each stream.
+    /// Returns the number of events of each stream.
     pub fn events(&self) -> impl Iterator<Item = (u32, u64)> {
         let used = (self.used.load(Ordering::Acquire) as usize).min(MOST_STATES);
         (0..used as u32).map(|number| {
@@ -204,7 +204,7 @@ impl StreamStates {
         })
     }
 
-    /// Calls that the next library made to itself, in all threads.
+    /// Returns the number of calls that the next library made to itself, in all threads.
     pub fn inner(&self) -> u64 {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
         // SAFETY: a number that its thread may be changing; it is only reported, and nothing
@@ -223,7 +223,7 @@ impl StreamStates {
     }
 }
 
-/// Whether the thread with this number no longer exists.
+/// Returns whether the thread with this number no longer exists.
 fn is_gone(task: u32) -> bool {
     let _errno = Errno::keep();
     // SAFETY: signal 0 sends nothing; only whether it could be sent is asked.

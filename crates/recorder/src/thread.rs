@@ -25,8 +25,9 @@ const UNDER_WAY: u8 = 1;
 const DONE: u8 = 2;
 static SET_UP: AtomicU8 = AtomicU8::new(NOT_YET);
 
-/// Finds the next definitions, and all else that is determined once per process. False while that
-/// is under way: the search itself may allocate. Not copied into each hook that asks.
+/// Finds the next definitions, and all else that is determined once per process. Returns false
+/// while that is under way: the search itself may allocate. Not inlined, so that not every hook has
+/// a copy.
 #[inline(never)]
 pub fn set_up() -> bool {
     match SET_UP.load(Ordering::Acquire) {
@@ -47,18 +48,18 @@ pub fn set_up() -> bool {
     true
 }
 
-/// The next definitions, for functions that may be called before all others: finds them if
+/// Returns the next definitions, for functions that may be called before all others: finds them if
 /// necessary.
 pub fn found() -> &'static NextFunctions {
     set_up();
     next::next()
 }
 
-/// Gives the calling thread a state in which this witness is writing. Null if nothing is recorded,
-/// if the thread has ended, or while the process is still being set up.
+/// Gives the calling thread a state in which this witness is writing. Returns null if nothing is
+/// recorded, if the thread has ended, or while the process is still being set up.
 pub fn begin_thread_of_caller(witness: usize) -> *mut StreamState {
     let _errno = Errno::keep();
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     let local = unsafe { &mut *local() };
     let process = &WIPED.process;
     if !set_up() || local.ended || !process.start() {
@@ -84,10 +85,10 @@ pub fn begin_thread_of_caller(witness: usize) -> *mut StreamState {
     }
 }
 
-/// As [`begin_thread_of_caller`], if the thread's state is wiped: this is a child, and its only
-/// thread. It forgets which thread of its parent it was.
+/// Begins the only thread of a forked child, whose state is wiped, as [`begin_thread_of_caller`]
+/// does. The thread's number in the parent is forgotten.
 pub fn begin_child(witness: usize) -> *mut StreamState {
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe { ((*local()).state, (*local()).thread_and_one) = (ptr::null_mut(), 0) };
     begin_thread_of_caller(witness)
 }
@@ -108,7 +109,7 @@ pub fn own(state: *mut StreamState) -> *mut StreamState {
     state
 }
 
-/// The key whose destructor is called when a thread ends.
+/// Returns the key whose destructor is called when a thread ends.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY_AND_ONE: AtomicU32 = AtomicU32::new(0);
     if KEY_AND_ONE.load(Ordering::Relaxed) == 0 {
@@ -121,8 +122,8 @@ fn key() -> Option<libc::pthread_key_t> {
     KEY_AND_ONE.load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// The destructors of a thread run in rounds, as long as there is something to destroy. Others may
-/// still allocate and free, so this one runs last.
+/// Ends a thread. The destructors of a thread run in rounds, as long as there is something to
+/// destroy. Others may still allocate and free, so this one runs last.
 extern "C" fn end_thread(state: *mut c_void) {
     let state = state.cast::<StreamState>();
     // SAFETY: the key's value is the thread's state, unless a fork has wiped it.
@@ -159,20 +160,21 @@ fn own_again(state: *mut StreamState) {
 extern "C" fn before_fork() {
     let moment = clock::now_ns();
     record_rare(&Event::Forking { moment });
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe { (*local()).forking = moment };
 }
 
 /// Resets the moment. Forks without the C library have none.
 extern "C" fn after_fork() {
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe { (*local()).forking = 0 };
 }
 
-/// Stands for a thread's state if a signal handler makes the call, and has interrupted a call of the next library.
+/// The stand-in for a thread's state if a signal handler makes the call, and has interrupted a call of the next
+/// library.
 pub const INTERRUPTING: *mut StreamState = ptr::without_provenance_mut(1);
 
-/// The thread's state; null if it has none, or if the next library made the call itself.
+/// Returns the thread's state; null if it has none, or if the next library made the call itself.
 #[inline(always)]
 pub fn enter() -> *mut StreamState {
     let state = state();
@@ -186,8 +188,8 @@ pub fn enter() -> *mut StreamState {
     state
 }
 
-/// The thread's state, if it gets one now, or if the call marked as under way is not. Null if the
-/// next library has called itself.
+/// Returns the thread's state if it gets one now, or if the call that is marked as under way no
+/// longer is. Returns null if the next library has called itself.
 #[cold]
 #[inline(never)]
 fn enter_slowly(state: *mut StreamState, depth: usize) -> *mut StreamState {
@@ -211,7 +213,7 @@ fn enter_slowly(state: *mut StreamState, depth: usize) -> *mut StreamState {
 }
 
 /// Makes space for an event in the state; or, in a forked child, in another state, to which the
-/// witness is passed. Null if recording is over.
+/// witness is passed. Returns null if recording is over.
 #[cold]
 #[inline(never)]
 pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamState {
@@ -230,7 +232,7 @@ pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamS
     }
 }
 
-/// [`record`](crate::record::record) out of line, for rare events.
+/// Records a rare event as [`record`](crate::record::record) does, but out of line.
 #[cold]
 #[inline(never)]
 pub fn record_rare(event: &Event<'_>) {
@@ -245,12 +247,12 @@ pub fn record_rare(event: &Event<'_>) {
     unsafe { note_rarely(state, event) };
 }
 
-/// `note` of `record`, out of line.
+/// Notes an event as `note` of the module `record` does, but out of line.
 #[cold]
 #[inline(never)]
 pub unsafe fn note_rarely(state: *mut StreamState, event: &Event<'_>) {
     let witness = Witness::new();
-    // SAFETY: as the caller guarantees.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let witness = witness.stand();
         if StreamState::claim(state, 0, witness) != 0 && !take_over(state, witness) {

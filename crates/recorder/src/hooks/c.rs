@@ -15,11 +15,11 @@ fn failed(call: Call, size: usize) -> Event<'static> {
 }
 
 /// # Safety
-/// As C defines it; the same holds for all functions of this file.
+/// The requirements of C for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
     let block = record_after(
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         move || unsafe { (next().malloc)(size) },
         move |address| Event::Malloc {
             address,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
 }
 
 /// # Safety
-/// As C defines it.
+/// The requirements of C for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: BlockPointer) {
     if block.is_null() {
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn free(block: BlockPointer) {
         return;
     }
     large::dies(block);
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     record_before(
         Event::Free {
             address: block as u64,
@@ -54,12 +54,12 @@ pub unsafe extern "C" fn free(block: BlockPointer) {
 }
 
 /// # Safety
-/// As C defines it.
+/// The requirements of C for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
     let product = count.saturating_mul(size);
     let block = record_after(
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         move || unsafe { (next().calloc)(count, size) },
         move |address| Event::Calloc {
             address,
@@ -73,15 +73,15 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
 }
 
 /// # Safety
-/// As C defines it.
+/// The requirements of C for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(old: BlockPointer, size: usize) -> BlockPointer {
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     resize(old, size, || unsafe { (next().realloc)(old, size) })
 }
 
 /// # Safety
-/// As glibc and the BSDs define it.
+/// The requirements of glibc and the BSDs for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn reallocarray(
     old: BlockPointer,
@@ -90,10 +90,10 @@ pub unsafe extern "C" fn reallocarray(
 ) -> BlockPointer {
     let product = count.saturating_mul(size);
     resize(old, product, || match found().reallocarray {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         Some(call) => unsafe { call(old, count, size) },
         None if product == usize::MAX => no_memory(),
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         None => unsafe { (next().realloc)(old, product) },
     })
 }
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn reallocarray(
 #[inline(always)]
 fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -> BlockPointer {
     if is_first(old) {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         return unsafe { leave_first(old, size) };
     }
     let was_large = match old.is_null() {
@@ -115,7 +115,7 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         size: size as u64,
         entered,
     };
-    // NULL may also mean that the block was only to be freed, and was.
+    // NULL may also mean that the call was only to free the block, and did.
     let none = || {
         if size == 0 && !old.is_null() {
             event(0)
@@ -129,17 +129,17 @@ fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -
         && block.is_null()
         && size > 0
     {
-        // The call failed: the old block is as it was.
+        // The call failed: the old block remains as it was.
         large::born(old, bytes);
     }
     block
 }
 
-/// Replaces a block that the allocator does not know.
+/// Replaces a block of the arena, which the allocator did not make.
 #[cold]
 #[inline(never)]
 unsafe fn leave_first(old: BlockPointer, size: usize) -> BlockPointer {
-    // SAFETY: the old block is the program's, the new one is not yet.
+    // SAFETY: the old block belongs to the program, and the new one is not handed out yet.
     unsafe {
         let new = malloc(size);
         if !new.is_null() {
@@ -150,7 +150,7 @@ unsafe fn leave_first(old: BlockPointer, size: usize) -> BlockPointer {
 }
 
 fn no_memory() -> BlockPointer {
-    // SAFETY: the calling thread's own variable.
+    // SAFETY: the variable belongs to the calling thread.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
     core::ptr::null_mut()
 }
@@ -177,7 +177,7 @@ fn aligned(
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(
     place: *mut BlockPointer,
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn posix_memalign(
             return core::ptr::null_mut();
         };
         let mut block = core::ptr::null_mut();
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         result = unsafe { call(&mut block, align, size) };
         if result == 0 {
             block
@@ -199,58 +199,58 @@ pub unsafe extern "C" fn posix_memalign(
         }
     });
     if result == 0 {
-        // SAFETY: the program's own place.
+        // SAFETY: the program provides the place.
         unsafe { place.write(block) };
     }
     result
 }
 
 /// # Safety
-/// As C defines it.
+/// The requirements of C for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> BlockPointer {
     let call = found().aligned_alloc;
     aligned(Variant::AlignedAlloc, align, size, || {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         call.map_or_else(no_memory, |call| unsafe { call(align, size) })
     })
 }
 
 /// # Safety
-/// As glibc defines it.
+/// The requirements of glibc for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: usize, size: usize) -> BlockPointer {
     let call = found().memalign;
     aligned(Variant::Memalign, align, size, || {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         call.map_or_else(no_memory, |call| unsafe { call(align, size) })
     })
 }
 
 /// # Safety
-/// As glibc defines it.
+/// The requirements of glibc for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn valloc(size: usize) -> BlockPointer {
     let call = found().valloc;
     aligned(Variant::Valloc, metadata::page_bytes(), size, || {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         call.map_or_else(no_memory, |call| unsafe { call(size) })
     })
 }
 
 /// # Safety
-/// As glibc defines it.
+/// The requirements of glibc for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvalloc(size: usize) -> BlockPointer {
     let call = found().pvalloc;
     aligned(Variant::Pvalloc, metadata::page_bytes(), size, || {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         call.map_or_else(no_memory, |call| unsafe { call(size) })
     })
 }
 
 /// # Safety
-/// As glibc defines it.
+/// The requirements of glibc for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(block: BlockPointer) -> usize {
     let Some(call) = found().usable_size else {
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: BlockPointer) -> usize {
     if block.is_null() || is_first(block) {
         return 0;
     }
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     record_before(
         Event::UsableSize {
             address: block as u64,
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: BlockPointer) -> usize {
 }
 
 /// # Safety
-/// As C23 defines it.
+/// The requirements of C23 for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: BlockPointer, size: usize) {
     if block.is_null() {
@@ -285,15 +285,15 @@ pub unsafe extern "C" fn free_sized(block: BlockPointer, size: usize) {
         operator: false,
     };
     record_before(event, || match next().free_sized {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         Some(call) => unsafe { call(block, size) },
-        // SAFETY: C23 allows this.
+        // SAFETY: C23 allows `free` instead of `free_sized`.
         None => unsafe { (next().free)(block) },
     });
 }
 
 /// # Safety
-/// As C23 defines it.
+/// The requirements of C23 for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, align: usize, size: usize) {
     if block.is_null() {
@@ -311,9 +311,9 @@ pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, align: usize, s
         operator: false,
     };
     record_before(event, || match next().free_aligned_sized {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         Some(call) => unsafe { call(block, align, size) },
-        // SAFETY: C23 allows this.
+        // SAFETY: C23 allows `free` instead of `free_aligned_sized`.
         None => unsafe { (next().free)(block) },
     });
 }

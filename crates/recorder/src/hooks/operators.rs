@@ -1,12 +1,12 @@
 //! The C++ operators: `new` and `delete` in all twenty forms. Only here are the sizes and
 //! alignments visible that C++ passes to its allocator.
 //!
-//! They call `malloc`, `aligned_alloc` and `free` of the next library directly, as those of the C++
-//! libraries do: one call of the program is one event, and nothing passes through a library that
-//! would call back. Only if memory runs out, the next definition of the operator is used, with its
-//! handlers and the exception. It is jumped to, so that no frame of ours stands between the
-//! exception and its handler. The same happens if a program replaces some of the operators: the C++
-//! library builds the others from these.
+//! The operators call `malloc`, `aligned_alloc` and `free` of the next library directly, as those
+//! of the C++ libraries do: one call of the program is one event, and nothing passes through a
+//! library that would call back. Only if memory runs out is the next definition of the operator
+//! used, with its handlers and the exception. The recorder jumps to it, so that none of its own
+//! frames stands between the exception and its handler. The same happens if a program replaces some
+//! of the operators: the C++ library builds the others from these.
 
 use crate::next::{BlockPointer, give_up, is_first, look, next};
 use crate::record::{record, record_after, record_before};
@@ -40,11 +40,11 @@ extern "C" fn new_aligned(size: usize, align: usize) -> BlockPointer {
     if interposers::has_operators() {
         return core::ptr::null_mut();
     }
-    // C requires a multiple of the alignment.
+    // C requires a size that is a multiple of the alignment.
     let whole = size.max(1).checked_next_multiple_of(align.max(1));
     let block = record_after(
         || match (next().aligned_alloc, whole) {
-            // SAFETY: as C defines it.
+            // SAFETY: the arguments meet the requirements of C.
             (Some(call), Some(whole)) => unsafe { call(align, whole) },
             _ => core::ptr::null_mut(),
         },
@@ -72,7 +72,7 @@ unsafe fn delete(block: BlockPointer, event: impl FnOnce(u64) -> Event<'static>)
         return;
     }
     large::dies(block);
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     record_before(event(block as u64), || unsafe { (next().free)(block) });
 }
 
@@ -92,7 +92,8 @@ const FIRST_NOTHROW: usize = 4;
 /// Any of the operators: none has more arguments.
 type Operator = extern "C" fn(usize, usize, usize) -> BlockPointer;
 
-/// The target of the jump of an operator that has failed, or that the recorder must not serve.
+/// Returns the function to which an operator jumps if it has failed, or if the recorder must not
+/// serve it.
 extern "C" fn behind<const FORM: usize>() -> Operator {
     extern "C" fn nothing(_: usize, _: usize, _: usize) -> BlockPointer {
         core::ptr::null_mut()
@@ -105,7 +106,7 @@ extern "C" fn behind<const FORM: usize>() -> Operator {
     }
 }
 
-/// The next definition of an operator, looked up once.
+/// Returns the next definition of an operator, looked up once.
 #[cold]
 fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     let mut found = known.load(Ordering::Relaxed);
@@ -119,7 +120,8 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     unsafe { core::mem::transmute(found) }
 }
 
-/// The next definition for a C program that has loaded a C++ library later, outside the global search order.
+/// Returns the next definition for a C program that has loaded a C++ library later, outside the global
+/// search order.
 fn in_late_library(name: &CStr) -> BlockPointer {
     let libraries = [c"libstdc++.so.6", c"libc++.so.1"].into_iter();
     // SAFETY: looks at what is loaded, and loads nothing.
@@ -140,7 +142,7 @@ fn in_late_library(name: &CStr) -> BlockPointer {
 macro_rules! news {
     ($($form:literal $name:ident $ours:ident;)*) => { $(
         /// # Safety
-        /// As C++ defines it.
+        /// The requirements of C++ for this operator hold.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name(size: usize, second: usize, third: usize) -> BlockPointer {
@@ -197,7 +199,7 @@ news! {
     7 _ZnamSt11align_val_tRKSt9nothrow_t new_aligned;
 }
 
-/// Passes a call to the next definition of an operator; false if there is none.
+/// Passes a call to the next definition of an operator; returns false if there is none.
 #[cold]
 fn leave<const ARGUMENTS: usize>(
     name: &'static str,
@@ -216,7 +218,7 @@ fn leave<const ARGUMENTS: usize>(
 macro_rules! deletes {
     ($($name:ident($($argument:ident),*) $event:expr;)*) => { $(
         /// # Safety
-        /// As C++ defines it.
+        /// The requirements of C++ for this operator hold.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(block: BlockPointer $(, $argument: usize)*) {
             static FOUND: AtomicUsize = AtomicUsize::new(0);
@@ -225,7 +227,7 @@ macro_rules! deletes {
             {
                 return;
             }
-            // SAFETY: as the program's call.
+            // SAFETY: valid if the program's own call is.
             unsafe { delete(block, |address| $event(address $(, $argument as u64)*)) }
         }
     )* };

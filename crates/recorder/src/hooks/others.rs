@@ -10,11 +10,11 @@ use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;
 
-/// The creator prepares the new thread's state. The new thread itself notes its start, in the
-/// creator's name: a thread that could not be created leaves no event.
+/// Creates a thread and prepares its state. The new thread itself notes its start, in the creator's
+/// name: a thread that could not be created leaves no event.
 ///
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn pthread_create(
     }
     let state = if process.is_on() {
         WIPED.states.clock_all(process);
-        // SAFETY: the calling thread's own variable.
+        // SAFETY: the variable belongs to the calling thread.
         WIPED
             .states
             .take(unsafe { (*local()).thread_and_one }.saturating_sub(1))
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn pthread_create(
         None
     };
     let Some(state) = state else {
-        // SAFETY: as the program's call.
+        // SAFETY: valid if the program's own call is.
         return unsafe { call(thread, attributes, start, argument) };
     };
     // SAFETY: the state is ours until the thread gets it.
@@ -85,8 +85,8 @@ extern "C" fn begin(state: BlockPointer) -> ThreadTask {
     }
 }
 
-/// The first function of a new thread. It jumps to the program's own: `pthread_exit` unwinds the
-/// stack, and must find no frame of ours on it.
+/// Runs first in a new thread, and jumps to the program's own function: `pthread_exit` unwinds the
+/// stack, and must find no frame of the recorder on it.
 #[unsafe(naked)]
 extern "C" fn run(state: BlockPointer) -> BlockPointer {
     #[cfg(target_arch = "x86_64")]
@@ -111,11 +111,11 @@ extern "C" fn run(state: BlockPointer) -> BlockPointer {
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fork() -> libc::pid_t {
     let Some(call) = found().fork else { return -1 };
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     let pid = unsafe { call() };
     if pid > 0 {
         record_rare(&Event::Fork { pid: pid as u32 });
@@ -123,14 +123,14 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     pid
 }
 
-/// A program that looks up this name can leave a mark in its recording.
+/// Leaves a mark in the recording; programs find this function by looking up its name.
 ///
 /// # Safety
 /// `text` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapmark_mark(text: *const c_char) {
     record_rare(&Event::Mark {
-        // SAFETY: as the caller guarantees.
+        // SAFETY: guaranteed by the caller.
         text: unsafe { CStr::from_ptr(text) }.to_bytes(),
     });
 }

@@ -13,7 +13,7 @@ unsafe extern "C" {
 
 /// Executes a program; returns only if that fails.
 unsafe fn execute(path: *const c_char, words: CStringArray, call: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: no arguments; as the program's call.
+    // SAFETY: no arguments; valid if the program's own call is.
     unsafe {
         let pid = libc::syscall(libc::SYS_getpid) as c_int;
         note(b"+", pid, path, words);
@@ -24,7 +24,7 @@ unsafe fn execute(path: *const c_char, words: CStringArray, call: impl FnOnce() 
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(
     path: *const c_char,
@@ -34,32 +34,32 @@ pub unsafe extern "C" fn execve(
     let Some(call) = found().execve else {
         return -1;
     };
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe { execute(path, words, || call(path, arguments, words)) }
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: *const c_char, arguments: CStringArray) -> c_int {
     let Some(call) = found().execv else { return -1 };
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe { execute(path, environ, || call(path, arguments)) }
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(file: *const c_char, arguments: CStringArray) -> c_int {
     let Some(call) = found().execvp else {
         return -1;
     };
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe { execute(file, environ, || call(file, arguments)) }
 }
 
 /// # Safety
-/// As glibc defines it.
+/// The requirements of glibc for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(
     file: *const c_char,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn execvpe(
     let Some(call) = found().execvpe else {
         return -1;
     };
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe { execute(file, words, || call(file, arguments, words)) }
 }
 
@@ -84,7 +84,7 @@ unsafe fn spawn(
         return libc::ENOSYS;
     };
     let mut child = 0;
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe {
         let failed = call(&mut child, file, how[0], how[1], both[0], both[1]);
         if failed == 0 {
@@ -98,7 +98,7 @@ unsafe fn spawn(
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn(
     pid: *mut libc::pid_t,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn posix_spawn(
     arguments: CStringArray,
     words: CStringArray,
 ) -> c_int {
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe {
         spawn(
             found().posix_spawn,
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn posix_spawn(
 }
 
 /// # Safety
-/// As POSIX defines it.
+/// The requirements of POSIX for this function hold.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawnp(
     pid: *mut libc::pid_t,
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn posix_spawnp(
     arguments: CStringArray,
     words: CStringArray,
 ) -> c_int {
-    // SAFETY: as the program's call.
+    // SAFETY: valid if the program's own call is.
     unsafe {
         spawn(
             found().posix_spawnp,
