@@ -2,17 +2,17 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time of the monotonic clock, which the guest uses, too.
+/// Returns the time of the monotonic clock, which the guest uses, too.
 pub fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
 }
 
-/// What the kernel has counted for this thread, this process or its children.
+/// Returns what the kernel has counted for this thread, this process or its children.
 pub fn usage(whose: libc::c_int) -> libc::rusage {
     // SAFETY: fills a local; the call cannot fail with such arguments.
     unsafe {

@@ -15,8 +15,8 @@ pub const ALPHA_UNTIL_PRECISE: f64 = 0.033;
 /// With fewer blocks nothing is claimed: they show too little of their own scatter, and their ranks have no 95 % interval.
 pub const LEAST_BLOCKS: u32 = 6;
 
-/// Blocks with which the signed-rank test can decide this many comparisons, with each p compared with `alpha`: with
-/// fewer, not even blocks that all agree could pass the correction for that many.
+/// Returns the number of blocks with which the signed-rank test can decide this many comparisons, with each p
+/// compared with `alpha`: with fewer, not even blocks that all agree could pass the correction for that many.
 pub fn blocks_for_ranks(comparisons: usize, alpha: f64) -> u32 {
     const LEAST: u32 = 10;
     let needed = 1.0 + (comparisons as f64 / alpha).log2();

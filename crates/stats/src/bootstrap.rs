@@ -22,7 +22,7 @@ const LEAST_BLOCKS: usize = 6;
 /// The most blocks that are drawn; more are grouped into batches.
 pub const MOST_DRAWN: usize = 60;
 
-/// Batches of blocks: at least three blocks in each.
+/// The number of batches of blocks, with at least three blocks in each.
 const BATCHES: usize = 20;
 
 /// The mean distance of many cells from zero, with equal weights.
@@ -32,14 +32,14 @@ pub struct MeanShift {
     pub estimate: f64,
     /// The 95 % interval; `None` if some cell has fewer than six blocks.
     pub interval: Option<Interval>,
-    /// Cells that are included.
+    /// The number of cells that are included.
     pub cells: usize,
-    /// Blocks of the cell that has the fewest.
+    /// The number of blocks of the cell that has the fewest.
     pub blocks: usize,
 }
 
-/// The mean shift of cells, each given by its differences by block; a cell may lack blocks that
-/// others have. `None` for no cells, for a cell without differences, and if one is not finite.
+/// Returns the mean shift of cells, each given by its differences by block; a cell may lack blocks
+/// that others have. `None` for no cells, for a cell without differences, and if one is not finite.
 pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
     let estimates = cells.iter().map(|cell| estimate(cell.values()));
     let estimate = mean(&estimates.collect::<Option<Vec<f64>>>()?)?;
@@ -56,16 +56,17 @@ pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> 
     })
 }
 
-/// The shift of these differences.
+/// Returns the shift of these differences.
 fn estimate<'a>(differences: impl Iterator<Item = &'a f64>) -> Option<f64> {
     let differences: Vec<f64> = differences.copied().collect();
     Some(shift(&differences)?.estimate)
 }
 
-/// Drawing many blocks takes time that grows with the square of their number, and is not needed:
-/// each batch of neighbouring blocks gives one mean over cells, and these scatter like the mean of
-/// as many independent values (Conway 1963). If blocks drift together, the batches show it. `None`
-/// with few blocks, and if a batch has no block of some cell.
+/// Returns the interval from batches of blocks. Drawing many blocks takes time that grows with the
+/// square of their number, and is not needed: each batch of neighbouring blocks gives one mean over
+/// cells, and these scatter like the mean of as many independent values (Conway 1963). If blocks
+/// drift together, the batches show it. `None` with few blocks, and if a batch has no block of some
+/// cell.
 fn of_batches(cells: &[BTreeMap<u32, f64>], all: &[u32], estimate_of_all: f64) -> Option<Interval> {
     if all.len() <= MOST_DRAWN {
         return None;
@@ -119,18 +120,18 @@ fn interval(cells: &[BTreeMap<u32, f64>], all: &[u32], blocks: usize, seed: u64)
     }
 }
 
-/// The share of resamples beyond either end. 2.5 % would be right for many blocks; with few,
-/// resamples scatter too little by sqrt((n - 1) / n) and have the tails of a normal distribution,
-/// not of Student's. Hesterberg's remedy (The American Statistician 69, 2015): percentiles further
-/// out, so that a mean gets its t interval. Simulated with three cells of normal and of Laplace
-/// scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96
-/// %.
+/// Returns the share of resamples beyond either end. 2.5 % would be right for many blocks; with
+/// few, resamples scatter too little by sqrt((n - 1) / n) and have the tails of a normal
+/// distribution, not of Student's. Hesterberg's remedy (The American Statistician 69, 2015):
+/// percentiles further out, so that a mean gets its t interval. Simulated with three cells of
+/// normal and of Laplace scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at
+/// either end in 90 to 96 %.
 pub fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
     upper_tail(t_975(freedom) * (blocks as f64 / freedom).sqrt())
 }
 
-/// Linear interpolation between the two nearest values.
+/// Returns a quantile, by linear interpolation between the two nearest values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let below = position.floor() as usize;
@@ -163,8 +164,9 @@ impl PreparedCell {
         PreparedCell { walsh, places }
     }
 
-    /// The Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay the same,
-    /// only how often each occurs changes. That avoids 10,000 sorts. `None` if no block was drawn.
+    /// Returns the Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay
+    /// the same, only how often each occurs changes. That avoids 10,000 sorts. `None` if no block
+    /// was drawn.
     fn estimate(&self, drawn: &[u64]) -> Option<f64> {
         let n: u64 = self.places.iter().map(|place| drawn[*place]).sum();
         let total = n * (n + 1) / 2;

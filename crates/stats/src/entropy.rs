@@ -20,8 +20,8 @@ pub struct Bits {
     pub interval: Interval,
 }
 
-/// The bits of values, given how often each was seen. Samples cannot show more bits than the
-/// logarithm of their number. `None` without samples.
+/// Returns the bits of values, given how often each was seen. Samples cannot show more bits than
+/// the logarithm of their number. `None` without samples.
 pub fn shannon(times: &[u32], seed: u64) -> Option<Bits> {
     let samples: usize = times.iter().map(|count| *count as usize).sum();
     if samples == 0 {

@@ -1,7 +1,7 @@
 //! The finding of one comparison of a family. Must never turn "cannot be told" into "same".
 //!
-//! Differences are log ratios, so 1 % up and 1 % down are the same distance. This module does not
-//! know which direction is better.
+//! Differences are log ratios, so 1 % up and 1 % down are the same distance. Which direction is
+//! better is not decided here.
 
 use super::alpha::{LEAST_BLOCKS, blocks_for_ranks};
 use super::hodges_lehmann::{Shift, shift};
@@ -25,7 +25,7 @@ const Z_80: f64 = 0.841_621_233_572_914_3;
 /// The limits that every comparison of a family has to meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Comparisons that were planned together.
+    /// The number of comparisons that were planned together.
     pub family: usize,
     /// A difference up to this is too small to matter, in log units.
     pub threshold: f64,
@@ -70,14 +70,14 @@ pub struct Judgement {
 /// An estimate of how many more blocks are needed, as good as the shift it is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlocksMore {
-    /// About this many more.
+    /// About this many more blocks.
     About(u32),
-    /// Certainly more than is reasonable: [`MOST_BLOCKS_MORE`].
+    /// Certainly more blocks than is reasonable: [`MOST_BLOCKS_MORE`].
     TooMany,
 }
 
 impl Rule {
-    /// The rule of a family at the usual threshold.
+    /// Makes the rule of a family with the usual threshold.
     pub fn new(family: usize, alpha: f64) -> Rule {
         Rule {
             family,
@@ -87,7 +87,8 @@ impl Rule {
         }
     }
 
-    /// Whether ranks of this many blocks could pass the correction for the family; otherwise Student's t decides.
+    /// Returns whether ranks of this many blocks could pass the correction for the family; otherwise Student's t
+    /// decides.
     fn has_enough_for_ranks(&self, blocks: usize) -> bool {
         blocks >= blocks_for_ranks(self.family, self.alpha) as usize
     }
@@ -107,8 +108,8 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// Two one-sided tests (Schuirmann 1987), of the differences moved by the threshold in either
-    /// direction.
+    /// Makes two one-sided tests (Schuirmann 1987), of the differences moved by the threshold in
+    /// either direction.
     fn new(
         shift: Shift,
         threshold: f64,
@@ -128,7 +129,8 @@ impl Tested {
     }
 }
 
-/// A comparison of a family by its paired differences; `None` for no differences, and if one is not finite.
+/// Tests a comparison of a family by its paired differences; `None` for no differences, and if one is not
+/// finite.
 pub fn paired(differences: &[f64], rule: &Rule) -> Option<Tested> {
     let by_ranks = rule.has_enough_for_ranks(differences.len());
     Tested::new(shift(differences)?, rule.threshold, |by| {
@@ -141,7 +143,7 @@ pub fn paired(differences: &[f64], rule: &Rule) -> Option<Tested> {
     })
 }
 
-/// A comparison of a family by two samples that are not paired.
+/// Tests a comparison of a family by two samples that are not paired.
 pub fn unpaired(a: &[f64], b: &[f64], rule: &Rule) -> Option<Tested> {
     let by_ranks = rule.has_enough_for_ranks(a.len().min(b.len()));
     Tested::new(shift_between(a, b)?, rule.threshold, |by| {
@@ -159,7 +161,7 @@ fn moved(values: &[f64], by: f64) -> Vec<f64> {
 }
 
 /// Judges all comparisons of a family, each given by its differences, at the usual threshold;
-/// `None` for one without any.
+/// `None` for a comparison without any differences.
 pub fn judge_family<D: AsRef<[f64]>>(family: &[D], alpha: f64) -> Vec<Option<Judgement>> {
     let rule = Rule::new(family.len(), alpha);
     let tested = family
@@ -168,8 +170,8 @@ pub fn judge_family<D: AsRef<[f64]>>(family: &[D], alpha: f64) -> Vec<Option<Jud
     judge_tested(&tested.collect::<Vec<_>>(), &rule)
 }
 
-/// As [`judge_family`], for comparisons of any kind. A comparison that cannot be tested counts in
-/// the family as one that shows nothing.
+/// Judges comparisons of any kind, as [`judge_family`] does. A comparison that cannot be tested
+/// counts in the family as one that shows nothing.
 ///
 /// "Different" and "same" are two families: each kind of claim is wrong in any comparison no more
 /// often than alpha.
@@ -197,8 +199,8 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
         .collect()
 }
 
-/// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the
-/// same.
+/// Returns the finding of a comparison. `Same` comes before `Small`: figures that repeat to the
+/// last digit would otherwise never be the same.
 fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Finding {
     let excludes_none = shift.interval.is_some_and(|i| i.low > 0.0 || i.high < 0.0);
     let significant = adjusted_p < rule.alpha && (excludes_none || !rule.with_interval);
@@ -220,7 +222,7 @@ fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Fi
     }
 }
 
-/// How many more blocks an unclear comparison would take if the estimate stayed the same.
+/// Returns how many more blocks an unclear comparison would take if the estimate stayed the same.
 ///
 /// The half-width h of n blocks shrinks with the root of their number (the sqrt law), so a distance
 /// d that has to become z of its standard errors, h / 1.96, takes n * (z h / (1.96 d))^2 blocks in

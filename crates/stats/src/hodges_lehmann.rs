@@ -14,7 +14,7 @@ pub struct Shift {
     pub estimate: f64,
     /// The 95 % interval; `None` if there are too few differences for it (n < 6).
     pub interval: Option<Interval>,
-    /// Differences that are included.
+    /// The number of differences that are included.
     pub n: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the interval's width.
+    /// Returns half the interval's width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -53,8 +53,9 @@ pub fn shift(differences: &[f64]) -> Option<Shift> {
 struct Walsh(Vec<f64>);
 
 impl Walsh {
-    /// The average of this rank, counted from 1: the least number that this many averages do not
-    /// exceed. Found by bisection over all doubles between the ends; at most 64 steps, and exact.
+    /// Returns the average of this rank, counted from 1: the least number that this many averages
+    /// do not exceed. Found by bisection over all doubles between the ends; at most 64 steps, and
+    /// exact.
     fn nth(&self, rank: usize) -> f64 {
         let mut low = order(self.0[0]);
         let mut high = order(self.0[self.0.len() - 1]);
@@ -71,8 +72,8 @@ impl Walsh {
         number(low) + 0.0
     }
 
-    /// How many averages do not exceed a number: the larger one difference is, the fewer partners
-    /// it has.
+    /// Returns how many averages do not exceed a number: the larger one difference is, the fewer
+    /// partners it has.
     fn at_most(&self, limit: f64) -> usize {
         let mut count = 0;
         let mut end = self.0.len();
@@ -98,7 +99,7 @@ fn number(order: i64) -> f64 {
     f64::from_bits(flip(order).cast_unsigned())
 }
 
-/// The bits of negative doubles are in reverse order.
+/// Flips the bits of negative doubles, which are in reverse order.
 fn flip(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

@@ -5,7 +5,7 @@
 //! at 5 %, however the comparisons depend on each other. It never rejects less than Bonferroni's
 //! correction.
 
-/// The adjusted p-values, in the order given. `None` if one is not a probability.
+/// Returns the adjusted p-values, in the order given. `None` if one is not a probability.
 ///
 /// The family is the planned one: a comparison without data enters as p = 1; it does not make the
 /// family smaller.

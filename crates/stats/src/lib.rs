@@ -1,5 +1,5 @@
-//! Statistics of paired differences: estimates, tests, findings, and when to stop. Knows nothing of
-//! allocators, time or units; takes numbers and returns numbers.
+//! Statistics of paired differences: estimates, tests, findings, and when to stop. Independent of
+//! allocators, time and units: takes numbers and returns numbers.
 //!
 //! Nothing here drops an outlier. A value that is not finite makes the result `None`: the caller
 //! decides what a missing result means.

@@ -1,10 +1,10 @@
 //! From the machines that were measured to the next one: a prediction interval.
 //!
-//! Mean and standard deviation of the machines' own estimates, and Student's t: nothing else.
+//! Uses the mean and standard deviation of the machines' own estimates, and Student's t.
 //! Random-effects models of meta-analysis (Paule and Mandel's estimate of the variance between
 //! machines with Hartung and Knapp's interval) estimate that variance as zero too often if machines
-//! differ a little: with 5 or 10 of them they cover the truth in 84 to 92 % where they promise 95,
-//! and with 3 they are so wide that they say nothing. The plain interval covers it in at least
+//! differ a little: with 5 or 10 of them they cover the truth in 84 to 92 % instead of the promised
+//! 95, and with 3 they are so wide that they are useless. The plain interval covers it in at least
 //! 94.5 % of normal scatter. Its price is width.
 //!
 //! Machines come in kinds, and a few machines may all be of one kind: then no interval can cover the
@@ -19,11 +19,12 @@ use super::normal::{t_975, t_point};
 pub const LEAST_MACHINES: usize = 3;
 
 /// With fewer machines, or types of machines, nothing is claimed about another one: they may all be of
-/// one kind. Of two kinds, a half or a fifth of all, the next one lies in its interval in 87 or 88 %
-/// with three, in 94 or 91 % with four, in 97 or 93 % with five.
+/// one kind. If one of two kinds makes up a half or a fifth of all machines, the next one lies in its
+/// interval in 87 or 88 % of cases with three machines, in 94 or 91 % with four, in 97 or 93 % with
+/// five.
 pub const LEAST_TO_TRANSFER: usize = 5;
 
-/// What the estimates of several machines, or of types of machines, say together, in log units.
+/// The joint result of the estimates of several machines, or of types of machines, in log units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machines {
     /// Mean of the estimates.
@@ -60,7 +61,7 @@ pub enum Transfer {
     TooFew,
 }
 
-/// The estimates of all machines together; `None` for fewer than two, and if one is not finite.
+/// Combines the estimates of all machines; `None` for fewer than two, and if one is not finite.
 pub fn machines(estimates: &[f64]) -> Option<Machines> {
     let spread = standard_deviation(estimates)?;
     let estimate = mean(estimates)?;
@@ -79,20 +80,20 @@ pub fn machines(estimates: &[f64]) -> Option<Machines> {
     })
 }
 
-/// Where the interval for the next machine ends, as a share of Student's distribution: 97.5 % is
+/// The end of the interval for the next machine, as a share of Student's distribution: 97.5 % is
 /// right for normal scatter, but with long tails (Student's own with three degrees of freedom) it
 /// covers less than 93 %.
 const NEXT_ENDS_AT: f64 = 0.98;
 
-/// Half the width of the interval for the next machine.
+/// Returns half the width of the interval for the next machine.
 fn to_the_next(spread: f64, machines: usize) -> f64 {
     let known = machines as f64;
     t_point(NEXT_ENDS_AT, known - 1.0) * spread * (1.0 + 1.0 / known).sqrt()
 }
 
 impl Machines {
-    /// What may be said about a machine that was not measured; `findings` are those of the measured
-    /// machines, adjusted for their number.
+    /// Returns what may be said about a machine that was not measured; `findings` are those of the
+    /// measured machines, adjusted for their number.
     ///
     /// A contradiction between machines comes before their average, which would mislead the users
     /// of some of them.
@@ -117,8 +118,9 @@ impl Machines {
         }
     }
 
-    /// The half-width of the interval for the next machine if there were twice as many machines,
-    /// and if each had twice as many blocks; `errors` are the standard errors of the estimates.
+    /// Returns the half-width of the interval for the next machine if there were twice as many
+    /// machines, and if each had twice as many blocks; `errors` are the standard errors of the
+    /// estimates.
     pub fn if_doubled(&self, errors: &[f64]) -> Option<Doubled> {
         let within = mean(&errors.iter().map(|error| error * error).collect::<Vec<_>>())?;
         let between = (self.spread * self.spread - within).max(0.0);

@@ -1,12 +1,12 @@
 //! The middle value. Must not guess: no values, no median.
 
-/// The median; the mean of the two middle values if their number is even. `None` for no values, and
-/// if one of them is not finite.
+/// Returns the median; the mean of the two middle values if their number is even. `None` for no
+/// values, and if one of them is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     Some(middle(&sorted(values.iter().copied())?))
 }
 
-/// The values in order. `None` for no values, and if one of them is not finite.
+/// Returns the values in order. `None` for no values, and if one of them is not finite.
 pub fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -15,7 +15,7 @@ pub fn sorted(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
     ends.iter().all(|end| end.is_finite()).then_some(sorted)
 }
 
-/// The median of sorted values, of which there is at least one.
+/// Returns the median of sorted values, of which there is at least one.
 pub fn middle(sorted: &[f64]) -> f64 {
     f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
 }

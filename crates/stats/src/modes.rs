@@ -1,5 +1,5 @@
 //! Detects two modes in a sample. A median between two modes describes neither, so reports of a
-//! median need to know.
+//! median need to mention them.
 //!
 //! The sorted values are cut where the gap is widest relative to the scatter on both sides (the
 //! pooled standard deviation within the parts). Three conditions have to hold, each against another
@@ -13,10 +13,10 @@
 
 use super::median::{middle, sorted};
 
-/// With fewer values two modes cannot be told from two stragglers.
+/// With fewer values two modes cannot be distinguished from two outliers.
 pub const LEAST_VALUES: usize = 10;
 
-/// The smallest part of the values that is a mode.
+/// The smallest share of the values that a mode may have.
 const LEAST_SHARE: f64 = 0.15;
 
 /// ln 1.25: medians that are closer are not worth separating.
@@ -40,8 +40,8 @@ pub struct Mode {
     pub count: usize,
 }
 
-/// The two modes of a sample of logarithms. `None` for one mode, for too few values, and if one is
-/// not finite.
+/// Returns the two modes of a sample of logarithms. `None` for one mode, for too few values, and if
+/// one is not finite.
 pub fn modes(logs: &[f64]) -> Option<Modes> {
     if logs.len() < LEAST_VALUES {
         return None;
@@ -61,9 +61,9 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
         .then_some(Modes { low, high })
 }
 
-/// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated
-/// samples with one mode, of about a dozen shapes; two normal modes reach 6 in 99 % of samples if
-/// they lie 14 standard deviations apart.
+/// Returns how many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From
+/// simulated samples with one mode, of about a dozen shapes; two normal modes reach 6 in 99 % of
+/// samples if they lie 14 standard deviations apart.
 fn needed_gap(values: usize) -> f64 {
     4.0 + 20.0 / values as f64
 }
@@ -90,7 +90,7 @@ impl Scatter<'_> {
         Scatter { sorted, sums }
     }
 
-    /// The gap before place `cut`, over the pooled standard deviation within the two parts.
+    /// Returns the gap before place `cut`, over the pooled standard deviation within the two parts.
     fn relative_gap(&self, cut: usize) -> f64 {
         let gap = self.sorted[cut] - self.sorted[cut - 1];
         let all = self.sorted.len();
@@ -99,7 +99,7 @@ impl Scatter<'_> {
         if gap > 0.0 { gap / sd } else { 0.0 }
     }
 
-    /// Sum of the squared distances from the mean of the part.
+    /// Returns the sum of the squared distances from the mean of the part.
     fn squares(&self, from: usize, to: usize) -> f64 {
         let sum = self.sums[to].0 - self.sums[from].0;
         let squares = self.sums[to].1 - self.sums[from].1;

@@ -17,8 +17,8 @@ pub struct Spreads {
     pub blocks: f64,
 }
 
-/// The spreads of values by machine, run and block. `None` with a single machine, with one value in
-/// each run, for a run without any, and if one is not finite.
+/// Returns the spreads of values by machine, run and block. `None` with a single machine, with one
+/// value in each run, for a run without any, and if one is not finite.
 pub fn spreads(machines: &[Vec<Vec<f64>>]) -> Option<Spreads> {
     let runs: Vec<&Vec<f64>> = machines.iter().flatten().collect();
     let all: Vec<f64> = machines.concat().concat();

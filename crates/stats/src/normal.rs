@@ -20,8 +20,8 @@ pub enum Null {
 }
 
 impl Null {
-    /// Two-sided p of a statistic that is not above its mean; with continuity correction if the
-    /// distribution is not exact.
+    /// Returns the two-sided p of a statistic that is not above its mean; with continuity
+    /// correction if the distribution is not exact.
     pub fn two_sided(&self, statistic: f64) -> f64 {
         let tail: f64 = match self {
             Null::Exact { chances, step } => chances[..=(statistic / step) as usize].iter().sum(),
@@ -32,7 +32,8 @@ impl Null {
         (2.0 * tail).min(1.0)
     }
 
-    /// The largest k with P(statistic < k) <= 2.5 %; `None` if 0 alone is more likely than that.
+    /// Returns the largest k with P(statistic < k) <= 2.5 %; `None` if 0 alone is more likely than
+    /// that.
     pub fn bound(&self) -> Option<usize> {
         let bound = match self {
             Null::Exact { chances, step } => {
@@ -53,7 +54,7 @@ impl Null {
     }
 }
 
-/// P(Z > z) for z >= 0, to about 14 digits.
+/// Returns P(Z > z) for z >= 0, to about 14 digits.
 pub fn upper_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * PI).sqrt();
     if z < 3.0 {
@@ -63,9 +64,9 @@ pub fn upper_tail(z: f64) -> f64 {
     }
 }
 
-/// z + z^3/3 + z^5/(3*5) + …: (distribution function - one half) / density. All terms are positive,
-/// so nothing cancels here; for large z the subtraction from one half would, which is why the tail
-/// has a second form.
+/// Returns z + z^3/3 + z^5/(3*5) + …: (distribution function - one half) / density. All terms are
+/// positive, so nothing cancels here; for large z the subtraction from one half would, which is why
+/// the tail has a second form.
 fn odd_series(z: f64) -> f64 {
     let mut term = z;
     let mut sum = z;
@@ -78,25 +79,25 @@ fn odd_series(z: f64) -> f64 {
     sum
 }
 
-/// z + 1/(z + 2/(z + 3/(z + …))), Laplace's continued fraction for density / tail. 100 levels are
-/// enough from z = 3 on.
+/// Returns z + 1/(z + 2/(z + 3/(z + …))), Laplace's continued fraction for density / tail. 100
+/// levels are enough from z = 3 on.
 fn continued_fraction(z: f64) -> f64 {
     (1..=100)
         .rev()
         .fold(z, |below, level| z + f64::from(level) / below)
 }
 
-/// The z with P(Z > z) = p.
+/// Returns the z with P(Z > z) = p.
 pub fn upper_point(p: f64) -> f64 {
     SQRT_2 * erfc_inv(2.0 * p)
 }
 
-/// The 97.5 % point of Student's distribution.
+/// Returns the 97.5 % point of Student's distribution.
 pub fn t_975(freedom: f64) -> f64 {
     t_point(0.975, freedom)
 }
 
-/// The point of Student's distribution below which this share lies.
+/// Returns the point of Student's distribution below which this share lies.
 pub fn t_point(share: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom)
         .expect("at least one degree of freedom")

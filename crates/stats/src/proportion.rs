@@ -2,8 +2,8 @@
 
 use crate::normal::Z_975;
 
-/// The 95 % interval of Wilson (1927) for the chance of an event that occurred in `times` of
-/// `trials` trials: it is within 0 and 1, and says something even if the event occurred in none or
+/// Returns the 95 % interval of Wilson (1927) for the chance of an event that occurred in `times`
+/// of `trials` trials: it is within 0 and 1, and meaningful even if the event occurred in none or
 /// all of the trials. `None` if there were no trials.
 pub fn wilson(times: u32, trials: u32) -> Option<(f64, f64)> {
     if trials == 0 || times > trials {

@@ -3,8 +3,8 @@
 use crate::mean;
 use std::iter::zip;
 
-/// From -1, the opposite order, to 1, the same one; ties get mid-ranks. `None` where the lengths differ, where a value is not finite,
-/// and where all values of one side are equal.
+/// Returns the correlation, from -1 for the opposite order to 1 for the same one; ties get mid-ranks. `None` if the lengths differ,
+/// if a value is not finite, and if all values of one side are equal.
 pub fn rank_correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.len() != b.len() || !a.iter().chain(b).all(|value| value.is_finite()) {
         return None;
@@ -19,7 +19,8 @@ pub fn rank_correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| sum(&|a, b| a * b) / scale)
 }
 
-/// 0 for the least; equal values share theirs.
+/// Returns the rank of each value, counted from 0 for the least; equal values share the mean of
+/// their ranks.
 fn mid_ranks(values: &[f64]) -> Vec<f64> {
     let count =
         |is_it: &dyn Fn(&f64) -> bool| values.iter().filter(|value| is_it(value)).count() as f64;

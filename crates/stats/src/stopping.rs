@@ -1,5 +1,5 @@
 //! When there are enough blocks. The rule does not look at whether there is a difference, only at widths of intervals;
-//! and at estimates only where these are far from equality, ten times the precision and more.
+//! and at estimates only if these are far from equality, ten times the precision and more.
 //!
 //! Stopping as soon as a difference is significant turns every fourth comparison of equals into a
 //! "difference", because every look is another chance to be wrong. The width of an interval hardly
@@ -17,8 +17,8 @@ pub struct Stopping {
     pub most: usize,
     /// The half-width, in log units, that every 95 % interval has to reach.
     pub precision: f64,
-    /// The largest half-width that is enough where ratios are far from 1: there, a tenth of the log
-    /// ratio is enough, up to this.
+    /// The largest half-width that is enough if a ratio is far from 1: then a tenth of the log
+    /// ratio is enough, up to this limit.
     pub far_precision: f64,
 }
 
@@ -36,16 +36,16 @@ pub enum Next {
 pub enum Stop {
     /// Every interval is narrow enough.
     Precision,
-    /// The requested maximum of blocks.
+    /// The requested maximum of blocks is reached.
     MaxBlocks,
     /// The time budget is used up.
     Budget,
 }
 
 impl Stopping {
-    /// Whether `blocks` complete blocks are enough. `shifts` has one entry per comparison,
-    /// `None` if there is none yet; a comparison that can never have one, because it
-    /// crashed, has to be left out.
+    /// Returns whether `blocks` complete blocks are enough. `shifts` has one entry per comparison,
+    /// `None` if there is none yet; a comparison that can never have one, because it crashed, has
+    /// to be left out.
     ///
     /// The limits end a run at any time, since the user set them; precision only after the least
     /// number of blocks.
@@ -69,7 +69,7 @@ impl Stopping {
     }
 }
 
-/// Half the width of the shift's interval; `None` without an interval.
+/// Returns half the width of the shift's interval; `None` without an interval.
 pub fn half_width(shift: &Shift) -> Option<f64> {
     Some(shift.interval?.half_width())
 }

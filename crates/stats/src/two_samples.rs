@@ -11,8 +11,8 @@ use super::median::{middle, sorted};
 use super::normal::{EXACT_UP_TO, Null};
 use super::student::two_sided;
 
-/// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
-/// a value is not finite.
+/// Returns the two-sided p for both being samples of the same distribution. `None` for an empty
+/// sample, and if a value is not finite.
 pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -31,9 +31,9 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(null(a.len(), b.len(), tied).two_sided(smaller))
 }
 
-/// Two-sided p of Welch's t-test (1947) for both having the same mean; it assumes that the values
-/// are independent, which neighbouring runs on one machine are not. 1 or 0 if neither sample
-/// scatters; `None` if one has fewer than two values, and if a value is not finite.
+/// Returns the two-sided p of Welch's t-test (1947) for both having the same mean. The test assumes
+/// that the values are independent, which neighbouring runs on one machine are not. 1 or 0 if
+/// neither sample scatters; `None` if one has fewer than two values, and if a value is not finite.
 pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     let error = |values: &[f64]| Some(standard_deviation(values)?.powi(2) / values.len() as f64);
     let of_a = error(a)?;
@@ -43,8 +43,8 @@ pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     two_sided(mean(a)? - mean(b)?, (of_a + of_b).sqrt(), freedom)
 }
 
-/// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range
-/// covers less than 95 %.
+/// Estimates by how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the
+/// whole range covers less than 95 %.
 pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
     let differences = sorted(pairs(a, b).map(|(a, b)| a - b))?;
     Some(Shift {
@@ -63,9 +63,9 @@ fn pairs(a: &[f64], b: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     a.iter().flat_map(move |a| b.iter().map(move |b| (*a, *b)))
 }
 
-/// The distribution of the number of pairs in which a value of the first sample is the larger one;
-/// `tied` is the sum of t^3 - t over all groups of t equal values. Its bound is the position, from 1
-/// and from either end, of the ordered differences that bounds the 95 % interval.
+/// Returns the distribution of the number of pairs in which a value of the first sample is the
+/// larger one; `tied` is the sum of t^3 - t over all groups of t equal values. Its bound is the
+/// position, from 1 and from either end, of the ordered differences that bounds the 95 % interval.
 fn null(a: usize, b: usize, tied: f64) -> Null {
     if tied == 0.0 && a.max(b) <= EXACT_UP_TO {
         return Null::Exact {
@@ -82,9 +82,9 @@ fn null(a: usize, b: usize, tied: f64) -> Null {
     }
 }
 
-/// The chance of each number of pairs in which a value of the first sample is the larger one. The
-/// largest of all values belongs to the first sample with chance i / (i + j), and then wins j
-/// pairs.
+/// Returns the chance of each number of pairs in which a value of the first sample is the larger
+/// one. The largest of all values belongs to the first sample with chance i / (i + j), and then
+/// wins j pairs.
 fn shares(a: usize, b: usize) -> Vec<f64> {
     let mut certain = vec![0.0; a * b + 1];
     certain[0] = 1.0;

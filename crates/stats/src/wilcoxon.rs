@@ -8,8 +8,8 @@
 use super::normal::{EXACT_UP_TO, Null};
 use std::sync::LazyLock;
 
-/// Two-sided p of the differences; 1 if every one is zero. `None` for no differences, and if one is
-/// not finite.
+/// Returns the two-sided p of the differences; 1 if every one is zero. `None` for no differences,
+/// and if one is not finite.
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|d| !d.is_finite()) {
         return None;
@@ -28,8 +28,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     Some(null(&ranks).two_sided(smaller as f64 / 2.0))
 }
 
-/// The position (from 1, from either end) of the ordered Walsh averages that bounds the 95 %
-/// interval of `n` differences: the largest k with P(W < k) <= 2.5 %. `None` if even the whole
+/// Returns the position (from 1, from either end) of the ordered Walsh averages that bounds the 95
+/// % interval of `n` differences: the largest k with P(W < k) <= 2.5 %. `None` if even the whole
 /// range covers less than 95 % (n < 6).
 pub fn bound_position(n: usize) -> Option<usize> {
     EXACT_POSITIONS
@@ -48,7 +48,7 @@ fn position(n: usize) -> Option<usize> {
     null(&doubled_ranks).bound()
 }
 
-/// The distribution of the sum of the ranks of the positive differences.
+/// Returns the distribution of the sum of the ranks of the positive differences.
 fn null(doubled_ranks: &[usize]) -> Null {
     let n = doubled_ranks.len();
     let total: usize = doubled_ranks.iter().sum();
@@ -71,7 +71,8 @@ fn null(doubled_ranks: &[usize]) -> Null {
     }
 }
 
-/// Twice the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
+/// Returns twice the mid-rank of each value, so that all ranks are whole. The values come sorted by
+/// size.
 fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::new();
     for tied in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
@@ -82,8 +83,8 @@ fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// The number of subsets of the ranks whose sum is 0, 1, 2, … `most`. Up to 2^50 in all, so exact
-/// in an f64.
+/// Returns the number of subsets of the ranks whose sum is 0, 1, 2, … `most`. These are up to 2^50
+/// in all, so an f64 holds them exactly.
 fn ways(ranks: &[usize], most: usize) -> Vec<f64> {
     let mut ways = vec![0.0; most + 1];
     ways[0] = 1.0;

@@ -8,10 +8,10 @@ use super::{Event, Token};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// The clocks of two streams may differ by this much, in units of their order: some microseconds.
-/// Beyond it, a mismatch is not a matter of order.
+/// The most by which the clocks of two streams may differ, in units of their ordering key: some
+/// microseconds. A larger mismatch cannot be explained by a wrong order.
 const SKEW: u64 = 1 << 12;
-/// How many frees of unknown addresses are remembered in case their allocation comes late.
+/// The most frees of unknown addresses that are remembered in case their allocation comes late.
 const MOST_EARLY: usize = 1 << 12;
 
 /// The inconsistencies that were found and repaired.
@@ -24,12 +24,12 @@ pub struct Mended {
     pub unseen: u64,
     /// Frees that came just before the allocation of their object.
     pub early: u64,
-    /// Frees of addresses that were never given out: they are left out.
+    /// Frees of addresses that were never given out; these are left out of the trace.
     pub unknown: u64,
 }
 
 impl Mended {
-    /// The number of places where the recorded order cannot be right.
+    /// Returns the number of places where the recorded order cannot be right.
     pub fn repairs(&self) -> u64 {
         self.reused + self.early
     }
@@ -42,7 +42,7 @@ pub struct PlacedObject {
     size: u64,
 }
 
-/// Which object is at which address.
+/// The objects in use, by their addresses.
 #[derive(Default)]
 pub struct Addresses {
     live: HashMap<u64, PlacedObject, Near>,
@@ -61,25 +61,25 @@ pub struct Addresses {
     pub unknown_uses: u64,
 }
 
-/// The thread of an event, and its time.
+/// The time, the thread and the stream of an event.
 #[derive(Clone, Copy)]
 pub struct MemoryPoint {
     pub key: u64,
     pub thread: u32,
-    /// Within a stream, order is certain.
+    /// The stream's number; the order of events within one stream is certain.
     pub stream: usize,
 }
 
 impl MemoryPoint {
-    /// Whether the two events may have happened in the opposite order.
+    /// Returns whether the two events may have happened in the opposite order.
     fn may_precede(self, earlier: MemoryPoint) -> bool {
         self.stream != earlier.stream && self.key.saturating_sub(earlier.key) <= SKEW
     }
 }
 
 impl Addresses {
-    /// Begins an object at an address. Emits the events that this takes: mostly its own, sometimes
-    /// a repair around it.
+    /// Begins an object at an address. Emits the events needed for that: usually only the object's
+    /// own event, sometimes also a repair around it.
     #[inline]
     pub fn begin(
         &mut self,
@@ -137,7 +137,7 @@ impl Addresses {
         found
     }
 
-    /// Called when the event that ends an object is emitted; returns its token.
+    /// Stops counting an object's bytes when the event that ends it is emitted; returns its token.
     #[inline]
     pub fn gone(&mut self, object: PlacedObject) -> Token {
         self.live_bytes = self.live_bytes.saturating_sub(object.size);
@@ -151,14 +151,14 @@ impl Addresses {
         Some(self.gone(object))
     }
 
-    /// The object that a call uses, by its address; a call without an object is counted.
+    /// Returns the object that a call uses, by its address; counts a call without an object.
     pub fn used(&mut self, address: u64) -> Option<Token> {
         let object = self.live.get(&address);
         self.unknown_uses += u64::from(object.is_none());
         Some(Token::of_packed(object?.token))
     }
 
-    /// All live objects.
+    /// Returns all live objects.
     pub fn live(&self) -> impl Iterator<Item = (u64, Token)> {
         self.live
             .iter()
@@ -174,8 +174,8 @@ fn remember(points: &mut HashMap<u64, MemoryPoint, RandomState>, address: u64, a
     points.insert(address, at);
 }
 
-/// The event of a `realloc` to a new address: it moves the object at the old one, or is a `malloc`
-/// if no object was there.
+/// Returns the event of a `realloc` to a new address: the object at the old address moves, or, if
+/// there was none, the call becomes a `malloc`.
 pub fn moved(old: Option<Token>, size: u64) -> Event {
     match old {
         Some(token) => Event::Realloc { token, size },

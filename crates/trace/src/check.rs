@@ -1,4 +1,4 @@
-//! Checks a trace for what cannot have happened.
+//! Checks a trace for events that cannot have happened.
 
 use super::Event::{self, *};
 use super::fault::{Fault, FaultKind, Result, impossible};
@@ -12,23 +12,23 @@ const USUAL_ALIGN: u64 = 1 << 30;
 /// At most this many faults are reported one by one.
 const MOST_FAULTS: usize = 20;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// Events that were checked.
     pub events: u64,
     /// Objects that are live at the end.
     pub alive: u64,
-    /// The first faults.
+    /// The first faults; later ones are only counted.
     pub faults: Vec<Fault>,
     /// How many events cannot have happened.
     pub impossible: u64,
-    /// Notes on what is possible but unusual: how often, and the first event.
+    /// Notes on events that are possible but unusual: how often each occurred, and its first event.
     pub notes: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Checked {
-    /// The kind of the worst fault; `None` if there is none.
+    /// Returns the kind of the worst fault; `None` if there is none.
     pub fn worst(&self) -> Option<FaultKind> {
         self.faults
             .iter()
@@ -38,7 +38,7 @@ impl Checked {
     }
 }
 
-/// Reads to the end, or to the first place that cannot be read.
+/// Checks a trace up to its end, or up to the first place that cannot be read.
 pub fn check(mut reader: Reader) -> Checked {
     let mut check = Checker::default();
     while let Some(next) = reader.next() {

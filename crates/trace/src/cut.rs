@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::ops::Range;
 
-/// Which events are kept.
+/// The range of events that are kept.
 pub enum Stretch {
     /// A range of event numbers, counted from 0.
     Events(Range<u64>),
@@ -20,7 +20,7 @@ pub enum Stretch {
 }
 
 impl Stretch {
-    /// The metadata of a trace, with a note that it was cut.
+    /// Returns the metadata of a trace, with a note that it was cut.
     pub fn noted(&self, head: &Head) -> Head {
         let (key, range) = match self {
             Stretch::Events(range) => ("cut.events", range),
@@ -40,7 +40,7 @@ impl Stretch {
 pub struct Stretched {
     /// The totals of the trace that was written.
     pub totals: Totals,
-    /// Events within the range.
+    /// The number of events within the range.
     pub within: u64,
     /// The number of events before the range, and the time by then in nanoseconds.
     pub before: (u64, u64),
@@ -48,11 +48,11 @@ pub struct Stretched {
     pub damage: Option<Fault>,
 }
 
-/// Reads up to the end of the range and writes the range with this metadata; reads on while a large
-/// object of the range is alive, since only before its end it is told which of its pages were
-/// touched. Memory is that of the live objects at the range's beginning, and of live large ones. Of a
-/// trace that is damaged within the range, everything before the damage is written, and the damage is
-/// returned.
+/// Reads up to the end of the range and writes the range with this metadata. Reads on while a large
+/// object of the range is alive, since the touched pages of an object are recorded only just before
+/// its end. Takes memory for the live objects at the beginning of the range, and for large live ones.
+/// If the trace is damaged within the range, everything before the damage is written, and the damage
+/// is returned.
 pub fn cut(
     mut reader: Reader,
     to: &mut dyn Write,
@@ -135,7 +135,8 @@ pub fn cut(
             && tokens.large.remove(&token.packed())
         {
             tokens.rename(&mut event);
-            // Another thread that touches may have no event in the range.
+            // Written for the owner: another thread that touches the object may have no event in
+            // the range.
             writer.write(token.thread, &event)?;
         } else if let Some(token) = event.ends() {
             tokens.large.remove(&token.packed());
@@ -151,7 +152,7 @@ pub fn cut(
     })
 }
 
-/// The call that makes an object of this kind without an earlier object.
+/// Returns the call that makes an object of this kind without replacing an earlier one.
 pub fn birth(event: &Event, size: u64) -> Event {
     match event {
         Event::Realloc { .. } => Event::Malloc {
@@ -164,14 +165,16 @@ pub fn birth(event: &Event, size: u64) -> Event {
 
 /// The tokens that objects of the whole trace get in the range.
 struct Tokens {
-    /// Tokens of the objects that were alive before.
+    /// The index in the range of each object that was alive before it, by the object's packed
+    /// token.
     inherited: HashMap<u64, u64, RandomState>,
     /// For each thread: its allocations before the range, and how many of them are live at its
     /// beginning.
     threads: Vec<(u64, u64)>,
     /// The number of allocations of each thread so far.
     allocations: Allocations,
-    /// The live objects of which a replay touches all pages if it is not told which.
+    /// Live large objects, by their packed tokens: without a `Touch` event, a replay touches all of
+    /// their pages.
     large: HashSet<u64, RandomState>,
 }
 
@@ -202,7 +205,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Whether the thread has objects that were alive before the range.
+    /// Returns whether the thread has objects that were alive before the range.
     fn has_inherited_of(&self, thread: u32) -> bool {
         let of_thread = self.threads.get(thread as usize);
         of_thread.is_some_and(|(_, alive)| *alive > 0)

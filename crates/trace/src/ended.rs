@@ -1,8 +1,9 @@
-//! Why a recording ended, as text: from the trace's head.
+//! Describes, from a trace's head, why its recording ended.
 
 use super::Head;
 
-/// Why the recording ended before the program did; `None` if it did not, or if that is unknown.
+/// Returns why the recording ended before the program did; `None` if it did not, or if that is
+/// unknown.
 pub fn ended_early(head: &Head) -> Option<String> {
     let why = match head.get("end")? {
         "exit" => return None,
@@ -20,7 +21,7 @@ pub fn ended_early(head: &Head) -> Option<String> {
     Some(format!("recording ended early: {why}"))
 }
 
-/// How the program or its recording ended, if not normally.
+/// Returns how the program or its recording ended, if not normally.
 pub fn ended(head: &Head) -> Option<String> {
     let signal = head.text("end.signal");
     let signal = signal.map(|signal| format!("the program was killed by {signal}"));

@@ -3,8 +3,9 @@
 use Event::*;
 use heapmark_wire::capture::{Call, Variant};
 
-/// Names an object by the thread that made it: threads and their allocations count from 0. No
-/// address is needed, and no event carries the token at birth.
+/// The name of an object: the thread that made it and the number of that thread's earlier
+/// allocations, both counted from 0. No address is needed, and the event that begins an object does
+/// not carry its token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Token {
     /// The thread that allocated the object.
@@ -14,12 +15,12 @@ pub struct Token {
 }
 
 impl Token {
-    /// Both numbers in one word; they fit, since a reader refuses larger ones.
+    /// Returns both numbers in one word; both fit, since a reader refuses larger ones.
     pub fn packed(self) -> u64 {
         u64::from(self.thread) << 48 | self.index
     }
 
-    /// The inverse of [`Token::packed`].
+    /// Returns the token that [`Token::packed`] turned into this word.
     pub fn of_packed(packed: u64) -> Token {
         Token {
             thread: (packed >> 48) as u32,
@@ -45,14 +46,14 @@ pub enum Event {
         /// The bytes of each element.
         size: u64,
     },
-    /// `realloc` that succeeded: the object ends, and another begins with a token of its own.
+    /// A `realloc` that succeeded: the object ends, and another begins with a token of its own.
     Realloc {
         /// The object that ends.
         token: Token,
         /// Bytes asked for.
         size: u64,
     },
-    /// `realloc(object, 0)` that freed the object and returned NULL.
+    /// A `realloc(object, 0)` that freed the object and returned NULL.
     ReallocFree {
         /// The object that ends.
         token: Token,
@@ -96,7 +97,7 @@ pub enum Event {
     },
     /// `free(NULL)`.
     FreeNull,
-    /// `malloc_usable_size`.
+    /// A call of `malloc_usable_size`.
     UsableSize {
         /// The object that the call asks about.
         token: Token,
@@ -120,12 +121,12 @@ pub enum Event {
         /// The child's process ID.
         pid: u32,
     },
-    /// The time.
+    /// The time of the following events.
     Clock {
         /// Nanoseconds since the recording started.
         ns: u64,
     },
-    /// How much of an object its program has touched, as far as the kernel knows.
+    /// How much of an object its program has touched, as reported by the kernel.
     Touch {
         /// The object.
         token: Token,
@@ -136,34 +137,34 @@ pub enum Event {
         /// Pages that lie wholly in the object.
         pages: u64,
     },
-    /// A word from the tool that made the trace.
+    /// A mark: a text from the recorded program, or from the tool that made the trace.
     Mark {
-        /// The word.
+        /// The text of the mark.
         text: Box<str>,
     },
-    /// The next objects lived before the trace begins: their allocations stand for what happened
-    /// earlier, or in the parent.
+    /// The next objects were live before the trace begins: their allocations stand for calls that
+    /// were made earlier, or by the parent process.
     Inherit {
         /// The number of these objects.
         objects: u64,
     },
     /// The thread is the one that runs `main`.
     Main,
-    /// `mallopt`.
+    /// A call of `mallopt`.
     Mallopt {
         /// The parameter that is set.
         parameter: i32,
         /// The parameter's new value.
         value: i32,
     },
-    /// `malloc_trim`.
+    /// A call of `malloc_trim`.
     Trim {
         /// Bytes to keep at the top of the heap.
         pad: u64,
     },
-    /// `mallinfo`, `mallinfo2`.
+    /// A call of `mallinfo` or `mallinfo2`.
     Info,
-    /// Events that the recorder saw and could not write.
+    /// Events that the recorder could not write.
     Dropped {
         /// The number of lost events.
         count: u64,
@@ -176,7 +177,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Bytes asked for, if an object begins; the largest number if they do not fit.
+    /// Returns the bytes asked for, if an object begins; the largest number if they do not fit.
     #[inline]
     pub fn begins(&self) -> Option<u64> {
         match *self {
@@ -186,7 +187,7 @@ impl Event {
         }
     }
 
-    /// The object that the event ends.
+    /// Returns the object that the event ends.
     #[inline]
     pub fn ends(&self) -> Option<Token> {
         match *self {
@@ -200,7 +201,7 @@ impl Event {
         }
     }
 
-    /// The object that the event names, whether the event ends it or not.
+    /// Returns the object that the event names, whether the event ends it or not.
     #[inline]
     pub fn names(&self) -> Option<Token> {
         match *self {
@@ -209,7 +210,7 @@ impl Event {
         }
     }
 
-    /// The token that the event names, so that it can be renamed.
+    /// Returns the token that the event names, for renaming.
     pub fn names_mut(&mut self) -> Option<&mut Token> {
         match self {
             UsableSize { token }

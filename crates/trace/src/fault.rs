@@ -11,7 +11,7 @@ pub enum FaultKind {
     Foreign,
     /// The file is damaged, or ends too early; everything before that place is good.
     Damaged,
-    /// The bytes are whole, but the events cannot have happened.
+    /// The bytes are intact, but the events cannot have happened.
     Impossible,
 }
 
@@ -27,7 +27,7 @@ struct Inner {
 }
 
 impl Fault {
-    /// A fault of the file as a whole.
+    /// Makes a fault of the file as a whole.
     pub fn new(kind: FaultKind, what: impl Into<String>) -> Fault {
         Fault(Box::new(Inner {
             kind,
@@ -36,13 +36,13 @@ impl Fault {
         }))
     }
 
-    /// The fault at a chunk and an event.
+    /// Adds the chunk and the event at which the fault is, unless it already has a place.
     pub fn at(mut self, chunk: u64, event: u64) -> Fault {
         self.0.place.get_or_insert((chunk, event));
         self
     }
 
-    /// The kind of this fault.
+    /// Returns the kind of this fault.
     pub fn kind(&self) -> FaultKind {
         self.0.kind
     }
@@ -65,7 +65,7 @@ impl fmt::Debug for Fault {
 
 impl std::error::Error for Fault {}
 
-/// An I/O error is one of reading: code that writes reports its errors in words of its own.
+/// Every I/O error that becomes a fault is one of reading: code that writes reports its own errors.
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Fault {
         Fault::new(FaultKind::Foreign, format!("cannot be read: {error}"))
@@ -75,7 +75,7 @@ impl From<io::Error> for Fault {
 /// The result of most functions in this crate.
 pub type Result<T> = std::result::Result<T, Fault>;
 
-/// An error result with a fault, one function for each of the three kinds.
+/// Returns an error of the kind `Foreign`; each of the three kinds has such a function.
 pub fn foreign<T>(what: impl Into<String>) -> Result<T> {
     Err(Fault::new(FaultKind::Foreign, what))
 }

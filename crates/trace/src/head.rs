@@ -4,13 +4,14 @@
 use heapmark_wire::capture::text;
 use std::str::FromStr;
 
-/// With the value [`UNKNOWN`]: the source of the trace does not tell which thread is the main one.
+/// The key that has the value [`UNKNOWN`] if the source of the trace does not identify the main
+/// thread.
 pub const MAIN: &str = "main";
 /// The value of [`MAIN`] if the main thread is not known.
 pub const UNKNOWN: &str = "unknown";
 
-/// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
-/// arguments.
+/// Pairs of keys and values, in the order of the file. Values are escaped: plain ASCII, whatever
+/// the program's name and arguments.
 #[derive(Clone, Default)]
 pub struct Head(pub(crate) Vec<(String, String)>);
 
@@ -25,20 +26,21 @@ impl Head {
         )
     }
 
-    /// The value of a key, unescaped; bytes that are not text become replacement characters.
+    /// Returns the value of a key, unescaped; bytes that are not text become replacement
+    /// characters.
     pub fn text(&self, key: &str) -> Option<String> {
         let bytes: Vec<u8> = text::unescaped(self.get(key)?).collect();
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The value of a key, escaped.
+    /// Returns the value of a key, escaped.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
             .find_map(|(name, value)| (name == key).then_some(value.as_str()))
     }
 
-    /// A key's value, if it is numeric.
+    /// Returns a key's value, if it is numeric.
     pub fn number<T: FromStr>(&self, key: &str) -> Option<T> {
         self.get(key)?.parse().ok()
     }
@@ -50,7 +52,7 @@ impl Head {
         self.set_escaped(key, &escaped);
     }
 
-    /// [`set`](Self::set) for a value that is already escaped.
+    /// Sets a key as [`set`](Self::set) does, to a value that is already escaped.
     pub fn set_escaped(&mut self, key: &str, value: &str) {
         let value = value.to_owned();
         match self.0.iter_mut().find(|(name, _)| name == key) {
@@ -59,13 +61,13 @@ impl Head {
         }
     }
 
-    /// All pairs except those whose keys begin with `start`.
+    /// Returns all pairs except those whose keys begin with `start`.
     pub fn without(mut self, start: &str) -> Head {
         self.0.retain(|(key, _)| !key.starts_with(start));
         self
     }
 
-    /// The pairs as lines.
+    /// Returns the pairs as lines.
     pub fn lines(&self) -> String {
         self.0
             .iter()

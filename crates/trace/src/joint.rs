@@ -6,7 +6,7 @@ use super::{Event, Live, Reader};
 use heapmark_wire::bucket_of;
 use std::collections::BTreeMap;
 
-/// The most rows that a table may have: a workload can read so many.
+/// The most rows that a table may have: a workload can read this many.
 const MOST_ROWS: usize = 4096;
 
 /// Objects of about one size that live about equally long: lifetimes of a row lie between two powers
@@ -44,8 +44,9 @@ struct Count {
     events: u64,
 }
 
-/// Reads to the end. Everything before damage counts; the damage is returned with it. Objects from
-/// before the trace are left out: their lifetimes are not known.
+/// Counts the objects of a trace by size and lifetime. Everything before any damage counts; the
+/// damage is returned with the result. Objects from before the trace are left out: their lifetimes
+/// are not known.
 pub fn joint(mut reader: Reader) -> (Vec<JointRow>, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;

@@ -7,7 +7,7 @@ use super::fault::{Result, damaged, foreign, impossible};
 /// changes the last two.
 const MAGIC: [u8; 8] = *b"\x89hmtr\x1a\r\n";
 const MAJOR: u16 = 2;
-/// Traces of this version and later ones say which thread is the main one.
+/// The first major version whose traces identify the main thread.
 const TELLS_MAIN: u16 = 2;
 const MINOR: u16 = 0;
 /// All numbers are little-endian; in a file written with the other byte order this number is
@@ -20,15 +20,15 @@ pub const FILE_HEADER: usize = 40;
 pub const CHUNK_HEADER: usize = 48;
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"chnk");
 
-/// A chunk is never larger than this, neither stored nor unpacked: no file can make a reader take
-/// more memory.
+/// The most bytes of a chunk, both stored and unpacked, so that no file can make a reader take more
+/// memory.
 pub const MOST_RAW_BYTES: usize = 1 << 20;
 /// The most threads that a trace can have.
 pub const MOST_THREADS: u32 = 65_535;
 /// The most objects that can live at once.
 pub const MOST_LIVE: u64 = 1 << 29;
 
-/// What a chunk holds.
+/// The kind of content of a chunk.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Content {
     /// `key=value` lines; the first chunk.
@@ -61,7 +61,7 @@ pub struct ChunkHeader {
     pub stored_crc: u32,
 }
 
-/// The number of a thread; a fault if no trace can have so many threads.
+/// Returns a thread's number; a fault if no trace can have that many threads.
 #[inline]
 pub fn checked_thread(thread: u64) -> Result<u32> {
     if thread < MOST_THREADS.into() {
@@ -81,7 +81,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The header that this version writes.
+/// Returns the header that this version writes.
 pub fn file_header() -> [u8; FILE_HEADER] {
     let mut bytes = [0; FILE_HEADER];
     let start: [&[u8]; 4] = [
@@ -91,12 +91,12 @@ pub fn file_header() -> [u8; FILE_HEADER] {
         &BYTE_ORDER.to_le_bytes(),
     ];
     bytes[..16].copy_from_slice(&start.concat());
-    // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved:
-    // none so far.
+    // Bytes 16..24: features that a reader must support; 24..32: features that it may ignore;
+    // 32..36: reserved. None is used so far.
     sealed(bytes)
 }
 
-/// The header with the checksum of all other bytes in its last four bytes.
+/// Returns the header with the checksum of all other bytes in its last four bytes.
 fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
     let crc = crc32fast::hash(&bytes[..N - 4]);
     bytes[N - 4..].copy_from_slice(&crc.to_le_bytes());
@@ -104,7 +104,7 @@ fn sealed<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
 }
 
 /// Refuses a file that is not a trace, or one of a kind that this version cannot read. Returns
-/// whether the trace says which thread is the main one, if that thread has any event.
+/// whether the trace identifies the main thread, if that thread has any event.
 pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<bool> {
     if bytes[..8] != MAGIC {
         return foreign(
@@ -134,7 +134,7 @@ pub fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<bool> {
 }
 
 impl ChunkHeader {
-    /// The header as stored in a file.
+    /// Returns the header as stored in a file.
     pub fn bytes(&self) -> [u8; CHUNK_HEADER] {
         let mut bytes = [0; CHUNK_HEADER];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Allocation traces: the calls that a program made to its allocator, in the order in which they
 //! happened, without addresses.
 //!
-//! A recording becomes a trace, and other modules know a recorded program only by its trace.
+//! A recording becomes a trace, and other modules use only the trace of a recorded program.
 //! docs/FORMAT.md defines the format.
 
 mod addresses;

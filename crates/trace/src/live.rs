@@ -1,5 +1,5 @@
-//! The live objects, with a value for each. Memory is that of the live objects, not of all there
-//! have been; if the machine has too little, that is a fault.
+//! The live objects, with a value for each. Takes memory for the live objects only, not for all
+//! that ever lived; too little memory is a fault.
 
 use super::fault::{Result, foreign, impossible};
 use super::grown::grown;
@@ -24,12 +24,12 @@ impl Allocations {
         }
     }
 
-    /// The number of allocations of a thread.
+    /// Returns the number of allocations of a thread.
     pub fn of(&self, thread: u32) -> u64 {
         self.0.get(thread as usize).copied().unwrap_or(0)
     }
 
-    /// Why an object is not alive.
+    /// Returns a fault with the reason why an object is not alive.
     #[cold]
     fn dead<T>(&self, token: Token) -> Result<T> {
         let Token { thread, index } = token;
@@ -74,10 +74,11 @@ impl<T> Live<T> {
         Ok(token)
     }
 
-    /// Grows the table, or says why it cannot grow.
+    /// Grows the table, or returns why it cannot grow.
     #[cold]
     fn grow(&mut self) -> Result<()> {
-        // Twice as many, each with a byte of the table's own, and one of eight places free.
+        // Twice as many entries, each with one byte of the table's own; one place in eight stays
+        // free.
         let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
         let why = match room::refusal(bytes as u64) {
             Some(why) => why,
@@ -98,24 +99,24 @@ impl<T> Live<T> {
             .map_or_else(|| self.allocations.dead(token), Ok)
     }
 
-    /// The value of a live object.
+    /// Returns the value of a live object.
     pub fn get(&self, token: Token) -> Option<&T> {
         self.objects.get(&token.packed())
     }
 
-    /// The value of a live object, to change it; a fault if the object is not alive.
+    /// Returns the value of a live object for changes; a fault if the object is not alive.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T> {
         self.objects
             .get_mut(&token.packed())
             .map_or_else(|| self.allocations.dead(token), Ok)
     }
 
-    /// How many objects are live.
+    /// Returns how many objects are live.
     pub fn len(&self) -> u64 {
         self.objects.len() as u64
     }
 
-    /// All live objects, in no particular order.
+    /// Returns all live objects, in no particular order.
     pub fn into_objects(self) -> impl Iterator<Item = (Token, T)> {
         self.objects
             .into_iter()

@@ -4,18 +4,19 @@
 use foldhash::fast::{FoldHasher, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
-/// The distance of most blocks from their neighbours, as a power of two.
+/// The usual distance between neighbouring blocks, as a power of two.
 const GRANULE_BITS: u32 = 4;
-/// Granules of a region stay together; where a region lies is unpredictable.
+/// The number of granules in a region, as a power of two. Granules of one region stay together; the
+/// place of a region is unpredictable.
 const REGION_BITS: u32 = 5;
 /// The table uses the highest seven bits of a hash to distinguish an entry from those beside it.
 const TAG_SHIFT: u32 = 57;
 
-/// Builds the hashers of a table.
+/// The builder of a table's hashers.
 #[derive(Default)]
 pub struct Near(RandomState);
 
-/// Hashes an address.
+/// The hasher of an address.
 pub struct Hash {
     region: FoldHasher<'static>,
     granule: u64,

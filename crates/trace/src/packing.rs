@@ -1,5 +1,5 @@
-//! Packings of a trace's objects: how little memory would do if each object's lifetime were known
-//! when it begins, and nothing were spent on headers or size classes.
+//! Packings of a trace's objects: how little memory would suffice if each object's lifetime were
+//! known when it begins, and nothing were spent on headers or size classes.
 
 use super::Event::{self, Aligned};
 use super::check::alone;
@@ -7,19 +7,19 @@ use super::fault::{Fault, Result, foreign};
 use super::{Live, Reader, room};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Objects lie at multiples of this, as C demands from malloc.
+/// Objects lie at multiples of this many bytes, as C requires of malloc.
 const GRAIN: u64 = 16;
 /// No address space is larger: with this limit, the sum of a few objects of impossible size does not overflow.
 const MOST_BYTES: u64 = 1 << 47;
 /// Objects during whose life more than this was allocated lie in an arena of their own. One packing
 /// is tried for each of these limits, and one with a single arena.
 const LONG_LIVES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
-/// There is room for this many objects at first.
+/// The number of objects for which there is room at first.
 const FIRST_OBJECTS: usize = 1024;
 
-/// The bytes of a packing of a trace's objects: one that exists, not the best one. It is the smallest of
-/// several tries, each best fit in the order of the trace; objects never move. Takes memory for all
-/// events; refuses if there is too little.
+/// Returns the bytes of a packing of a trace's objects, which is possible, but not always the best: the
+/// smallest of several tries, each best fit in the order of the trace; objects never move. Takes memory
+/// for all events; refuses if there is too little.
 pub fn packed_bytes(mut reader: Reader) -> Result<u64> {
     let mut objects = Objects::new(room::refusal);
     let mut events = 0;
@@ -50,7 +50,7 @@ enum Step {
 }
 
 struct Objects {
-    /// Why a table of so many bytes does not fit.
+    /// The function that returns why a table of so many bytes does not fit.
     refusal: fn(u64) -> Option<String>,
     all: Vec<Object>,
     steps: Vec<Step>,
@@ -70,12 +70,12 @@ impl Objects {
         }
     }
 
-    /// Makes room for twice as many objects, or says why there is none.
+    /// Makes room for twice as many objects, or returns why there is none.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let objects = self.all.len();
         let most = (2 * objects).max(FIRST_OBJECTS);
-        // For each object its two steps, and its place in a packing.
+        // Each object has two steps, and a place in a packing.
         let each = size_of::<Object>() + 2 * size_of::<Step>() + size_of::<u64>();
         let steps = 2 * most - self.steps.len();
         let why = match (self.refusal)((most * each) as u64) {
@@ -122,7 +122,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The size of a packing in which objects with a longer life than `long` lie apart.
+    /// Returns the size of a packing in which objects with a longer life than `long` lie apart.
     fn pack(&self, long: u64) -> u64 {
         let mut arenas = [Arena::default(), Arena::default()];
         let mut places = vec![0; self.all.len()];
@@ -151,8 +151,8 @@ struct Arena {
 }
 
 impl Arena {
-    /// The start of a new object, in the shortest free range that surely fits it, or else at the
-    /// end.
+    /// Returns the start of a new object: in the shortest free range that certainly fits it, or
+    /// else at the end.
     fn take(&mut self, bytes: u64, align: u64) -> u64 {
         let surely = bytes + align - GRAIN;
         let (length, start) = match self.by_length.range((surely, 0)..).next() {

@@ -1,5 +1,5 @@
-//! Reads a trace: chunks in, events out. Any bytes give events or one fault; memory is one chunk
-//! and the state of each thread.
+//! Reads a trace: chunks in, events out. Any sequence of bytes yields events or one fault. Takes
+//! memory for one chunk and the state of each thread.
 
 use super::codec::{CodecState, take_number};
 use super::fault::{Result, damaged, foreign, impossible};
@@ -30,14 +30,14 @@ pub struct Reader<'f> {
     /// The number of events that were returned.
     events: u64,
     events_left: u32,
-    /// How many objects from before the trace must still follow at this place.
+    /// The number of objects from before the trace that must still follow at this place.
     inherited_left: u64,
     is_inherited: bool,
     ended: bool,
 }
 
 impl<'f> Reader<'f> {
-    /// Opens a file, which can be opened again.
+    /// Opens a regular file, which can be opened again.
     pub fn open(path: &Path) -> Result<Reader<'f>> {
         Reader::new(open_regular(path)?)
     }
@@ -47,7 +47,7 @@ impl<'f> Reader<'f> {
         Reader::new(Watched::new(File::open(path)?, done))
     }
 
-    /// Reads the header and the metadata.
+    /// Begins to read a trace with its header and its metadata.
     pub fn new(from: impl Read + 'f) -> Result<Reader<'f>> {
         Reader::begin(Box::new(from))
     }
@@ -93,22 +93,22 @@ impl<'f> Reader<'f> {
         Ok(())
     }
 
-    /// The trace's metadata about the recorded program.
+    /// Returns the trace's metadata about the recorded program.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Whether the trace tells which thread is the main one, if that thread has any event.
+    /// Returns whether the trace identifies the main thread, if that thread has any event.
     pub fn tells_main(&self) -> bool {
         self.tells_main && self.head.get(MAIN) != Some(UNKNOWN)
     }
 
-    /// The chunk of the last event.
+    /// Returns the number of the last event's chunk.
     pub fn chunk_number(&self) -> u64 {
         self.chunks.saturating_sub(1)
     }
 
-    /// Whether the last event begins an object from before the trace.
+    /// Returns whether the last event begins an object from before the trace.
     pub fn is_inherited(&self) -> bool {
         self.is_inherited
     }
@@ -157,7 +157,7 @@ impl<'f> Reader<'f> {
             ));
         }
         self.chunks += 1;
-        // `parse` limits both lengths.
+        // `parse` has limited both lengths.
         self.stored.resize(header.stored_bytes as usize, 0);
         if fill(&mut self.from, &mut self.stored)? != self.stored.len() {
             return damaged("the file ends within a chunk");
@@ -269,8 +269,8 @@ fn missing(left: u64) -> Result<()> {
     ))
 }
 
-/// The number of events of a trace, from its chunk headers; the events are not read. Of a damaged
-/// trace, the events before the damage.
+/// Returns the number of events of a trace from its chunk headers, without reading the events; for
+/// a damaged trace, the number of events before the damage.
 pub fn events_of(trace: &Path) -> Result<u64> {
     let mut file = open_regular(trace)?;
     file.seek(SeekFrom::Start(FILE_HEADER as u64))?;

@@ -1,4 +1,4 @@
-//! Opens files that anybody may have made: a pipe would block, a device may never end.
+//! Opens files of unknown origin: opening a pipe would block, and a device may never end.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;

@@ -5,12 +5,12 @@ use rustix::process::{Resource, getrlimit};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Requests up to this size are never checked.
+/// Requests up to this many bytes are never checked.
 const SMALL: u64 = 16 << 20;
-/// What a process needs besides the table.
+/// The bytes that a process needs besides the table.
 const MARGIN: u64 = 32 << 20;
 
-/// Why a table of this many bytes does not fit; `None` if it fits, or if that is not known.
+/// Returns why a table of this many bytes does not fit; `None` if it fits, or if that is not known.
 pub fn refusal(bytes: u64) -> Option<String> {
     let left = if bytes > SMALL { left()? } else { return None };
     // Data that is kept beside the table grows with it.
@@ -24,7 +24,7 @@ pub fn refusal(bytes: u64) -> Option<String> {
     })
 }
 
-/// The least memory that the machine, the process's own limit and its control groups leave.
+/// Returns the least memory that the machine, the process's own limit and its control groups leave.
 fn left() -> Option<u64> {
     // The memory that the kernel can give without swapping.
     let machine = number("/proc/meminfo", "MemAvailable:").map(|kib| kib << 10);
@@ -33,15 +33,15 @@ fn left() -> Option<u64> {
     groups.chain(machine).chain(address_space()).min()
 }
 
-/// The address space that `ulimit -v` leaves.
+/// Returns the bytes of address space that `ulimit -v` leaves.
 fn address_space() -> Option<u64> {
     let limit = getrlimit(Resource::As).current?;
     let pages = number("/proc/self/statm", "")?;
     Some(limit.saturating_sub(pages * rustix::param::page_size() as u64))
 }
 
-/// What the control group in a line of `/proc/self/cgroup`, and the groups above it, leave. Their
-/// page cache is dropped when memory is short.
+/// Returns the memory that the control group in a line of `/proc/self/cgroup`, and the groups above
+/// it, leave. Their page cache counts as free, since it is dropped when memory is short.
 fn group(line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (folder, limit, used) = match parts.next()? {
@@ -67,7 +67,7 @@ fn group(line: &str) -> Option<u64> {
         .min()
 }
 
-/// The first number that follows these words in a file, where they begin a line.
+/// Returns the first number that follows these words at the beginning of a line of a file.
 fn number(file: impl AsRef<Path>, words: &str) -> Option<u64> {
     let text = read_to_string(file).ok()?;
     let mut lines = text.lines();

@@ -4,17 +4,17 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that have been read.
+/// A shared count of the bytes that have been read.
 #[derive(Clone, Default)]
 pub struct Done(Arc<AtomicU64>);
 
 impl Done {
-    /// The number of bytes so far.
+    /// Returns the number of bytes that have been read so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes.
+    /// Adds to the number of bytes that have been read.
     pub fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Writes a trace: events in, chunks out. Memory is one chunk, whatever the length.
+//! Writes a trace: events in, chunks out. Takes memory for one chunk, whatever the length.
 
 use super::codec::{CodecState, MOST_EVENT, put_number};
 use super::fault::{Result, foreign};
@@ -7,25 +7,26 @@ use super::{Event, Head};
 use std::io::Write;
 use zstd::bulk::Compressor;
 
-/// zstd's own default: higher levels cost time and gain little on such data.
+/// The compression level, which is zstd's default: higher levels cost time and gain little on such
+/// data.
 const LEVEL: i32 = 3;
 
 /// The totals of a trace.
 #[derive(Clone, Copy, Default)]
 pub struct Totals {
-    /// Events, without the changes of threads.
+    /// The number of events, without the switches of threads.
     pub events: u64,
-    /// Threads that did something or were started.
+    /// The number of threads that did something or were started.
     pub threads: u64,
-    /// The number of objects.
+    /// The number of objects that were allocated.
     pub allocations: u64,
-    /// Bytes of all events before zstd.
+    /// Bytes of all events before compression.
     pub raw_bytes: u64,
     /// The size of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// Writes events as they come.
+/// A writer that takes events as they come.
 pub struct Writer<'t> {
     to: &'t mut dyn Write,
     state: CodecState,
@@ -38,7 +39,7 @@ pub struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    /// Begins a trace with what is known of the program.
+    /// Begins a trace with the metadata about the program.
     pub fn new(to: &'t mut dyn Write, head: &Head) -> Result<Writer<'t>> {
         let start = file_header();
         to.write_all(&start).or_else(unwritten)?;
@@ -81,7 +82,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// The number of events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.totals.events + u64::from(self.events_here)
     }
@@ -112,7 +113,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Writes the payload, and empties it.
+    /// Writes the payload as a chunk, and empties it.
     fn chunk(&mut self, content: Content) -> Result<()> {
         let raw = &self.payload[..];
         self.packed
@@ -132,7 +133,7 @@ impl<'t> Writer<'t> {
             codec,
             number: self.chunks,
             first_event: self.totals.events,
-            // None if the content is of another kind.
+            // 0 if the chunk has content of another kind.
             events: self.events_here,
             raw_bytes: raw.len() as u32,
             stored_bytes: stored.len() as u32,

@@ -1,13 +1,13 @@
 //! Buckets for times, laid out as in HdrHistogram: exact for small numbers, then the same number of
 //! buckets for each power of two, so that no bucket is wider than a 64th of its values.
 
-/// Buckets of each power of two.
+/// Number of buckets of each power of two.
 const EACH: usize = 1 << EACH_BITS;
 const EACH_BITS: u32 = 6;
 /// Larger values fall into the last bucket: 2^42 ns are 73 minutes.
 const MOST: u64 = (1 << 42) - 1;
 
-/// How many buckets there are.
+/// Number of buckets, of which the last one also holds all larger values.
 pub const BUCKETS: usize = bucket_of(MOST) + 1;
 
 /// The bucket that a number falls into.

@@ -7,8 +7,9 @@ use core::fmt;
 /// launcher, so its peak resident set is its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
-    /// Why the command could not be started; 0 if it was. The process that tried writes this in the
-    /// same format before the launcher writes the rest: the first line counts.
+    /// The `errno` with which the command could not be started; 0 if it was started. The process
+    /// that tried writes this in the same format before the launcher writes the rest: the first
+    /// line counts.
     pub errno: i32,
     /// The status as `wait4` returns it.
     pub status: i32,
@@ -28,7 +29,8 @@ pub struct Launched {
     pub involuntary_switches: u64,
     /// Peak resident set.
     pub max_rss_bytes: u64,
-    /// Processes that the process started, that outlived it, and that the launcher killed.
+    /// Number of processes that the process started, that outlived it, and that the launcher
+    /// killed.
     pub left_behind: u64,
 }
 

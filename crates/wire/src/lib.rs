@@ -1,6 +1,7 @@
 //! Data exchanged between the host and a measured process: the job, the report and the shared page
-//! with both; the files that the recorder writes; and the one search that both sides make. No
-//! dependencies, no allocation: the guest uses this under the allocator being measured.
+//! with both; the files that the recorder writes; and the one search that both sides make. The
+//! crate has no dependencies and allocates nothing, since the guest uses it under the allocator
+//! being measured.
 
 #![no_std]
 

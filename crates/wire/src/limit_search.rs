@@ -4,25 +4,25 @@
 /// Neighbouring limits differ by this factor, or by a page.
 pub const STEP: f64 = 1.01;
 
-/// This many processes decide about a limit if all of them end alike.
+/// Number of processes that decide about a limit if all of them end alike.
 pub const ALIKE: u32 = 3;
 
-/// Otherwise at most this many processes are run, and more than half of this number decide.
+/// Largest number of processes that are run under a limit if they do not all end alike; more than half of this number
+/// decide.
 const MOST: u32 = 9;
 
 const PAGE_BYTES: u64 = 4096;
 /// No process runs in less memory than this.
 pub const LEAST_BYTES: u64 = 64 << 10;
-/// If the first limit is too small, or the smallest still suffices, further ones are tried at this
-/// distance, about a factor of 2.
+/// Number of steps, about a factor of 2, after which a further limit is tried if the first one is too small or the
+/// smallest one still suffices.
 const FURTHER: i32 = 70;
 
-/// Whether a limit suffices, given how many processes under it ended `ok` and how many did not; `None` if
-/// more are needed. What a process needs depends on where the kernel puts its mappings, and on the
-/// allocator's own random numbers. Seen in `same-thread-5000` under `data`: one process of 15 of
-/// jemalloc fails up to 9 % above the limit below which all do (none without address space
-/// randomization), and one of 7 of tcmalloc gets through up to 6 % below. If all had to end `ok`, or
-/// one were enough, two searches would differ by that.
+/// Returns whether a limit suffices, given how many processes under it ended `ok` and how many did not; `None` if more
+/// processes are needed. What a process needs depends on where the kernel puts its mappings, and on the allocator's own
+/// random numbers. In `same-thread-5000` under `data`, one of 15 processes of jemalloc failed up to 9 % above the limit
+/// below which all fail (none without address space randomization), and one of 7 of tcmalloc succeeded up to 6 % below
+/// it. If all had to end `ok`, or one were enough, two searches would differ by that much.
 pub fn does(ok: u32, failed: u32) -> Option<bool> {
     let is_settled = ok.max(failed) > MOST / 2 || (ok.min(failed) == 0 && ok + failed >= ALIKE);
     is_settled.then_some(ok > failed)
@@ -47,9 +47,9 @@ impl LimitSearch {
         (powered as u64).next_multiple_of(PAGE_BYTES)
     }
 
-    /// The smallest limit under which most processes end `ok`, if they do under all larger ones;
-    /// `None` if there is none. `ends_ok` is whether a process does, by its limit, and its number
-    /// among those under that limit.
+    /// Finds the smallest limit under which most processes end `ok`, if they do so under all larger ones; `None` if
+    /// there is none. `ends_ok` gets the limit of a process and its number among those under that limit, and returns
+    /// whether it ends `ok`.
     pub fn smallest<E>(
         &self,
         mut ends_ok: impl FnMut(u64, u32) -> Result<bool, E>,

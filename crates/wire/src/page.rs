@@ -22,12 +22,11 @@ pub struct Page {
     watched: Watched,
 }
 
-// SAFETY: the job is written once before the guest exists and only read afterwards; the report is
-// append-only by one thread at a time, and readers see only the part that `report_len` has
-// published with release order.
+// SAFETY: the job is written once before the guest exists and only read afterwards; the report is append-only by one
+// thread at a time, and readers read only the part that `report_len` has published with release order.
 unsafe impl Sync for Page {}
 
-/// The text does not fit into its part of the page.
+/// The error that a text does not fit into its part of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextFull;
 
@@ -37,12 +36,12 @@ impl Page {
         Phase::from_number(self.phase.load(Ordering::Acquire))
     }
 
-    /// The guest enters its next phase.
+    /// Stores the phase that the guest enters.
     pub fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
     }
 
-    /// Writes the job. For the host, before the guest is started.
+    /// Writes the job; called by the host before it starts the guest.
     pub fn set_job(&self, text: &str) -> Result<(), TextFull> {
         if text.len() > JOB_BYTES {
             return Err(TextFull);
@@ -58,16 +57,15 @@ impl Page {
         Ok(())
     }
 
-    /// A look of the host at the guest's memory: what `read` returns, provided that the guest was at
-    /// its workload before and after. A guest that went on to heapmark's checks meanwhile may have
-    /// changed what was read.
+    /// Lets the host look at the guest's memory: returns what `read` returns, provided that the guest was at its
+    /// workload before and after. A guest that went on to heapmark's checks meanwhile may have changed what was read.
     pub fn look<T>(&self, read: impl FnOnce(Phase, &Watched) -> Option<T>) -> Option<T> {
         let phase = self.phase();
         if !phase.is_of_workload() {
             return None;
         }
         let seen = read(phase, &self.watched).filter(|_| self.phase().is_of_workload());
-        // Last: a guest that waits for a look goes on.
+        // The look is counted last, since a guest that waits for it then goes on.
         self.watched.count_look();
         seen
     }
@@ -77,8 +75,7 @@ impl Page {
         &self.watched
     }
 
-    /// The job's text; empty if it is not valid UTF-8. For the guest, which alone has the page by
-    /// then.
+    /// The job's text; empty if it is not valid UTF-8. Called by the guest, which alone uses the job by then.
     pub fn job(&self) -> &str {
         let len = (self.job_len.load(Ordering::Acquire) as usize).min(JOB_BYTES);
         // SAFETY: `len` is within the job, whose bytes are all initialised and no longer written.
@@ -94,8 +91,8 @@ impl Page {
         (0..len).map(|at| unsafe { self.report.get().cast::<u8>().add(at).read_volatile() })
     }
 
-    /// Appends one line to the report. For one thread at a time. A line that does not fit is left
-    /// out completely.
+    /// Appends one line to the report; only one thread at a time may do so. A line that does not fit is left out
+    /// completely.
     pub fn say(&self, line: fmt::Arguments<'_>) -> Result<(), TextFull> {
         let mut tail = Tail {
             page: self,

@@ -5,19 +5,19 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Phase {
-    /// Not yet in the guest's own code: the dynamic linker and the allocator's constructors.
+    /// The dynamic linker and the allocator's constructors run, before the guest's own code.
     Load = 0,
-    /// Finds which library serves the malloc family.
+    /// The guest finds which library serves the malloc family.
     Prove = 1,
-    /// Tables, threads: before the first measured operation.
+    /// Tables and threads are set up, before the first measured operation.
     Setup = 2,
     /// Warm-up iterations.
     Cold = 3,
     /// Measured iterations.
     Run = 4,
-    /// After the clock has stopped, before any other work: what the process still holds.
+    /// The clock has stopped, and what the process still holds is read before any other work.
     After = 5,
-    /// Checks, with the guest's own blocks, that the allocator still hands out sound ones.
+    /// The guest checks, with blocks of its own, that the allocator still hands out sound ones.
     Verify = 6,
     /// The report is complete.
     Done = 7,

@@ -4,10 +4,10 @@
 use crate::high_water::HighWater;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Address ranges that can be published at a time: 1024 stacks and the harness's tables.
+/// Number of address ranges that can be published at a time: enough for 1024 stacks and the harness's tables.
 const RANGES: usize = 4096;
 
-/// All published ranges. All zero means none.
+/// All published ranges. If all bytes are zero, no range is published.
 #[repr(C)]
 pub struct Ranges {
     slots: [Slot; RANGES],
@@ -64,7 +64,7 @@ pub struct Known {
 }
 
 impl Ranges {
-    /// Publishes a range. If there is no slot, it is left out, and counts as the allocator's.
+    /// Publishes a range. If no slot is free, the range is left out, and counts as the allocator's.
     pub fn know(&self, range: Known) {
         let tagged = range.start & !0xfff | range.kind as u64;
         let free = |slot: &&Slot| {

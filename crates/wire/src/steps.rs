@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads whose steps have a place in the shared page.
+/// Number of threads whose steps have a place in the shared page.
 pub const STEPS: usize = 1024;
 
 /// The progress of one thread. Only this thread writes here, on cache lines of its own; others wait
@@ -20,7 +20,7 @@ pub struct ReplayProgress {
 const IDLE: u64 = u64::MAX;
 
 impl ReplayProgress {
-    /// Called before a replay. `at_work` is true for threads that exist from the start.
+    /// Resets the progress before a replay. `at_work` is true for threads that exist from the start.
     pub fn reset(&self, at_work: bool) {
         self.done.store(0, Ordering::Release);
         self.waits_for.store(0, Ordering::Relaxed);
@@ -33,7 +33,7 @@ impl ReplayProgress {
         self.done.store(ops, Ordering::Release);
     }
 
-    /// How many ops are done.
+    /// Returns the number of ops done.
     #[inline(always)]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Acquire)
@@ -62,7 +62,7 @@ impl ReplayProgress {
         );
     }
 
-    /// The thread that this thread waits for.
+    /// Returns the number of the thread that this thread waits for; `None` if there is none.
     pub fn waits_for(&self) -> Option<u64> {
         self.waits_for.load(Ordering::Acquire).checked_sub(1)
     }

@@ -2,7 +2,7 @@
 //! of further bytes, so that a number of any length is written with one store and read with one
 //! load. Captures and traces consist of them.
 
-/// The largest number of bytes.
+/// The largest number of bytes that a number takes.
 pub const MOST_BYTES: usize = 9;
 
 /// Numbers below this fit into one word together with their length.
@@ -26,7 +26,7 @@ pub unsafe fn put(at: *mut u8, value: u64) -> *mut u8 {
             at.add(further as usize + 1)
         }
     } else {
-        // SAFETY: nine bytes.
+        // SAFETY: nine bytes are written, which the caller allows.
         unsafe {
             at.write(0);
             at.add(1).cast::<u64>().write_unaligned(value.to_le());

@@ -6,10 +6,10 @@ use crate::high_water::HighWater;
 use crate::{Ranges, ReplayProgress, STEPS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Threads that can publish their requested and released bytes.
+/// Number of threads that can publish their requested and released bytes.
 pub const LEDGERS: usize = 1024;
 
-/// The state of a running guest that its host reads. All zero is valid: nothing published, no range
+/// The state of a running guest that its host reads. If all bytes are zero, nothing is published, and no range is
 /// known.
 #[repr(C)]
 pub struct Watched {
@@ -35,8 +35,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Sets the requested bytes of live blocks, and the bytes of the pages that hold any live byte.
-    /// Under the lock that guards the blocks.
+    /// Sets the requested bytes of live blocks, and the bytes of the pages that hold any live byte. Must be called
+    /// under the lock that guards the blocks.
     pub fn set(&self, live_bytes: u64, occupied_bytes: u64) {
         self.live.store(live_bytes, Ordering::Release);
         self.occupied.store(occupied_bytes, Ordering::Release);
@@ -107,8 +107,7 @@ impl Watched {
         &self.ranges
     }
 
-    /// From now on, a replay of this many threads writes its steps here; `None` if there are not so
-    /// many places.
+    /// Lets a replay of this many threads write its steps here from now on; `None` if there are fewer places.
     pub fn open_steps(&self, threads: usize) -> Option<&[ReplayProgress]> {
         let steps = self.steps.get(..threads)?;
         self.steps_used.store(threads as u32, Ordering::Release);
@@ -122,8 +121,8 @@ impl Watched {
             .unwrap_or_default()
     }
 
-    /// From now on, the guest's first `threads` ledgers are in use; `None` if there are not so
-    /// many. Touches each, so that no page fault is left for the measured phase.
+    /// Puts the guest's first `threads` ledgers into use; `None` if there are fewer. Touches each, so that no page
+    /// fault is left for the measured phase.
     pub fn open_ledgers(&self, threads: usize) -> Option<&[Ledger]> {
         let ledgers = self.ledgers.get(..threads)?;
         ledgers.iter().for_each(|ledger| ledger.request(0));

@@ -26,13 +26,13 @@ pub enum Version {
 }
 
 impl Groups {
-    /// The groups of a controller: `cpu`, `memory`. A controller that version 1 uses is not in
-    /// version 2.
+    /// Returns the groups of a controller, such as `cpu` or `memory`. A controller that version 1
+    /// uses is not in version 2.
     pub fn of(root: &Root, controller: &str) -> Option<Groups> {
         Groups::of_process(root, "self", controller)
     }
 
-    /// The control groups of another process, by its number.
+    /// Returns the control groups of another process, by its number.
     pub fn of_process(root: &Root, process: &str, controller: &str) -> Option<Groups> {
         let lines = root.text(&format!("proc/{process}/cgroup"))?;
         let has = |list: &str| list.split(',').any(|name| name == controller);
@@ -71,7 +71,7 @@ impl Groups {
         })
     }
 
-    /// The text of a file in each of the groups that have it, with the group's folder.
+    /// Returns the text of a file in each of the groups that have it, with the group's folder.
     pub fn texts(&self, root: &Root, file: &str) -> Vec<(String, String)> {
         let text = |folder| root.text(&format!("{folder}/{file}"));
         self.folders
@@ -80,15 +80,15 @@ impl Groups {
             .collect()
     }
 
-    /// Whether the topmost group is the machine's own root, above which nothing can limit. Only the
-    /// root has no type.
+    /// Returns whether the topmost group is the machine's own root, above which there can be no
+    /// limit. Only the root has no type.
     pub fn reach_the_root(&self, root: &Root) -> bool {
         let top = self.folders.last();
         let has = |file| top.is_some_and(|top| root.path(&format!("{top}/{file}")).exists());
         self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
     }
 
-    /// The memory left below the tightest limit. `None` for no limit.
+    /// Returns the memory left below the tightest limit. `None` if there is no limit.
     pub fn memory_left(&self, root: &Root) -> Option<MemoryLeft> {
         let (limits, usage, cache) = match self.version {
             Version::Two => (&MEMORY_LIMITS[..2], "memory.current", "inactive_file "),
@@ -118,7 +118,8 @@ impl Groups {
         limited.min()
     }
 
-    /// The folder in which this process may make groups with limits on memory; or why there is none.
+    /// Returns the folder in which this process may make groups with limits on memory; or why there
+    /// is none.
     pub fn for_limits(root: &Root) -> Result<String, String> {
         let groups = Groups::of(root, "memory").ok_or("no control groups are mounted here")?;
         if groups.version == Version::One {
@@ -143,15 +144,15 @@ impl Groups {
             .ok_or_else(|| "no group above this process may be changed by this user".into())
     }
 
-    /// Whether any group reports a memory limit.
+    /// Returns whether any group reports a memory limit.
     pub fn tell_memory(&self, root: &Root) -> bool {
         MEMORY_LIMITS
             .iter()
             .any(|file| !self.texts(root, file).is_empty())
     }
 
-    /// The group with the lowest limit, in CPUs. The outer `None`: it is not known whether there is a
-    /// limit.
+    /// Returns the group with the lowest limit, and that limit in CPUs. The outer `None` means that
+    /// it is not known whether there is a limit.
     pub fn cpu_limit(&self, root: &Root) -> Option<Option<(String, f64)>> {
         let file = match self.version {
             Version::Two => "cpu.max",
@@ -180,7 +181,8 @@ impl Groups {
         known.then(|| limits.min_by(|(_, a), (_, b)| a.total_cmp(b)))
     }
 
-    /// All throttling of this process, including by groups above. `None` if no group reports it.
+    /// Returns all throttling of this process, including by groups above. `None` if no group
+    /// reports it.
     pub fn throttled(&self, root: &Root) -> Option<Throttled> {
         self.texts(root, "cpu.stat")
             .iter()
@@ -189,7 +191,8 @@ impl Groups {
     }
 }
 
-/// `max 100000` or `150000 100000`: time in each period, both in us. The inner `None` is no limit.
+/// Parses `max 100000` or `150000 100000`: time in each period, both in us. The inner `None` means
+/// no limit.
 fn cpus_of_max(text: &str) -> Option<Option<f64>> {
     let (quota, period) = text.split_once(' ')?;
     if quota == "max" {

@@ -10,7 +10,8 @@ pub struct CpuTicks {
     pub programs: u64,
     /// CPU time of interrupts, including work that they deferred.
     pub interrupts: u64,
-    /// CPU time that the hypervisor gave to others while one of our CPUs wanted to run.
+    /// CPU time that the hypervisor gave to others while one of this machine's CPUs was ready to
+    /// run.
     pub steal: u64,
 }
 
@@ -66,7 +67,7 @@ impl CpuTicks {
         })
     }
 
-    /// Time that was not stolen.
+    /// Returns the ticks that were not stolen.
     pub fn busy(&self) -> u64 {
         self.programs + self.interrupts
     }
@@ -84,8 +85,8 @@ impl Add for CpuTicks {
     }
 }
 
-/// User and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from the end of the process's
-/// name, which may contain anything.
+/// Returns the user and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from the end of
+/// the process's name, which may contain anything.
 pub fn process_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
@@ -95,9 +96,9 @@ pub fn process_ticks(stat: &str) -> Option<u64> {
 /// Pressure: at least one task was stalled for lack of a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
-    /// Share of the last ten seconds.
+    /// Share of the last ten seconds in which tasks were stalled, in per cent.
     pub last_10s_percent: f64,
-    /// Sum since the machine started.
+    /// Time for which tasks were stalled since the machine started, in microseconds.
     pub total_us: u64,
 }
 
@@ -148,7 +149,7 @@ impl Add for Throttled {
     }
 }
 
-/// The number after a key, in a file of lines `key number`.
+/// Returns the number after a key, in a file of lines `key number`.
 pub fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         line.strip_prefix(key)?

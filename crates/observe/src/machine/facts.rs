@@ -6,13 +6,13 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Usable CPUs: what affinity and CPU limits leave of the machine.
+/// Returns the number of usable CPUs: what affinity and CPU limits leave of the machine's.
 pub fn usable_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }
 
-/// Numbers of the CPUs that this process, and what it starts, may run on; empty if there are more
-/// than the system call has space for.
+/// Returns the numbers of the CPUs that this process, and what it starts, may run on; empty if
+/// there are more than the system call has space for.
 pub fn allowed_cpus() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU)
@@ -20,7 +20,8 @@ pub fn allowed_cpus() -> Vec<usize> {
         .collect()
 }
 
-/// One of the allowed CPUs of each core; all of them if the machine does not say which CPUs share a core.
+/// Returns one of the allowed CPUs of each core; all of them if the machine does not report which CPUs
+/// share a core.
 pub fn cores() -> Vec<usize> {
     let root = Root::machine();
     let mut seen = BTreeSet::new();
@@ -33,7 +34,7 @@ pub fn cores() -> Vec<usize> {
     cpus
 }
 
-/// Everything that is recorded with a run. What cannot be read is left out.
+/// Describes the machine, as recorded with a run. What cannot be read is left out.
 pub fn describe() -> BTreeMap<String, String> {
     let root = Root::machine();
     let line = |file| root.text(file);
@@ -84,7 +85,7 @@ pub fn describe() -> BTreeMap<String, String> {
             "page_size_bytes",
             Some(rustix::param::page_size().to_string()),
         ),
-        // Identifies runs on the same machine; tells nothing else about the machine.
+        // Identifies runs on the same machine; reveals nothing else about the machine.
         (
             "machine_id",
             line("etc/machine-id").map(|id| {

@@ -1,6 +1,6 @@
 //! What else the machine did while something was measured: counters before and after, and their
-//! difference as shares. Reads and subtracts; the interference check decides elsewhere what is too
-//! much.
+//! difference as shares. This module reads and subtracts; the interference check decides elsewhere
+//! what is too much.
 //!
 //! The files stay open, so a snapshot is a read of each. The kernel generates the text at each
 //! read, for /proc/stat over all CPUs and interrupts: a snapshot costs more the more of them there
@@ -42,7 +42,7 @@ pub struct Snapshot {
     /// CPU time of heapmark itself, and of everything that it started and that has ended.
     pub own_cpu_ns: u64,
     /// The number of CPUs that the next two were counted on: those that processes may run on.
-    /// `None`: on all of the machine's.
+    /// `None` means all of the machine's CPUs.
     pub cpus: Option<u32>,
     /// CPU time of all programs and the kernel, counted in clock ticks of 10 ms. Without
     /// interrupts, which the measured process may cause, for example if it takes pages away from
@@ -56,7 +56,7 @@ pub struct Snapshot {
     pub cpu_stall_ns: Option<u64>,
     /// Time in which some task of the machine waited for memory.
     pub memory_stall_ns: Option<u64>,
-    /// The stall of the tasks of heapmark's own control group.
+    /// Time in which some task of heapmark's own control group waited for memory.
     pub own_memory_stall_ns: Option<u64>,
     /// Pages read from swap and written to it.
     pub swapped_pages: Option<u64>,
@@ -65,13 +65,13 @@ pub struct Snapshot {
     pub throttled: Option<Throttled>,
 }
 
-/// What happened between two snapshots. Absent if one of them does not have the counter.
+/// What happened between two snapshots. A field is absent if one of them does not have the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interference {
     /// Wall time between the two snapshots.
     pub wall_ns: u64,
     /// The number of CPUs that the next two shares were counted on: those that the process may run
-    /// on. `None`: on all of the machine's.
+    /// on. `None` means all of the machine's CPUs.
     pub cpus: Option<u32>,
     /// CPU time of other programs, as a share of one core: (busy - own) / wall. Busy time is
     /// counted in ticks, so over a short time it may be slightly negative.
@@ -90,9 +90,9 @@ pub struct Interference {
     pub own_memory_stall_share: Option<f64>,
     /// Pages swapped in and out.
     pub swapped_pages: Option<u64>,
-    /// Time throttled, over all groups.
+    /// Time for which heapmark's control groups were throttled, over all groups.
     pub throttled_ns: Option<u64>,
-    /// How often a group was throttled.
+    /// How often one of heapmark's control groups was throttled.
     pub throttled_times: Option<u64>,
 }
 
@@ -162,7 +162,7 @@ impl Counters {
 }
 
 impl Interference {
-    /// The difference of two snapshots, the earlier one first.
+    /// Returns the difference of two snapshots, the earlier one first.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Interference {
         let wall_ns = after.at_ns.saturating_sub(before.at_ns);
         let grown = |counter: fn(&Snapshot) -> Option<u64>| {
@@ -188,8 +188,8 @@ impl Interference {
     }
 }
 
-/// The `stat` files of the kernel threads that manage memory; none are visible in a container with
-/// its own PID namespace.
+/// Returns the `stat` files of the kernel threads that manage memory; none are visible in a
+/// container with its own PID namespace.
 fn memory_threads(root: &Root) -> Vec<File> {
     let processes = root.names("proc", "").into_iter();
     processes
@@ -208,8 +208,8 @@ fn is_memory_thread(stat: &str) -> bool {
         && MEMORY_THREADS.iter().any(|known| name.starts_with(known))
 }
 
-/// User and system time of this process, or of all its children that have ended and been waited for,
-/// with those that they had waited for.
+/// Returns the user and system time of this process, or of all its children that have ended and been
+/// waited for, with those that they had waited for.
 fn cpu_ns(whose: libc::c_int) -> u64 {
     let usage = usage(whose);
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;

@@ -1,6 +1,6 @@
-//! What this machine's kernel and memory cost: the events of which allocators cause more or fewer.
-//! On a virtual machine a page fault may cost many times as much as elsewhere, and allocators that
-//! give memory back then lose by it what they would not lose on other machines.
+//! What this machine's kernel and memory cost: the prices of events that some allocators cause more
+//! often than others. On a virtual machine a page fault may cost many times as much as elsewhere,
+//! and allocators that give memory back then lose by it what they would not lose on other machines.
 //!
 //! Measured in this process, in well under 200 ms. A price is the median of several repetitions,
 //! each the mean of many events, by the wall clock: other programs make the largest repetition
@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Repetitions of each price: an odd number has a median.
 const REPETITIONS: u32 = 7;
-/// Fewer repetitions: a huge page that the host must fetch takes milliseconds.
+/// Repetitions with huge pages: fewer, since a huge page that the host must fetch takes
+/// milliseconds.
 const HUGE_REPETITIONS: u32 = 5;
 /// Pages of one repetition.
 const PAGES: usize = 128;
@@ -32,11 +33,13 @@ const INSTRUCTIONS: u32 = 10_000;
 const PASSES: u32 = 200;
 /// The size of the mapping that is made and removed again: usual for a block that has a mapping of its own.
 const MAPPED_BYTES: usize = 64 << 10;
-/// Larger huge pages (512 MiB with pages of 64 KiB) are not tried.
+/// The largest huge page that is tried; larger ones (512 MiB with pages of 64 KiB) are not.
 const MOST_HUGE_BYTES: usize = 32 << 20;
-/// Two threads may have to share a CPU: a pass then takes a time slice.
+/// The most time for passing a line: two threads may have to share a CPU, and a pass then takes a
+/// time slice.
 const MOST_PASSING: Duration = Duration::from_millis(50);
-/// A few thousand cycles (Tirumalasetty et al., docs/COMPARISON.md): 3,000 at 3 GHz.
+/// The typical price of a page fault: a few thousand cycles (Tirumalasetty et al.,
+/// docs/COMPARISON.md), 3,000 at 3 GHz.
 const TYPICAL_FAULT_NS: f64 = 1_000.0;
 
 /// Something that has a price.
@@ -123,13 +126,13 @@ pub struct Price {
     pub name: String,
     /// The median of the repetitions; of an even number, the upper one of the two in the middle.
     pub median_ns: f64,
-    /// The smallest repetition.
+    /// The smallest of the repetitions, in nanoseconds per event.
     pub least_ns: f64,
-    /// The largest repetition.
+    /// The largest of the repetitions, in nanoseconds per event.
     pub most_ns: f64,
     /// The number of repetitions.
     pub repetitions: u32,
-    /// The usual price elsewhere, if a source says so.
+    /// The usual price elsewhere, if a source states one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub typical_ns: Option<f64>,
     /// What the price is of, in words.
@@ -150,13 +153,14 @@ impl Price {
             least_ns: *samples.first()?,
             most_ns: *samples.last()?,
             repetitions: samples.len() as u32,
-            // Of pages of 4 KiB: larger ones take longer, and less for each byte.
+            // The typical price is that of pages of 4 KiB: larger ones take longer, but less for
+            // each byte.
             typical_ns: event.typical_ns.filter(|_| page_size() == 4096),
             means: event.means.into(),
         })
     }
 
-    /// Whether the price is unusual.
+    /// Returns whether the price is unusual.
     fn is_above_typical(&self) -> bool {
         self.typical_ns
             .is_some_and(|typical_ns| self.median_ns > typical_ns)
@@ -183,7 +187,8 @@ impl Prices {
         })
     }
 
-    /// The highest of the prices that are above the typical one. Only page faults have a typical price.
+    /// Returns the highest of the prices that are above the typical one. Only page faults have a
+    /// typical price.
     pub fn unusual(&self) -> Option<&Price> {
         self.prices
             .iter()
@@ -201,13 +206,13 @@ struct Mapping {
 impl Mapping {
     fn new(bytes: usize) -> Option<Mapping> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the kernel wants it.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let begin = unsafe { mmap_anonymous(null_mut(), bytes, protection, MapFlags::PRIVATE) };
         let begin = begin.ok()?.cast();
         Some(Mapping { begin, bytes })
     }
 
-    /// A mapping of small pages only, none of them touched.
+    /// Returns a mapping of small pages only, none of them touched.
     fn of_small_pages() -> Option<Mapping> {
         let mapping = Mapping::new(PAGES * page_size())?;
         // A kernel without huge pages refuses this advice, and gives small pages anyway.
@@ -233,17 +238,17 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this one's own, and ends with it.
+        // SAFETY: the mapping belongs to this value, and ends with it.
         _ = unsafe { munmap(self.begin.cast(), self.bytes) };
     }
 }
 
-/// The repetitions, if all of them succeed.
+/// Repeats a measurement; `None` unless all repetitions succeed.
 fn repeated(times: u32, one: impl FnMut() -> Option<f64>) -> Option<Vec<f64>> {
     std::iter::repeat_with(one).take(times as usize).collect()
 }
 
-/// Nanoseconds per event since a moment.
+/// Returns the nanoseconds per event since a moment.
 fn each_ns(began: Instant, events: u32) -> f64 {
     began.elapsed().as_nanos() as f64 / f64::from(events)
 }
@@ -286,7 +291,7 @@ fn huge_pages(again: bool) -> Option<Vec<f64>> {
     })
 }
 
-/// Page faults of this thread that read nothing from a disk.
+/// Returns the number of page faults of this thread that read nothing from a disk.
 fn faults_of_thread() -> i64 {
     usage(libc::RUSAGE_THREAD).ru_minflt
 }
@@ -327,8 +332,8 @@ fn locked_instructions() -> Option<Vec<f64>> {
 #[repr(align(128))]
 struct LineOfItsOwn(AtomicU32);
 
-/// Two threads on two CPUs write a word in turns. They have their own affinity: that of this thread
-/// stays as it is.
+/// Measures passes of a cache line: two threads on two CPUs write a word in turns. They have their
+/// own affinity: that of this thread stays as it is.
 fn line_passes() -> Option<Vec<f64>> {
     let cpus = allowed_cpus();
     let first = *cpus.first()?;

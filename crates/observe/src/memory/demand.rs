@@ -33,7 +33,7 @@ pub struct DemandSampler {
 }
 
 impl DemandSampler {
-    /// A sampler for a limit of this kind.
+    /// Makes a sampler for a limit of this kind.
     pub fn new(kind: LimitKind) -> DemandSampler {
         DemandSampler {
             kind,
@@ -66,7 +66,8 @@ impl DemandSampler {
         self.pace.next(thread_cpu_ns()) / UNTIMED
     }
 
-    /// The sampled demand, with the harness's share; if a control group was charged, the kernel knows the peak itself.
+    /// Returns the sampled demand, with the harness's share; if a control group was charged, the kernel's own peak
+    /// counts instead.
     pub fn seen(&self, charged_bytes: Option<u64>, harness_bytes: u64) -> Demand {
         Demand {
             most_bytes: charged_bytes.unwrap_or(self.demand.most_bytes),

@@ -65,12 +65,12 @@ impl Mapped {
         mapped
     }
 
-    /// heap + mmap + mmap_so, as the paper plots it.
+    /// Returns heap + mmap + mmap_so, as the paper plots it.
     pub fn total_dynamic(&self) -> u64 {
         self.heap + self.mmap + self.mmap_so
     }
 
-    /// All accessible memory, whatever its purpose.
+    /// Returns all accessible memory, whatever its purpose.
     pub fn accessible(&self) -> u64 {
         self.total_dynamic() + self.stack + self.text + self.other + self.harness
     }
@@ -101,7 +101,7 @@ impl Region<'_> {
         })
     }
 
-    /// Bytes of a known range that lie in this region.
+    /// Returns the bytes of a known range that lie in this region.
     fn shared(&self, range: &Known) -> u64 {
         let start = range.start.max(self.start);
         range.end.min(self.end).saturating_sub(start)

@@ -20,7 +20,7 @@ pub struct MeanHeap {
 }
 
 impl MeanHeap {
-    /// The mean, from the time and the resident set of each look.
+    /// Computes the mean from the time and the resident set of each look.
     pub fn of(looks: &[(u64, u64)], before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
         let (&(first_ns, _), &(last_ns, _)) = (looks.first()?, looks.last()?);
         let span_ns = last_ns.saturating_sub(first_ns);
@@ -42,7 +42,7 @@ impl MeanHeap {
         })
     }
 
-    /// Memory times the duration of one iteration, in GiB seconds.
+    /// Returns the memory times the duration of one iteration, in GiB seconds.
     pub fn gib_seconds(&self) -> f64 {
         self.bytes as f64 / (1u64 << 30) as f64 * self.iteration_ns as f64 / 1e9
     }

@@ -44,7 +44,7 @@ pub struct AtPeak {
 }
 
 impl MemoryProfile {
-    /// The profile of these points and of the moment when most bytes were live.
+    /// Returns the profile of these points and of the moment when most bytes were live.
     pub(super) fn of(points: &[MemoryPoint], peak_demand: MemoryPoint) -> MemoryProfile {
         let sum = |bytes: fn(&MemoryPoint) -> u64| points.iter().map(bytes).sum::<u64>();
         let all = || points.iter().chain([&peak_demand]);
@@ -66,9 +66,9 @@ impl MemoryProfile {
         }
     }
 
-    /// The profile of the points that a process sampled itself, when its workload asked for them. Nothing is polled, and
-    /// nothing missed. Without a separate peak, the point with the most live bytes is the peak; `None` if there are no
-    /// points.
+    /// Returns the profile of the points that a process sampled itself, when its workload asked for them. Nothing is
+    /// polled, and nothing missed. Without a separate peak, the point with the most live bytes is the peak; `None` if
+    /// there are no points.
     pub fn of_points(
         points: &[heapmark_wire::HeapPoint],
         peak: Option<&heapmark_wire::Peak>,

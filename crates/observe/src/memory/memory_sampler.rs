@@ -17,12 +17,14 @@ const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
 const WALKS_APART: u64 = 1000;
 /// The least number of looks with live bytes that make a memory profile.
 const LEAST_POINTS: usize = 5;
-/// A look during which this share of the live bytes came or went had to wait for a CPU: what it read belongs to several moments.
+/// A look during which more than the live bytes divided by this came or went had to wait for a CPU: what it read belongs to
+/// several moments.
 const MOST_CHANGE: u64 = 64;
-/// How often a look is taken until it is of one moment. A program that allocates and frees most of what it holds all the time has no such look.
+/// The most attempts to take a look of a single moment. A program that allocates and frees most of what it holds all the time has no such
+/// look.
 const LOOKS: usize = 3;
 
-/// The points that a process took itself, as a table like the memory sampler's.
+/// Returns the points that a process took itself, as a table like the memory sampler's.
 pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> String {
     let mut table = format!("{COLUMNS},allocated_bytes\n");
     for point in points {
@@ -69,7 +71,7 @@ pub struct MemorySampler {
 }
 
 impl MemorySampler {
-    /// A process that has ended meanwhile leaves no sample.
+    /// Takes a sample; a process that has ended meanwhile leaves none.
     fn point(&mut self, pid: i32, phase: Phase, held: &Held) -> Option<MemorySample> {
         let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
         let running = matches!(phase, Phase::Cold | Phase::Run);

@@ -24,7 +24,7 @@ impl Pace {
         self.cpu_ns += cpu_ns;
     }
 
-    /// Called after a look with the CPU time that the thread has used so far; returns the wait.
+    /// Returns the wait after a look, given the CPU time that the thread has used so far.
     pub fn next(&mut self, cpu_ns: u64) -> Duration {
         let look_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;

@@ -1,5 +1,5 @@
-//! What the kernel tells about the memory of a running process: `/proc/PID/statm`, `smaps_rollup` and
-//! `maps`.
+//! What the kernel reports about the memory of a running process: `/proc/PID/statm`, `smaps_rollup`
+//! and `maps`.
 
 use crate::machine::root::reread;
 use heapmark_catalog::folder::listing;
@@ -17,7 +17,7 @@ pub struct ProcessFiles {
 }
 
 impl ProcessFiles {
-    /// The files of a process.
+    /// Returns the files of a process.
     pub fn of(pid: i32) -> ProcessFiles {
         ProcessFiles {
             pid,
@@ -26,27 +26,29 @@ impl ProcessFiles {
         }
     }
 
-    /// The resident set; `None` once the process has ended.
+    /// Returns the resident set; `None` once the process has ended.
     pub fn resident_bytes(&mut self) -> Option<u64> {
         resident_bytes(self.text("statm")?).filter(|bytes| *bytes > 0)
     }
 
-    /// Whether the process executes a program of its own, and not its parent's since a fork; `None` once the process has ended.
+    /// Returns whether the process executes a program of its own, and not its parent's since a fork; `None` once the process
+    /// has ended.
     pub fn has_executed(&mut self) -> Option<bool> {
         has_executed(self.text("stat")?)
     }
 
-    /// The results of a walk of the page tables, which takes much longer than other reads.
+    /// Returns the results of a walk of the page tables, which takes much longer than other reads.
     pub fn walked(&mut self) -> Option<Walked> {
         Walked::of(self.text("smaps_rollup")?)
     }
 
-    /// A size from `/proc/PID/status` in bytes.
+    /// Returns a size from `/proc/PID/status` in bytes.
     pub fn status_bytes(&mut self, key: &str) -> Option<u64> {
         kib_bytes(self.text("status")?, key)
     }
 
-    /// The process's mappings. A process that is ending has an empty address space, which is not a point of its life.
+    /// Returns the process's mappings. A process that is ending has an empty address space, which is not a point of
+    /// its life.
     pub fn maps(&mut self) -> Option<&str> {
         self.text("maps").filter(|maps| !maps.is_empty())
     }
@@ -62,7 +64,7 @@ impl ProcessFiles {
     }
 }
 
-/// How many threads of a process run, or would if they had a CPU.
+/// Returns how many threads of a process run, or would if they had a CPU.
 pub fn ready_threads(pid: i32) -> usize {
     let is_ready = |task: &PathBuf| {
         let stat = read_to_string(task.join("stat")).unwrap_or_default();
@@ -73,13 +75,13 @@ pub fn ready_threads(pid: i32) -> usize {
     tasks.filter(is_ready).count()
 }
 
-/// The resident set in bytes, from the second word of statm.
+/// Returns the resident set in bytes, from the second word of statm.
 pub fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-/// Whether a process has executed a program since it was forked, from `/proc/PID/stat`. Words are counted from behind the
-/// program's name, which may contain anything.
+/// Returns whether a process has executed a program since it was forked, from `/proc/PID/stat`. Words are counted from
+/// behind the program's name, which may contain anything.
 fn has_executed(stat: &str) -> Option<bool> {
     /// The kernel's `PF_FORKNOEXEC`.
     const FORKED: u64 = 0x40;
@@ -88,13 +90,13 @@ fn has_executed(stat: &str) -> Option<bool> {
     Some(flags & FORKED == 0)
 }
 
-/// The size that follows a key as a number of KiB, in bytes.
+/// Returns the size that follows a key as a number of KiB, in bytes.
 fn kib_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
-/// What a walk of the page tables found.
+/// The results of a walk of the page tables.
 #[derive(Clone, Copy)]
 pub struct Walked {
     pub rss_bytes: u64,

@@ -48,7 +48,8 @@ enum Way {
 }
 
 impl SeriesSampler {
-    /// A sampler for a process that is about to start; `None` if the process's case wants no series.
+    /// Makes a sampler for a process that is about to start; `None` if the process's case requests
+    /// no series.
     pub fn of(case: &Case, program: &Path) -> Result<Option<SeriesSampler>> {
         let Some(every_ns) = case.series_ns else {
             return Ok(None);
@@ -71,7 +72,7 @@ impl SeriesSampler {
         }))
     }
 
-    /// A point from outside. A process that has ended meanwhile leaves none.
+    /// Takes a point from outside. A process that has ended meanwhile leaves none.
     fn point(&mut self, pid: i32, phase: Phase, watched: &Watched) -> Option<SeriesPoint> {
         let files = self.files.get_or_insert_with(|| ProcessFiles::of(pid));
         let mut known: Vec<Known> = watched.ranges().known().collect();

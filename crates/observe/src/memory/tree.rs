@@ -28,14 +28,15 @@ pub struct Tree {
     pub parallel_looks: u64,
 }
 
-/// The walks must have seen at least this share of a known peak, for their own peak to be one.
+/// The least share of a known peak that the walks must have found, for their own peak to count as
+/// one.
 const SEEN: f64 = 0.95;
 /// The least number of looks that catch a peak of several processes.
 const LEAST_LOOKS: u64 = 10;
 
 impl Tree {
-    /// Why [`Tree::peak_pss_bytes`] is no peak, if there were too few looks. `largest_bytes` is the
-    /// kernel's peak RSS of the largest of the `programs`.
+    /// Returns why [`Tree::peak_pss_bytes`] is no peak, if there were too few looks.
+    /// `largest_bytes` is the kernel's peak RSS of the largest of the `programs`.
     pub fn missed(&self, largest_bytes: u64, programs: usize) -> Option<String> {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
         let looks = self.looks;
@@ -63,11 +64,13 @@ enum Counted {
 }
 
 impl Counted {
-    /// How a process's memory counts, given how it counted before. `None` if the process has ended.
+    /// Returns how a process's memory counts, given how it counted before. `None` if the process
+    /// has ended.
     fn of(files: &mut ProcessFiles, before: Option<Counted>) -> Option<Counted> {
         match before {
             Some(Counted::All) => Some(Counted::All),
-            // Asked before the process's memory is read: a program that it executes in between holds little memory yet.
+            // Checked before the process's memory is read: a program that it executes in between holds little memory
+            // yet.
             _ if files.has_executed()? => Some(Counted::All),
             Some(Counted::Beyond(_, since)) if since.elapsed() >= COPY => Some(Counted::All),
             Some(known) => Some(known),
@@ -87,7 +90,7 @@ pub struct TreeSampler {
 }
 
 impl TreeSampler {
-    /// Page tables may be walked only if the process is not timed.
+    /// Makes a sampler, which may walk page tables only if the process is not timed.
     pub fn new(walks: bool) -> TreeSampler {
         TreeSampler {
             seen: Tree::default(),
@@ -99,7 +102,8 @@ impl TreeSampler {
 
     /// Samples these processes; returns the wait until the next look.
     pub fn look(&mut self, processes: &[i32]) -> Duration {
-        // Not kept open: a tree may have more processes than heapmark may have open files.
+        // The files are not kept open: a tree may have more processes than heapmark may have open
+        // files.
         let mut before = std::mem::take(&mut self.known);
         let mut resident_bytes = 0;
         for pid in processes {
@@ -135,7 +139,7 @@ impl TreeSampler {
         if self.walks { next / UNTIMED } else { next }
     }
 
-    /// What was sampled so far.
+    /// Returns what was sampled so far.
     pub fn seen(&self) -> Tree {
         self.seen
     }

@@ -9,7 +9,7 @@ use heapmark_wire::varint;
 pub fn put_number(payload: &mut Vec<u8>, number: u64) {
     payload.reserve(varint::MOST_BYTES);
     let used = payload.len();
-    // SAFETY: it has room for the longest number, and both pointers are into it.
+    // SAFETY: the payload has room for the longest number, and both pointers point into it.
     unsafe {
         let start = payload.as_mut_ptr().add(used);
         let length = varint::put(start, number).offset_from_unsigned(start);
@@ -17,7 +17,7 @@ pub fn put_number(payload: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Appends the first number of an event.
+/// Appends the first number of an event: its operation, and a field above that.
 #[inline(always)]
 pub fn put_first(payload: &mut Vec<u8>, operation: u64, field: u64) {
     put_number(payload, field << OPERATION_BITS | operation);

@@ -45,7 +45,7 @@ const INHERIT: u64 = 15;
 const DROPPED: u64 = 16;
 const END: u64 = 17;
 const FREE_ALIGNED: u64 = 18;
-// Events since version 2.
+// Events added in version 2 of the format.
 const MAIN: u64 = 19;
 const MALLOPT: u64 = 20;
 const TRIM: u64 = 21;
@@ -59,10 +59,10 @@ const MOST_SIZE: u64 = 1 << (64 - OPERATION_BITS);
 const MOST_MARK: usize = 4096;
 /// The most allocations of a thread: limited by [`Token::packed`].
 const MOST_INDEX: u64 = 1 << 48;
-/// No event is longer than this, including the switch of threads before it.
+/// The most bytes of an event, including the switch of threads before it.
 pub const MOST_EVENT: usize = MOST_MARK + 8 * varint::MOST_BYTES;
 
-/// What each thread has done so far; writer and reader both keep track of it.
+/// The state of a thread after the events so far; writer and reader both keep track of it.
 #[derive(Default)]
 struct Thread {
     /// The number of objects that the thread has allocated.
@@ -71,7 +71,7 @@ struct Thread {
     last: [u64; 2],
 }
 
-/// What writer and reader both know of all earlier events.
+/// The state after all earlier events, which writer and reader both keep.
 #[derive(Default)]
 pub struct CodecState {
     thread: u32,
@@ -80,12 +80,12 @@ pub struct CodecState {
 }
 
 impl CodecState {
-    /// The number of threads that were named so far.
+    /// Returns the number of threads that have been named so far.
     pub fn threads(&self) -> u64 {
         self.threads.len() as u64
     }
 
-    /// The number of objects that were allocated so far.
+    /// Returns the number of objects that have been allocated so far.
     pub fn allocations(&self) -> u64 {
         self.threads.iter().map(|thread| thread.allocations).sum()
     }
@@ -105,7 +105,7 @@ impl CodecState {
         Ok(())
     }
 
-    /// The object of `owner` at this distance from the owner's object that was named last.
+    /// Returns the object of `owner` at this distance from the owner's object that was named last.
     fn token(&mut self, owner: u64, distance: u64) -> Result<Token> {
         let by_owner = usize::from(owner == self.thread.into());
         let Some(thread) = self.threads.get_mut(owner as usize) else {
@@ -128,7 +128,7 @@ impl CodecState {
         })
     }
 
-    /// The distance of a token from the one of the same owner that was named last.
+    /// Returns the distance of a token from the last named token of the same owner.
     fn distance(&mut self, token: Token) -> Result<u64> {
         let Token { thread, index } = token;
         let Some(owner) = self

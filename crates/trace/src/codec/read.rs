@@ -1,4 +1,4 @@
-//! Reads events. Any bytes give events or a fault.
+//! Reads events. Any sequence of bytes yields events or a fault.
 
 use super::bytes::take_text;
 use super::*;
@@ -50,7 +50,7 @@ impl CodecState {
     }
 
     fn read_rare(&mut self, which: u64, payload: &mut &[u8]) -> Result<Event> {
-        // Kinds that name an object begin with it.
+        // Events that name an object begin with its token.
         let token = match which {
             REALLOC_REMOTE..=USABLE_SIZE | TOUCH | TOUCH_SPREAD | FREE_ALIGNED => {
                 self.token(take_number(payload)?, take_number(payload)?)?
@@ -150,7 +150,7 @@ impl CodecState {
     }
 }
 
-/// An argument of `mallopt`.
+/// Converts a stored number to an argument of `mallopt`.
 fn whole(number: u64) -> Result<i32> {
     i32::try_from(varint::unzigzag(number)).or_else(|_| impossible("an int of more than 32 bits"))
 }

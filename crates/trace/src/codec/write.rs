@@ -1,4 +1,4 @@
-//! Writes events.
+//! Writes events as bytes.
 
 use super::bytes::put_first;
 use super::*;

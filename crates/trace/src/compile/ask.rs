@@ -18,7 +18,7 @@ pub struct Ask<'e> {
     pub align: u64,
 }
 
-/// Some words, at most five.
+/// Up to five words of a compiled trace.
 #[derive(Default)]
 pub struct Words {
     words: [u64; 5],
@@ -68,21 +68,22 @@ impl Ask<'_> {
                 align = asked.clamp(8, MOST_BYTES).next_power_of_two();
                 size
             }
-            // A size of 0 frees in some libraries; the recorded program got a block.
+            // A size of 0 frees the block in some libraries, but the recorded program got a block.
             Realloc { size, .. } => size.max(1),
             _ => event.begins().unwrap_or(0),
         };
         Ok(Ask {
             event,
-            // At least 1, as in the C++ library if the allocator has no operators of its own.
+            // At least 1 for operators, as in the C++ library if the allocator has no operators of
+            // its own.
             bytes: bytes.max(operator.into()),
             operator,
             align,
         })
     }
 
-    /// The words of the call that fills a slot. For a large block, they begin with the two words
-    /// that hold which of the block's pages are touched.
+    /// Returns the words of the call that fills a slot. For a large block, these begin with two
+    /// words that state which of its pages are touched.
     pub fn words(&self, slot: u32) -> Words {
         let mut words = Words::default();
         if self.has_pages() {
@@ -116,7 +117,7 @@ impl Ask<'_> {
         } += 1;
     }
 
-    /// Whether the block is large enough that its touched pages are recorded.
+    /// Returns whether the block is large enough that its touched pages are recorded.
     pub fn has_pages(&self) -> bool {
         self.bytes >= PAGES_FROM_BYTES
     }

@@ -37,7 +37,7 @@ struct Compiler {
     streams: ThreadStreams,
     objects: Live<Object>,
     live_bytes: u64,
-    /// The live bytes of blocks whose every page a replay touches.
+    /// The live bytes of blocks of which a replay touches every page.
     whole_bytes: u64,
     slots: Slots,
     next_point: u64,
@@ -98,7 +98,7 @@ impl Compiler {
             }
             Realloc { token, .. } => {
                 let (player, object) = self.reach(thread, token, true)?;
-                // At the point, the old block still lives.
+                // The old block is still live at the memory point.
                 self.point(player)?;
                 self.gone(&object);
                 self.make(thread, player, object.slot, Ask::of(event)?)?;
@@ -141,7 +141,7 @@ impl Compiler {
                 self.head.trims += 1;
                 self.tune(thread, &[Rare::Trim.word(0), pad])?;
             }
-            // `mallinfo` changes nothing.
+            // `mallinfo` changes nothing, so it is not replayed.
             Info => {}
             Failed { .. } => self.head.failed += 1,
             Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
@@ -164,7 +164,7 @@ impl Compiler {
         self.streams.op(player, words).map(drop)
     }
 
-    /// Called for each use of an object: it must exist, and the thread that used it before must be
+    /// Prepares a use of an object, which must exist: waits until the thread that used it before is
     /// done. Returns the thread that plays the use, and the object.
     fn reach(&mut self, thread: u32, token: Token, ends: bool) -> Result<(u32, Object)> {
         let player = self.streams.player_of(thread)?;
@@ -179,7 +179,7 @@ impl Compiler {
         Ok((player, object))
     }
 
-    /// Counts an object's bytes as live no more.
+    /// Removes an object's bytes from the live ones.
     fn gone(&mut self, object: &Object) {
         self.live_bytes -= object.bytes;
         if object.pages_at.is_none() {
@@ -187,7 +187,8 @@ impl Compiler {
         }
     }
 
-    /// The thread whose freed slots this one reuses: if one thread plays at a time, all threads share them.
+    /// Returns the thread whose freed slots this one reuses: if one thread plays at a time, all threads
+    /// share them.
     fn shelf(&self, player: u32) -> u32 {
         if self.streams.order.is_strict() {
             0
@@ -212,8 +213,8 @@ impl Compiler {
         self.make(thread, player, slot, ask)
     }
 
-    /// Appends a memory point if one is due. It stands before the op that makes an object: after the op, another
-    /// thread may continue.
+    /// Appends a memory point if one is due. The point stands before the op that makes an object: after the op,
+    /// another thread may continue.
     fn point(&mut self, player: u32) -> Result<()> {
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
             self.next_point = self.head.bytes + POINT_EVERY_BYTES;
@@ -229,7 +230,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Appends the op that makes an object: the object is of `thread`, the op of `player`.
+    /// Appends the op that makes an object: the object belongs to `thread`, the op to `player`.
     fn make(&mut self, thread: u32, player: u32, slot: u32, ask: Ask) -> Result<()> {
         let bytes = ask.bytes;
         if bytes >= MOST_BYTES {
@@ -253,7 +254,8 @@ impl Compiler {
         let object = Object {
             slot,
             bytes,
-            // A stray's object is named by its own thread, but another thread makes it.
+            // The object of a thread that has already ended is named by that thread, but made by
+            // another.
             born: (player, ops),
             user: None,
             pages_at: ask.has_pages().then_some(place),
@@ -274,7 +276,7 @@ impl Compiler {
         let (player, object) = self.reach(thread, token, true)?;
         self.gone(&object);
         let Object { slot, bytes, .. } = object;
-        // To pass a wrong size is a fault of the program, and undefined.
+        // Passing a wrong size is a bug in the program, with undefined behaviour.
         let is_sized = size.is_some_and(|size| size.max(1) == bytes);
         // The function that frees a block follows from the one that made it: a correct program does
         // the same, and the mistake of an incorrect one is not repeated.
@@ -314,7 +316,7 @@ impl Compiler {
         self.streams.mend(object.born.0, place, &words)
     }
 
-    /// Ends the streams, writes the table of threads and the head.
+    /// Ends the streams, and writes the table of threads and the head.
     fn finish(mut self, program: Recorded) -> Result<CompiledHead> {
         if self.head.events == 0 {
             let why = "the trace has no call that could be replayed";
@@ -330,8 +332,8 @@ impl Compiler {
             .filter(|object| object.operator)
             .map(|object| compiled::left(object.slot, object.align_log.map(|log| 1 << log)))
             .collect();
-        // Live objects come in no fixed order; sorted, so that the same trace always gives the same
-        // compiled trace.
+        // Live objects come in no fixed order; sorting them makes the same trace always give the
+        // same compiled trace.
         left.sort_unstable();
         let writer = &mut streams.writer;
         let table = writer.append(&table)?;

@@ -22,17 +22,17 @@ use heapmark_wire::compiled::HEAD_WORDS;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What a replay has to know about the program besides its calls.
+/// The facts about a program, besides its calls, that a replay needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorded {
-    /// Whether a trace's only thread is the main one if no event tells the main thread.
+    /// Whether a trace's only thread is the main one if no event identifies the main thread.
     pub one_is_main: bool,
     /// Whether the program has disabled huge pages for itself.
     pub thp_disabled: bool,
 }
 
 impl Recorded {
-    /// What a trace tells about its program.
+    /// Returns what a trace records about its program.
     pub fn of(reader: &Reader) -> Recorded {
         Recorded {
             one_is_main: !reader.tells_main(),
@@ -55,17 +55,17 @@ pub enum Order {
 }
 
 impl Order {
-    /// Whether ops run one after the other, so that no thread has to wait for an object.
+    /// Returns whether ops run one after the other, so that no thread has to wait for an object.
     fn is_strict(self) -> bool {
         matches!(self, Order::Strict | Order::Alone)
     }
 }
 
-/// CRC-32 of all words behind the head of a compiled trace.
+/// Returns the CRC-32 of all words behind the head of a compiled trace.
 pub fn checksum(compiled: &File) -> Result<u32> {
     let mut hash = crc32fast::Hasher::new();
     let mut at = HEAD_WORDS as u64 * 8;
-    // Small enough for a core's own cache.
+    // A buffer small enough for a core's own cache.
     let mut room = vec![0; 128 << 10];
     loop {
         let read = compiled

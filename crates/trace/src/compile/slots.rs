@@ -1,6 +1,6 @@
-//! Which slot an object gets. A thread first reuses its own freed slots, the last one first: its
-//! program order makes that safe. Otherwise it takes slots that another thread freed long ago, and
-//! must wait for those frees.
+//! Chooses the slot of each object. A thread first reuses its own freed slots, the last one first:
+//! its program order makes that safe. Otherwise it takes slots that another thread freed long ago,
+//! and must wait for those frees.
 
 use super::thread_streams::Moment;
 use crate::grown::grown;
@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A freed slot rests for this many frees before another thread gets it: by then the thread that
 /// freed it is past that op, so that the other one hardly waits.
 const QUARANTINE: u64 = 65_536;
-/// Slots that are taken over at a time, with one wait.
+/// The number of slots that are taken over at a time, with one wait.
 const BATCH: usize = 64;
 
 /// A freed slot, with the time of its free: as a count of the owner's ops, and as a count of all frees.
@@ -33,7 +33,7 @@ struct Own {
 #[derive(Default)]
 pub struct Slots {
     threads: Vec<Own>,
-    /// Threads by the number that their oldest free had when they were entered here.
+    /// Threads, ordered by the number of their oldest free at the time they were entered here.
     donors: BinaryHeap<Reverse<(u64, u32)>>,
     frees: u64,
     pub used: u64,
@@ -100,8 +100,8 @@ impl Slots {
             let batch: Vec<Freed> = slots.freed.drain(..count).collect();
             self.enter(donor);
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
-                // From now on the slots belong to this thread, as if it had freed them itself; and
-                // the thread has waited once its next op is done.
+                // From now on the slots belong to this thread, as if it had freed them itself. The
+                // wait is over once the thread's next op is done.
                 self.own(thread)
                     .freed
                     .extend(batch.into_iter().map(|freed| Freed {

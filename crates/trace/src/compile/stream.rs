@@ -15,7 +15,7 @@ const JUMP: usize = 2;
 /// A file of words that is handed out in ranges.
 pub struct WordWriter {
     pub file: File,
-    /// The number of words that are handed out so far.
+    /// The number of words that have been handed out so far.
     pub words: u64,
 }
 
@@ -27,7 +27,7 @@ impl WordWriter {
         at
     }
 
-    /// Writes words at a place.
+    /// Writes words at a place that has been handed out.
     pub fn write(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.file
@@ -35,14 +35,14 @@ impl WordWriter {
             .context("cannot write the compiled trace")
     }
 
-    /// Writes words behind all that are handed out; returns their place.
+    /// Writes words behind all ranges handed out so far; returns their place.
     pub fn append(&mut self, words: &[u64]) -> Result<u64> {
         let at = self.reserve(words.len());
         self.write(at, words).map(|()| at)
     }
 }
 
-/// The ops of a thread; the default is that of a thread that plays nothing.
+/// The stream of a thread's ops; the default is the stream of a thread that plays none.
 #[derive(Default)]
 pub struct Stream {
     pub first: u64,
@@ -77,7 +77,7 @@ impl Stream {
         Ok(place)
     }
 
-    /// Replaces the first of the words at a place that `push` returned.
+    /// Replaces the first words at a place that `push` returned.
     pub fn mend(&mut self, writer: &WordWriter, place: u64, words: &[u64]) -> Result<()> {
         let here = place.checked_sub(self.at).and_then(|offset| {
             self.words
@@ -91,7 +91,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends the last word, and writes all that are left.
+    /// Appends the last word, and writes all words that are still in memory.
     pub fn end(&mut self, writer: &mut WordWriter, last: u64) -> Result<()> {
         self.push(writer, &[last])?;
         writer.write(self.at, &std::mem::take(&mut self.words))

@@ -1,4 +1,4 @@
-//! The threads of a compiled trace and their waits. Independent of objects.
+//! The threads of a compiled trace and their waits, independent of objects.
 
 use super::Order;
 use super::stream::{Stream, WordWriter};
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use heapmark_wire::compiled::{CompiledThread, Op, POSITION_EVERY, Rare};
 use std::collections::HashMap;
 
-/// A thread gets the clock again after this much recorded time.
+/// The recorded time, in nanoseconds, after which a thread's stream gets the clock again.
 const CLOCK_EVERY_NS: u64 = 50_000;
 
 /// A thread, and how many of its ops are done.
@@ -23,7 +23,7 @@ pub struct ThreadStream {
     pub ops: u64,
     is_started: bool,
     has_ended: bool,
-    /// The position and the time from which on the stream gets them again.
+    /// The position and the time from which on the stream gets a new position and the clock.
     next_position: u64,
     next_clock_ns: u64,
     /// The number of ends of other threads that this thread has waited for.
@@ -40,16 +40,16 @@ pub struct ThreadStreams {
     pub most_alive: u64,
     /// Calls of threads that had already ended.
     pub strays: u64,
-    /// The program's main thread, once an event has told it.
+    /// The program's main thread, once an event has identified it.
     pub main: Option<u32>,
     /// The threads by their numbers.
     pub threads: Vec<ThreadStream>,
-    /// How many ops of another thread a thread has already waited for.
+    /// For each pair of threads, how many ops of one of them the other has already waited for.
     known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
     /// Threads that have ended.
     ends: Vec<Moment>,
     alive: u64,
-    /// The thread that played last.
+    /// The thread that played last, and the number of its ops.
     last: Option<Moment>,
 }
 
@@ -71,7 +71,7 @@ impl ThreadStreams {
         }
     }
 
-    /// The thread that plays an event of this thread: another one if this one has ended.
+    /// Returns the thread that plays an event of this thread: another one if this one has ended.
     pub fn player_of(&mut self, thread: u32) -> Result<u32> {
         if thread >= MOST_THREADS {
             bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
@@ -96,7 +96,7 @@ impl ThreadStreams {
         }
     }
 
-    /// The thread whose stream holds a thread's events until the thread ends.
+    /// Returns the thread whose stream holds a thread's events until the thread ends.
     fn player(&self, thread: u32) -> u32 {
         if self.order == Order::Alone {
             0
@@ -128,8 +128,8 @@ impl ThreadStreams {
         stream.mend(&self.writer, place, words)
     }
 
-    /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the
-    /// clock.
+    /// Writes what precedes any op of this thread: a wait for the previous turn, its position, and
+    /// the clock.
     pub fn prepare(&mut self, thread: u32) -> Result<()> {
         if self.order.is_strict() {
             return self.wait(thread, self.last);
@@ -143,7 +143,7 @@ impl ThreadStreams {
                 .stream
                 .push(&mut self.writer, &[Op::position(position)])?;
         }
-        // At the start, every thread knows that the time is 0.
+        // At the start the time is 0 for every thread, so no clock is needed.
         if self.order == Order::Timed && now_ns >= entry.next_clock_ns.max(1) {
             entry.next_clock_ns = now_ns.saturating_add(CLOCK_EVERY_NS);
             entry
@@ -153,8 +153,8 @@ impl ThreadStreams {
         Ok(())
     }
 
-    /// Makes a thread wait until another one has done its ops, if there is one. In strict order
-    /// every op has waited for all earlier ones.
+    /// Makes a thread wait for a moment of another thread, if one is given. In strict order, every
+    /// op has already waited for all earlier ones.
     pub fn wait_for(&mut self, thread: u32, moment: Option<Moment>) -> Result<()> {
         if self.order.is_strict() {
             return Ok(());
@@ -175,7 +175,7 @@ impl ThreadStreams {
         Ok(())
     }
 
-    /// Starts a thread from another, unless it is started already.
+    /// Makes a thread start another one, unless that has already been started.
     pub fn start(&mut self, thread: u32, child: u32) -> Result<()> {
         if self.order == Order::Alone {
             return Ok(());
@@ -187,9 +187,11 @@ impl ThreadStreams {
         if player == child || is_known {
             return Ok(());
         }
-        // It publishes its position before it waits: the threads that it waits for may wait for that.
+        // The starting thread publishes its position before it waits: the threads that it waits for
+        // may wait for that position.
         self.prepare(player)?;
-        // No more threads may run at a time than recorded: the starting thread waits for all that had ended by now.
+        // No more threads may run at a time than were recorded: the starting thread waits for all threads that had
+        // ended by now.
         let seen = std::mem::replace(
             &mut self.threads[player as usize].ends_seen,
             self.ends.len(),
@@ -202,7 +204,7 @@ impl ThreadStreams {
         self.op(player, &[Rare::Start.word(child)]).map(|_| ())
     }
 
-    /// Ends a thread.
+    /// Ends the stream of a thread with its exit.
     pub fn exit(&mut self, thread: u32) -> Result<()> {
         if self.order == Order::Alone || self.player_of(thread)? != thread {
             return Ok(());
@@ -219,8 +221,9 @@ impl ThreadStreams {
         Ok(())
     }
 
-    /// The thread that plays what the main thread did; `None` if another thread starts it. If no
-    /// event tells the main thread, the only thread is the main one with `one_is_main`.
+    /// Returns the thread that plays what the main thread did; `None` if another thread starts it.
+    /// If no event identifies the main thread and `one_is_main` is set, the only thread is the main
+    /// one.
     pub fn player_of_main(&self, one_is_main: bool) -> Option<u32> {
         let mut playing = (0..).zip(&self.threads).filter(|(_, entry)| entry.plays);
         let main = match (self.main, playing.next(), playing.next()) {

@@ -37,7 +37,7 @@ pub fn put_ends_last(events: &mut Vec<ThreadEvent>) {
 }
 
 /// Brings each thread's events together. `allocations` returns how many objects a thread had made
-/// before.
+/// before these events.
 pub fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> Vec<ThreadEvent> {
     let before = dependences(&events, allocations);
     let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
@@ -68,9 +68,9 @@ pub fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> V
         .collect()
 }
 
-/// For each event, those that must come before it: the last event of the same object, the start of
-/// its thread, the ends of other threads before a start. A call that changes the heap as a whole
-/// keeps its place among all others.
+/// Returns, for each event, the events that must come before it: the last event of the same object,
+/// the start of its thread, and the ends of other threads before a start. A call that changes the
+/// heap as a whole keeps its place among all other events.
 fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
     let mut made = HashMap::new();
     let mut used = HashMap::new();

@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// A recorder has at most this many streams.
 const MOST_STREAMS: usize = 1 << 16;
-/// One chunk of each stream is in memory at a time: enough for some ten thousand threads that all
-/// do much. No recorder writes more than this.
+/// The most bytes of chunks in memory, with one chunk of each stream at a time: enough for some ten
+/// thousand busy threads. No recorder writes more than this.
 const MOST_BYTES_AT_ONCE: u64 = 4 << 30;
 
 /// An open capture.
@@ -23,13 +23,13 @@ pub struct Capture {
     length: u64,
     /// What the recorder reports about the process.
     pub head: Head,
-    /// Events that the recorder could not write down.
+    /// The number of events that the recorder could not write.
     pub dropped: u64,
     /// The chunks of each stream, in order.
     pub streams: Vec<Vec<Start>>,
     /// Faults of the capture's chunks.
     pub damage: Vec<String>,
-    /// Where the file ends, if it has become shorter since it was opened.
+    /// The new length of the file, if it has become shorter since it was opened.
     pub shortened: Cell<Option<u64>>,
     /// Counts the bytes that are read from the chunks.
     pub done: Done,
@@ -66,7 +66,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Returns how many further chunks the recorder reports.
+    /// Reads the first chunk; returns how many further chunks the recorder reports.
     fn read_head(&mut self) -> Result<u32> {
         let none = |why: &str| foreign(format!("this is no capture of `heapmark record`: {why}"));
         let mut room = Vec::new();
@@ -110,7 +110,8 @@ impl Capture {
                 Ok(Some((ChunkKind::Events, start))) if u64::from(start.place) == number => {
                     starts.push(start);
                     let end = at + u64::from(start.bytes);
-                    // A recorder that is still at work extends the file first.
+                    // A recorder that is still running extends the file before it writes, so the
+                    // length is read again.
                     if end <= self.length || end <= self.file.metadata()?.len() {
                         continue;
                     }
@@ -133,8 +134,8 @@ impl Capture {
         Ok(())
     }
 
-    /// The first chunk from this one on that is not a hole in the file: missing chunks take no
-    /// time, however long the file claims to be.
+    /// Returns the place of the first chunk from this one on that is not a hole in the file:
+    /// missing chunks take no time, however long the file claims to be.
     fn next_used(&self, from: u64) -> io::Result<Option<u64>> {
         if from >= self.length {
             return Ok(None);
@@ -142,7 +143,7 @@ impl Capture {
         let data = match fs::seek(&self.file, fs::SeekFrom::Data(from)) {
             Ok(data) => data,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            // The file system cannot tell where the holes are.
+            // The file system cannot report holes, so none is skipped.
             Err(_) => from,
         };
         Ok(Some(from.max(data - data % CHUNK_BYTES as u64)))
@@ -155,7 +156,7 @@ impl Capture {
         let mut header = [0; HEADER_BYTES];
         let there = self.fill(at, &mut header)?;
         let payload = Start::payload_bytes(&header).unwrap_or(0);
-        // The bytes of the previous chunk are overwritten: to clear them first would cost as much
+        // The bytes of the previous chunk are overwritten: clearing them first would cost as much
         // as the copy.
         room.resize(there + payload, 0);
         room[..there].copy_from_slice(&header[..there]);

@@ -2,13 +2,15 @@
 
 use super::capture::Capture;
 
-/// Chunks this far apart give the rate more exactly than the recorder's measurement at its start.
+/// Two chunks at least this far apart give the rate more exactly than the recorder's measurement at
+/// its start.
 const FAR_NS: u64 = 10_000_000;
 
-/// The length of a stamp.
+/// The duration of one stamp.
 #[derive(Clone, Copy)]
 pub struct Rate {
-    /// 0 if stamps count events: then only the times that the recorder wrote are known.
+    /// Nanoseconds per stamp; 0 if stamps count events, so that only the times that the recorder
+    /// wrote are known.
     ns_per_stamp: f64,
 }
 
@@ -32,13 +34,13 @@ impl Rate {
         Rate { ns_per_stamp }
     }
 
-    /// How many stamps pass in this time; the largest number if stamps count events.
+    /// Returns how many stamps pass in this time; the largest number if stamps count events.
     pub fn stamps(self, ns: u64) -> u64 {
-        // A float that is too large, as a quotient by 0 is, converts to the largest number.
+        // A float that is too large, such as a quotient by 0, converts to the largest number.
         (ns as f64 / self.ns_per_stamp) as u64
     }
 
-    /// The time of a stamp, given another stamp of the same stream whose time is known.
+    /// Returns the time of a stamp, given another stamp of the same stream whose time is known.
     pub fn ns(self, known: (u64, u64), stamp: Option<u64>) -> u64 {
         let later = stamp.map_or(0, |stamp| stamp.saturating_sub(known.0));
         // A float that is too large converts to the largest number.

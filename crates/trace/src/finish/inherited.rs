@@ -4,7 +4,8 @@ use crate::addresses::Addresses;
 use crate::cut::birth;
 use crate::{Event, Live};
 
-/// Kept only for processes that have children: keeping it takes as long as the merge itself.
+/// The live objects of a process and their calls. Kept only for processes that have children, since
+/// keeping them takes as long as the merge itself.
 #[derive(Default)]
 pub struct Heritage {
     live: Live<(u64, Event)>,
@@ -23,7 +24,7 @@ impl Heritage {
         );
     }
 
-    /// Addresses and calls, in the order in which the objects were allocated.
+    /// Returns the addresses and calls of the live objects, in the order of their allocations.
     pub fn alive(&self, addresses: &Addresses) -> Vec<(u64, Event)> {
         let mut alive: Vec<_> = addresses
             .live()

@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, HashSet, VecDeque};
 const CLOCK_EVERY: u32 = 64;
 /// Nanoseconds after which the clock is read at the next event that has a stamp.
 const CLOCK_EVERY_NS: u64 = 50_000;
-/// When the objects from before the recording began.
+/// The moment at which the objects from before the recording are taken to begin.
 const BEFORE: MemoryPoint = MemoryPoint {
     key: 0,
     thread: 0,
@@ -28,13 +28,13 @@ pub enum MergeStep {
     Forking(u64),
 }
 
-/// The threads that have begun. The recorder sees no start of a thread that is not created by a call
-/// of `pthread_create` from outside the C library.
+/// The threads that have begun. The recorder notes the start of a thread only if a call of
+/// `pthread_create` from outside the C library creates it.
 struct BegunThreads {
     begun: HashSet<u32>,
     /// The thread of each stream's last event.
     of_streams: Vec<Option<u32>>,
-    /// The main thread; the first one until an event tells which one that is.
+    /// The main thread; the first one until an event identifies the main thread.
     eldest: u32,
 }
 
@@ -55,7 +55,7 @@ impl BegunThreads {
 /// A merge in progress.
 pub struct Merge<'a> {
     pub streams: Vec<Stream<'a>>,
-    /// The stream that is read, and the keys of all others that have events.
+    /// The stream that is being read; `waiting` has the keys of all others that have events.
     current: usize,
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     rate: Rate,
@@ -67,7 +67,7 @@ pub struct Merge<'a> {
     ready: VecDeque<MergeStep>,
     threads: BegunThreads,
     until_clock: u32,
-    /// The stamp at which the clock is read again, and how many stamps that is after the last time.
+    /// The stamp at which the clock is read again, and the number of stamps between two readings.
     clock_at: u64,
     clock_every: u64,
     /// The time of the last reading.
@@ -75,7 +75,7 @@ pub struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Begins with the objects from before the recording.
+    /// Begins a merge, with the objects from before the recording first.
     pub fn new(capture: &'a Capture, inherited: Vec<(u64, Event)>) -> Merge<'a> {
         let streams: Vec<Stream> = capture
             .streams
@@ -107,7 +107,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The next item in order; `None` at the end.
+    /// Returns the next item in order; `None` at the end.
     #[inline]
     pub fn next(&mut self) -> Option<MergeStep> {
         while self.ready.is_empty() {
@@ -235,7 +235,8 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Whether an event is the recorder's own: it may come before the event that tells the main thread.
+/// Returns whether an event is the recorder's own: such an event may come before the one that
+/// identifies the main thread.
 fn is_of_recorder(event: &Recorded) -> bool {
     matches!(
         event,

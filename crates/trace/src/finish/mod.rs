@@ -1,5 +1,5 @@
-//! Turns a capture into a trace: streams become one order, addresses become tokens. Memory is that
-//! of the live objects, whatever the length.
+//! Turns a capture into a trace: streams become one order, addresses become tokens. Takes memory
+//! for the live objects only, whatever the length.
 
 mod capture;
 mod clock;
@@ -19,15 +19,15 @@ use process_tree::{Family, Turn};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// From this share of repairs on, the order of a trace is doubtful.
+/// The share of repairs among all events above which the order of a trace is doubtful.
 const MOST_REPAIRS: f64 = 1e-4;
-/// This many processes that forked one another are read at once, each with a chunk of its trace in
-/// memory; further children wait.
+/// The most captures of processes that forked one another that are read at once, each with a chunk
+/// of its trace in memory; further children wait.
 const MOST_AT_ONCE: usize = 16;
 
 /// The result of finishing a capture.
 pub struct Finished {
-    /// What is known about the process.
+    /// The metadata about the process.
     pub head: Head,
     /// The totals of the trace that was written.
     pub totals: Totals,
@@ -48,14 +48,14 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Events of the process itself, without those inherited from its parent.
+    /// Returns the number of events of the process itself, without those inherited from its parent.
     pub fn own_events(&self) -> u64 {
-        // The `Inherit` event counts, too.
+        // The `Inherit` event is not the process's own either.
         self.totals.events - self.inherited - u64::from(self.inherited > 0)
     }
 
-    /// Repairs that may be due to a wrong order. In a process with one thread, `unseen` ones are
-    /// not.
+    /// Returns the number of repairs that may be due to a wrong order; `unseen` ones are not, if
+    /// the process has only one thread.
     pub fn doubts(&self) -> u64 {
         let unseen = if self.totals.threads > 1 {
             self.mended.unseen
@@ -65,13 +65,13 @@ impl Finished {
         self.mended.repairs() + unseen
     }
 
-    /// Whether so much was repaired that the order of events is doubtful.
+    /// Returns whether so much was repaired that the order of events is doubtful.
     pub fn is_doubtful(&self) -> bool {
         self.doubts() as f64 > self.totals.events as f64 * MOST_REPAIRS
     }
 }
 
-/// The metadata that a capture holds about its process.
+/// Returns the metadata that a capture holds about its process.
 pub fn head_of(capture: &Path) -> Result<Head> {
     Ok(Capture::open(capture)?.head)
 }
@@ -88,8 +88,8 @@ pub fn finish(capture: &Path, to: &mut dyn Write) -> Result<Finished> {
 }
 
 /// Makes traces from captures: calls `each` for every capture, and `each` chooses the trace's
-/// destination. Captures of processes that forked each other are read once. Counts in `done` what
-/// has been read.
+/// destination. Captures of processes that forked each other are read once. Adds the bytes that
+/// have been read to `done`.
 pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures, done);
     while let Some(turn) = family.next() {
@@ -120,12 +120,12 @@ pub struct Unfinished<'f> {
     family: &'f Family,
     /// Whether the words of the command line are left out of the trace.
     pub without_argv: bool,
-    /// The signal that killed the process: the recorder could not know it.
+    /// The signal that killed the process, which the recorder could not record.
     pub killed_by: Option<String>,
 }
 
 impl Unfinished<'_> {
-    /// The path of the capture.
+    /// Returns the path of the capture.
     pub fn path(&self) -> &Path {
         &self.turn.member.path
     }

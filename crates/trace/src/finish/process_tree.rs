@@ -26,13 +26,13 @@ pub struct Member {
 /// A capture that can be processed now.
 pub struct Turn {
     pub member: Member,
-    /// What the parent had at the fork: addresses, and the calls that make the objects there.
+    /// The objects that the parent had at the fork: their addresses, and the calls that make them.
     pub inherited: Vec<(u64, Event)>,
     /// How many captures are being read around this one, each stopped at a fork.
     pub depth: usize,
 }
 
-/// Which captures wait for which.
+/// The captures still to be processed, and which of them wait for others.
 pub struct Family {
     /// Captures that can be processed now.
     ready: RefCell<VecDeque<Turn>>,
@@ -94,7 +94,7 @@ impl Family {
         }
     }
 
-    /// The next capture to process. Captures whose fork is in no capture come last.
+    /// Returns the next capture to process. Captures whose fork is in no capture come last.
     pub fn next(&self) -> Option<Turn> {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
@@ -109,7 +109,8 @@ impl Family {
                 .cloned()
                 .collect();
             if eldest.is_empty() {
-                // A cycle, in which each is another's child: start with one of them.
+                // There is a cycle, in which each capture is another's child: start with one of
+                // them.
                 eldest.extend(waiting.keys().next().cloned());
             }
             let children = eldest
@@ -126,12 +127,12 @@ impl Family {
         self.ready.borrow_mut().push_back(Turn { depth: 0, ..turn });
     }
 
-    /// Whether a capture waits for this process.
+    /// Returns whether a capture waits for this process.
     pub fn awaits(&self, parent: &ProcessId) -> bool {
         self.waiting.borrow().contains_key(parent)
     }
 
-    /// The child that a process forked at a moment.
+    /// Returns the child that a process forked at a moment.
     pub fn born(&self, parent: &ProcessId, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
@@ -157,7 +158,8 @@ impl Turn {
 }
 
 impl Member {
-    /// Nothing is known about a file that cannot be read; finishing it reports why.
+    /// Reads the metadata of a capture. A file that cannot be read has none; finishing it reports
+    /// why.
     fn of(path: &Path, wanted: bool) -> Member {
         let folder = folder(path);
         let head = Capture::open(path).map_or(Head::default(), |capture| capture.head);
@@ -173,7 +175,7 @@ impl Member {
     }
 }
 
-/// The folder of a file, by the same name whichever path leads there.
+/// Returns the folder of a file, under the same name whichever path leads there.
 fn folder(path: &Path) -> PathBuf {
     let folder = path
         .parent()

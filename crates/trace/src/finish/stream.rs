@@ -5,19 +5,19 @@ use super::capture::Capture;
 use heapmark_wire::capture::{Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
-/// Key in the capture's text: the events of each stream when the process ended. The stream's number
-/// follows.
+/// The start of a key in the capture's text, followed by a stream's number. The value is the number
+/// of the stream's events when the process ended.
 pub const EVENTS: &str = "end.events.";
 
-/// A `realloc` has two moments: the old address is free when it begins, and the new one is valid
-/// when it returns.
+/// The part of an event. A `realloc` has two: the old address is free when it begins, and the new
+/// one is valid when it returns.
 #[derive(Clone, Copy, PartialEq)]
 pub enum RecordPart {
-    /// Everything at once.
+    /// The whole event at once.
     Whole,
-    /// The old address becomes free.
+    /// The beginning of a `realloc`, which frees the old address.
     Entry,
-    /// The new address becomes valid.
+    /// The return of a `realloc`, which makes the new address valid.
     Return,
 }
 
@@ -25,13 +25,12 @@ pub enum RecordPart {
 struct Reading<'a> {
     chunk: Chunk<'a>,
     records: Records<'a>,
-    /// The last item read. Stored where it is written: to move an event takes longer than to read
-    /// it.
+    /// The last item read, stored in place: moving an event takes longer than reading it.
     next: Option<Result<Record<'a>, Damage>>,
 }
 
 self_cell::self_cell! {
-    /// A chunk's bytes, and the reader that looks into them.
+    /// A chunk's bytes, and the reader that borrows them.
     struct Opened {
         owner: Vec<u8>,
         #[covariant]
@@ -49,7 +48,7 @@ pub struct Stream<'a> {
     opened: Option<Opened>,
     /// The buffer of the previous chunk, for reuse.
     room: Vec<u8>,
-    /// When the recording ended. Threads notice that a little later, each at another time.
+    /// The stamp at which the recording ended. Each thread notices the end a little later.
     end: u64,
     /// The number of the stream's events when the process ended; 0 if it is not known.
     told: u64,
@@ -63,7 +62,7 @@ pub struct Stream<'a> {
     pub known: (u64, u64),
     /// Faults of the stream.
     pub damage: Vec<String>,
-    /// Events that are missing.
+    /// The number of missing events.
     pub lost: u64,
     /// Bytes of the events that were read.
     pub bytes: u64,
@@ -92,13 +91,13 @@ impl<'a> Stream<'a> {
         stream
     }
 
-    /// The key of the next event.
+    /// Returns the key of the next event.
     #[inline]
     pub fn key(&self) -> Option<u64> {
         self.part.map(|_| self.key)
     }
 
-    /// The next event, with its key and its part.
+    /// Returns the next event, with its key and its part.
     #[inline]
     pub fn next(&self) -> Option<(u64, RecordPart, &Record<'_>)> {
         Some((self.key, self.part?, self.record()?))
@@ -240,8 +239,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// At the same stamp, an end comes before a beginning: an address that changes its owner does so in
-/// this order.
+/// Returns the key of a stamp. At the same stamp, an end comes before a beginning: an address that
+/// changes its owner does so in this order.
 fn order(stamp: u64, begins: bool) -> u64 {
     stamp.min(u64::MAX >> 1) << 1 | u64::from(begins)
 }

@@ -1,12 +1,12 @@
 //! The text that Android's memory_replay reads, as its malloc debug writes it: `THREAD: malloc ADDRESS
-//! BYTES`, in newer ones with the nanoseconds at which the call began and ended.
+//! BYTES`; newer versions add the nanoseconds at which the call began and ended.
 
 use super::*;
 use std::collections::HashMap;
 
 pub const NAME: &str = "Android memory_replay";
 
-/// Whether a file that begins like this may be of this format.
+/// Returns whether a file that begins like this may be of this format.
 pub fn is(start: &[u8]) -> bool {
     let mut words = first_line(start).split_whitespace();
     let thread = words.next().and_then(|word| word.strip_suffix(':'));
@@ -31,7 +31,7 @@ impl MemoryReplay {
         self.next += 1;
         self.threads.insert(number, thread);
         if thread > 0 {
-            // The text does not say which thread started this one.
+            // The text does not record which thread started this one.
             to.write(0, &Event::ThreadStart { child: thread })?;
         }
         Ok(thread)
@@ -61,7 +61,7 @@ impl Format for MemoryReplay {
             }
         };
         let thread = self.thread(number, to)?;
-        // Start and end of the call; of the end of a thread, when it was.
+        // The start and the end of a call; for the end of a thread, only its time.
         let began = match (&words[fields.min(words.len())..], function) {
             ([began, _], _) | ([began], "thread_done") => Some(*began),
             _ => None,

@@ -11,7 +11,7 @@ use super::head::{MAIN, UNKNOWN};
 use super::{Call, Event, Head, Mended, Token, Totals, Writer};
 use std::io::{BufRead, Read, Write};
 
-/// Longest line in bytes; in mtrace's the name of the calling function is the longest part.
+/// The longest line in bytes; in text of mtrace, the calling function's name is the longest part.
 const MOST_LINE: u64 = 64 << 10;
 
 /// The result of an import.
@@ -20,7 +20,7 @@ pub struct Imported {
     pub totals: Totals,
     /// The inconsistencies that were repaired.
     pub mended: Mended,
-    /// What the format does not say, and so the trace does not, either.
+    /// What the format does not record, so that the trace does not contain it either.
     pub lost: &'static str,
     /// Whether the text has the mark of its end; true if the format has no such mark.
     pub ended: bool,
@@ -30,18 +30,19 @@ pub struct Imported {
 
 /// A text format: reads lines.
 trait Format {
-    /// Writes what a line says.
+    /// Writes the events of a line.
     fn line(&mut self, line: &str, to: &mut Import) -> Result<()>;
-    /// Whether the text has reached the mark of its end; true if the format has no such mark.
+    /// Returns whether the text has reached the mark of its end; true if the format has no such
+    /// mark.
     fn ended(&self) -> bool {
         true
     }
 }
 
-/// A format's name, what it does not say, and its reader.
+/// A format's name, what it does not record, and its reader.
 type Known = (&'static str, &'static str, Box<dyn Format>);
 
-/// Makes a trace of another tool's text.
+/// Makes a trace from another tool's text.
 pub fn import(from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Imported> {
     let (name, lost, mut format) = format(from.fill_buf()?)?;
     let mut head = Head::default();
@@ -59,7 +60,7 @@ pub fn import(from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Imported> {
         if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        // A number that is cut off is a wrong number.
+        // A line that is cut off may end in a shortened, and so wrong, number.
         torn = !line.ends_with(b"\n") && from.fill_buf()?.is_empty();
         if torn {
             break;
@@ -78,7 +79,8 @@ pub fn import(from: &mut dyn BufRead, to: &mut dyn Write) -> Result<Imported> {
     })
 }
 
-/// The format of a file that begins like this; refuses one that cannot be imported, and names it.
+/// Returns the format of a file that begins like this; refuses a format that cannot be imported,
+/// and names it.
 fn format(start: &[u8]) -> Result<Known> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
@@ -105,7 +107,7 @@ fn format(start: &[u8]) -> Result<Known> {
     }
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 fn first_line(start: &[u8]) -> &str {
     let line = start
         .split(|byte| *byte == b'\n')
@@ -143,7 +145,7 @@ impl Import<'_> {
         self.addresses.free(now(thread), address)
     }
 
-    /// `free` of an address, which may be 0.
+    /// Writes a `free` of an address, which may be 0.
     fn free(&mut self, thread: u32, address: u64) -> Result<()> {
         match address {
             0 => self.write(thread, &Event::FreeNull),
@@ -154,7 +156,8 @@ impl Import<'_> {
         }
     }
 
-    /// `realloc` of an address to another one; 0 as the new one is a call that failed or freed.
+    /// Writes a `realloc` of an address to another one; if the new one is 0, the call failed, or
+    /// freed the object.
     fn realloc(&mut self, thread: u32, old: u64, new: u64, size: u64) -> Result<()> {
         if new == 0 && size > 0 {
             let call = Call::Realloc;
@@ -172,7 +175,8 @@ impl Import<'_> {
     }
 }
 
-/// The moment of a line: such a file has one order of lines, and no times that would matter for it.
+/// Returns the moment of a line: such a file has one order of lines, and no times that would matter
+/// for it.
 fn now(thread: u32) -> MemoryPoint {
     MemoryPoint {
         key: 0,
@@ -181,7 +185,7 @@ fn now(thread: u32) -> MemoryPoint {
     }
 }
 
-/// A hexadecimal number, with or without `0x`.
+/// Parses a hexadecimal number, with or without `0x`.
 fn hexadecimal(word: &str) -> Result<u64> {
     if word == "(nil)" {
         return Ok(0);

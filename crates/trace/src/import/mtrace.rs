@@ -4,12 +4,13 @@
 use super::*;
 
 pub const NAME: &str = "glibc mtrace";
-/// What the text of mtrace does not say.
+/// What the text of mtrace does not record.
 pub const LOST: &str = "mtrace does not say which thread makes a call, which alignment it asks for, nor that it is calloc: one thread makes all calls, by malloc and realloc";
 
 #[derive(Default)]
 pub struct Mtrace {
-    /// Between `<`, which frees the old address of a realloc, and `>`, which has the new one.
+    /// The object that a realloc moves, between the line `<`, which frees the old address, and the
+    /// line `>`, which has the new one.
     moving: Option<Option<Token>>,
     ended: bool,
 }

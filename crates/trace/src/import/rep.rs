@@ -4,7 +4,7 @@ use super::*;
 
 pub const NAME: &str = "malloclab .rep";
 
-/// Whether a file may be of this format: it begins with a number, alone on its line.
+/// Returns whether a file may be of this format: it begins with a number, alone on its line.
 pub fn is(start: &[u8]) -> bool {
     let line = first_line(start);
     !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())

@@ -5,7 +5,7 @@ use crate::grown::grown;
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 use serde::{Serialize, Serializer};
 
-/// Counts numbers by their size.
+/// Counts of numbers by their size.
 pub struct Histogram {
     /// The count and the sum of each bucket.
     buckets: Box<[(u64, u128)]>,
@@ -41,12 +41,12 @@ impl Histogram {
         *sum += u128::from(number);
     }
 
-    /// How many numbers were counted.
+    /// Returns how many numbers were counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(count, _)| count).sum()
     }
 
-    /// The non-empty buckets, smallest first.
+    /// Returns the non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         let filled = std::iter::zip(0.., &self.buckets).filter(|(_, (count, _))| *count > 0);
         filled.filter_map(|(place, &(count, sum))| {
@@ -60,7 +60,8 @@ impl Histogram {
         })
     }
 
-    /// The count and the sum of the numbers by powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest.
+    /// Returns the count and the sum of the numbers by powers of two: 0, 1, 2 to 3, 4 to 7, … up to the
+    /// largest.
     pub fn powers(&self) -> Vec<(u64, f64)> {
         let mut powers = Vec::new();
         for bucket in self.buckets() {
@@ -72,8 +73,8 @@ impl Histogram {
         powers
     }
 
-    /// The number below which this share of all numbers lies, as exactly as the buckets allow;
-    /// `None` if there are none.
+    /// Returns the number below which this share of all numbers lies, as exactly as the buckets
+    /// allow; `None` if there are none.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let mut left = (self.count() as f64 * share).ceil().max(1.0) as u64;
         self.buckets().find_map(|bucket| {

@@ -39,7 +39,7 @@ pub struct Stats {
     pub inherited: u64,
     /// Peak of the live bytes.
     pub peak_live_bytes: u64,
-    /// The event at that peak.
+    /// The number of the event at which the live bytes peaked.
     pub peak_event: u64,
     /// Peak of the live objects.
     pub peak_live_objects: u64,
@@ -51,7 +51,7 @@ pub struct Stats {
     pub touched_pages: (u64, u64),
     /// Peak resident set of the whole process; 0 if unknown.
     pub peak_rss_bytes: u64,
-    /// Events that the recorder lost.
+    /// The number of events that the recorder lost.
     pub dropped: u64,
     /// Bytes that allocations ask for.
     pub sizes: Histogram,
@@ -77,11 +77,12 @@ struct LiveObject {
     at_ns: u64,
     /// How often `realloc` moved the object.
     steps: u32,
-    /// The object's beginning is unknown.
+    /// Whether the object's beginning is unknown, because it lived before the trace.
     inherited: bool,
 }
 
-/// Reads to the end. Everything before damage counts; the damage is returned with it.
+/// Computes the statistics of a trace. Everything before any damage counts; the damage is returned
+/// with the result.
 pub fn stats(mut reader: Reader) -> (Stats, Option<Fault>) {
     let mut count = Count::default();
     let mut damage = None;
@@ -156,7 +157,7 @@ impl Count {
     }
 }
 
-/// The name that glibc gives to a parameter of `mallopt`.
+/// Returns the name that glibc gives to a parameter of `mallopt`.
 fn name_of_setting(parameter: i32) -> String {
     let name = match parameter {
         1 => "M_MXFAST",

@@ -5,9 +5,10 @@ use foldhash::fast::RandomState;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Pairs of threads that are reported; the rest is in the threads' own counts.
+/// The number of pairs of threads that are reported; all others are only in the threads' own
+/// counts.
 const MOST_PAIRS: usize = 100;
-/// Pairs that are counted at once: in programs with more, no pair stands out.
+/// The most pairs that are counted at once: in programs with more, no pair stands out.
 const MOST_COUNTED: usize = 1 << 16;
 
 /// A thread of the trace.
@@ -25,24 +26,24 @@ pub struct Thread {
     pub frees_of_others: u64,
     /// Objects that the thread allocated and other threads freed.
     pub freed_by_others: u64,
-    /// When the thread was first seen.
+    /// The time of the thread's first event, in nanoseconds.
     pub first_ns: u64,
-    /// When the thread was last seen.
+    /// The time of the thread's last event, in nanoseconds.
     pub last_ns: u64,
 }
 
 /// A pair of threads of which one frees what the other allocated.
 #[derive(Clone, Copy, Serialize)]
 pub struct Pair {
-    /// The thread that allocated.
+    /// The thread that allocated the objects.
     pub owner: u32,
-    /// The thread that freed.
+    /// The thread that freed the objects.
     pub by: u32,
-    /// How often the one freed an object of the other.
+    /// How often the thread `by` freed an object of the thread `owner`.
     pub frees: u64,
 }
 
-/// Counts the events of threads as they come.
+/// The counts of all threads, updated with each event.
 #[derive(Default)]
 pub struct Threads {
     threads: Vec<Option<Thread>>,
@@ -73,7 +74,7 @@ impl Threads {
             return;
         }
         counts.frees_of_others += 1;
-        // The owner has allocated already; of inherited objects nothing is known.
+        // The owner already has counts, unless the object is inherited.
         if let Some(Some(owner)) = self.threads.get_mut(owner as usize) {
             owner.freed_by_others += 1;
         }

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-/// Points that are kept: at twice as many, neighbours are merged.
+/// The number of points that are kept: at twice as many, neighbours are merged.
 const MOST: usize = 1024;
 
-/// A range of events.
+/// A range of events, as one point of a chart.
 #[derive(Clone, Copy, Serialize)]
 pub struct TimelinePoint {
     /// The point's last event.
     pub event: u64,
-    /// The time of that event.
+    /// The time of the last event, in nanoseconds.
     pub ns: u64,
     /// The most live bytes at any of these events.
     pub most_bytes: u64,
@@ -24,7 +24,7 @@ pub struct Timeline {
     pub points: Vec<TimelinePoint>,
     /// How often neighbours were merged: a point covers two to the power of this number of events.
     merges: u32,
-    /// Events that the last point has room for.
+    /// The number of further events that the last point has room for.
     left: u64,
 }
 

@@ -23,7 +23,7 @@ const VERSION: u16 = 5;
 const CLOCKED: u8 = 1;
 /// Bytes of the header that do not change; its checksum covers these.
 const FIXED_BYTES: usize = 56;
-/// Adds one to a number that is stored twice, so that damage is detected.
+/// Adds one to both copies of a number that is stored twice, so that damage is detected.
 const ONE_TWICE: u64 = 1 << 32 | 1;
 
 /// What a chunk holds.
@@ -36,8 +36,8 @@ pub enum ChunkKind {
     Events = 2,
 }
 
-/// The first bytes of a chunk in the mapped file; little-endian, like everything in it. All zero is
-/// an unused chunk.
+/// The first bytes of a chunk in the mapped file; little-endian, like everything in it. If all of them are zero, the
+/// chunk is unused.
 #[repr(C)]
 pub struct Header {
     magic: AtomicU64,
@@ -54,8 +54,8 @@ pub struct Header {
     bytes: u32,
     crc: u32,
     _none: u32,
-    /// How many bytes of the payload are sealed, and above that their checksum; all bits inverted
-    /// if nothing will follow them. One word, so a reader never finds one without the other.
+    /// How many bytes of the payload are sealed, and above that their checksum; all bits inverted if nothing will
+    /// follow them. Both are in one word, so that a reader never finds one without the other.
     sealed: AtomicU64,
     chunks: AtomicU64,
     dropped: AtomicU64,
@@ -79,7 +79,7 @@ pub struct Start {
     pub first_event: u64,
     /// The present time; no event in the chunk has an earlier stamp.
     pub stamp: u64,
-    /// That moment in nanoseconds since the recording began.
+    /// The time of `stamp`, in nanoseconds since the recording began.
     pub ns: u64,
     /// Whether the events have stamps from the first one on.
     pub clocked: bool,
@@ -90,8 +90,7 @@ pub struct Start {
 }
 
 impl Header {
-    /// Makes a fresh chunk one of this kind. Its magic is written last: a torn header does not
-    /// count.
+    /// Begins a chunk of this kind. The magic is written last, so that a torn header does not count.
     ///
     /// # Safety
     /// `header` must point to `start.bytes` of zeros that the caller may write.
@@ -146,12 +145,12 @@ impl Header {
         );
     }
 
-    /// In the first chunk of a file: counts another chunk.
+    /// Counts another chunk; used only in the first chunk of a file.
     pub fn count_chunk(&self) {
         self.chunks.fetch_add(ONE_TWICE, Ordering::Relaxed);
     }
 
-    /// In the first chunk of a file: counts events that could not be written.
+    /// Counts events that could not be written; used only in the first chunk of a file.
     pub fn count_dropped(&self, count: u32) {
         self.dropped
             .fetch_add(ONE_TWICE * u64::from(count), Ordering::Relaxed);
@@ -167,22 +166,22 @@ pub struct Chunk<'a> {
     pub start: Start,
     /// Whether the writer had finished the chunk and the checksum is right.
     pub sealed: bool,
-    /// In the first chunk of a file: chunks of events that were begun.
+    /// The number of chunks of events that were begun; only in the first chunk of a file.
     pub chunks: u32,
-    /// In the first chunk of a file: events that could not be written.
+    /// The number of events that could not be written; only in the first chunk of a file.
     pub dropped: u32,
     /// The payload. If its writer could not seal it, the last event may be torn.
     pub payload: &'a [u8],
 }
 
-/// Why bytes are no chunk.
+/// The reason why bytes are not a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Shorter than a header, or than the payload.
+    /// The bytes are fewer than those of a header, or of the payload.
     Short,
     /// The file is of another kind.
     Magic,
-    /// Written by another version of the recorder.
+    /// The file was written by another version of the recorder.
     Version(u16),
     /// The header's checksum is wrong.
     Header,
@@ -194,7 +193,7 @@ pub enum Wrong {
     Checksum,
     /// The two copies of a number differ.
     Count,
-    /// More bytes are unsealed than a writer leaves.
+    /// More bytes are unsealed than a writer may leave.
     Open,
 }
 
@@ -279,7 +278,7 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
     Ok(Some((start, rest)))
 }
 
-/// A number that is stored twice.
+/// Returns a number that is stored twice, if both copies are equal.
 fn once(twice: u64) -> Result<u32, Wrong> {
     if twice >> 32 == twice & u64::from(u32::MAX) {
         Ok(twice as u32)
@@ -295,8 +294,8 @@ impl Start {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
 
-    /// How many bytes after its header [`Chunk::parse`] needs of a chunk; if the file ends before,
-    /// zeros suffice.
+    /// Returns how many bytes after a chunk's header [`Chunk::parse`] needs; if the file ends earlier, zeros may
+    /// replace the rest.
     pub fn payload_bytes(header: &[u8; HEADER_BYTES]) -> Result<usize, Wrong> {
         let Some((start, rest)) = read(header)? else {
             return Ok(0);

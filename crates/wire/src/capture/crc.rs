@@ -1,11 +1,11 @@
-//! CRC-32C, as in iSCSI and ext4. The host has libraries for checksums; the recorder has this,
-//! since it must bring none into a foreign process. It uses the CPU's instruction: with tables it
-//! took a quarter of the cost of an event.
+//! CRC-32C, as in iSCSI and ext4. The host has libraries for checksums; the recorder has this code,
+//! since it must bring no library into a foreign process. The CPU's instruction is used if there is
+//! one: with tables, the checksum took a quarter of the cost of an event.
 
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// Bytes that are looked up at a time.
+/// Number of bytes that are looked up at a time.
 const STEP: usize = 16;
 
 /// `TABLES[k][b]` is the checksum of byte `b` followed by `k` zeros.
@@ -72,7 +72,8 @@ fn by_tables(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// Asked once: under a hypervisor CPUID takes microseconds.
+/// Returns whether the CPU has the instruction. CPUID is executed only once, since it takes
+/// microseconds under a hypervisor.
 #[cfg(target_arch = "x86_64")]
 fn has_instruction() -> bool {
     const UNKNOWN: u8 = 0;

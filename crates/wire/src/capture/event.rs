@@ -3,7 +3,7 @@
 /// Bytes that an event can take at most, including its prefix.
 pub const MOST_EVENT_BYTES: usize = 128;
 
-/// Longer marks are truncated.
+/// Bytes that a mark can have at most; longer marks are truncated.
 pub const MOST_MARK_BYTES: usize = 64;
 
 /// One call of the program, or another event. Addresses are recorded exactly below 2^62; all
@@ -24,9 +24,8 @@ pub enum Event<'a> {
     },
     /// `calloc`.
     Calloc { address: u64, count: u64, size: u64 },
-    /// `realloc`, `reallocarray`. `old` is 0 if it only allocated, `new` is 0 if it only freed
-    /// (`realloc(p, 0)`). The old address dies at `entered`, the new one is born at the event's
-    /// stamp.
+    /// `realloc`, `reallocarray`. `old` is 0 if the call only allocated, `new` is 0 if it only freed (`realloc(p, 0)`).
+    /// The old block ends at `entered`, the new one begins at the event's stamp.
     Realloc {
         old: u64,
         new: u64,
@@ -72,16 +71,16 @@ pub enum Event<'a> {
     /// The thread is about to fork; the child stores the same moment, in nanoseconds of the
     /// monotonic clock.
     Forking { moment: u64 },
-    /// The thread made a process.
+    /// The thread created a process by forking.
     Fork { pid: u32 },
-    /// Gives the time where other events have no stamps.
+    /// Gives the time in a stream whose other events have no stamps.
     Clock,
     /// Nanoseconds since the recording began.
     Time { ns: u64 },
     /// From here on all events of the stream have stamps.
     ClockedOn,
-    /// How many whole pages lie in a large block, how many of them are resident, and how many
-    /// there are up to the last resident one; written just before it is freed, or at the end.
+    /// The number of whole pages in a large block, of those that are resident, and of those up to the last resident
+    /// one; written just before the block is freed, or at the end.
     Touch {
         address: u64,
         resident: u64,

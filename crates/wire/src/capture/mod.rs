@@ -1,6 +1,6 @@
-//! The capture: the file that the recorder writes while a program runs, one per process. Designed
-//! for the writer: no lock, no allocation, a few bytes and nanoseconds per event, and every event
-//! whose last byte was stored can be read after `kill -9`.
+//! The capture: the file that the recorder writes while a program runs, one per process. The format
+//! is designed for the writer: no lock, no allocation, a few bytes and nanoseconds per event, and
+//! every event whose last byte was stored can be read after `kill -9`.
 //!
 //! A file is an array of chunks, [`CHUNK_BYTES`] apart. The first holds text about the process
 //! ([`text`]). Each other one belongs to a *stream*: a recorder's state, which one thread at a time
@@ -11,12 +11,12 @@
 //!
 //! Written data is sealed continuously, at most some kilobytes later: a checksum of the payload so
 //! far, in one word with its length. Each header has a checksum of its own and contains its place
-//! in the file, and the first one counts the others: so sealed data cannot be damaged, lost or
+//! in the file, and the first one counts the others, so that sealed data cannot be damaged, lost or
 //! duplicated undetected.
 //!
-//! Each chunk is read independently: [`Chunk::parse`], then [`Chunk::records`]. Order is by number
-//! within a stream, and by stamp between streams. While a process has one stream, events carry no
-//! stamps.
+//! Each chunk is read independently: [`Chunk::parse`], then [`Chunk::records`]. Events are ordered
+//! by number within a stream, and by stamp between streams. While a process has one stream, events
+//! carry no stamps.
 
 mod chunk;
 mod crc;

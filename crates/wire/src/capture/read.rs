@@ -12,8 +12,8 @@ pub struct Record<'a> {
     pub number: u64,
     /// The thread of the event.
     pub thread: u32,
-    /// The event's time; `None` if the stream had no clock. A call that allocates has the time of its
-    /// return, one that frees has that of its start.
+    /// The event's time; `None` if the stream had no clock. For a call that allocates, the time of its return; for one
+    /// that frees, that of its start.
     pub stamp: Option<u64>,
     /// The event itself.
     pub event: Event<'a>,
@@ -46,7 +46,7 @@ pub struct Records<'a> {
     number: u64,
     thread: u32,
     clocked: bool,
-    /// The last event may be torn.
+    /// Whether the last event may be torn.
     open: bool,
     done: bool,
 }
@@ -117,7 +117,7 @@ impl<'a> Records<'a> {
 
     fn number(&mut self) -> Result<u64, &'static str> {
         let (value, length) = varint::get(&self.payload[self.at..]).ok_or(TORN)?;
-        // Zeros in place of an event. No other number is longer than necessary.
+        // Only zeros in place of an event are read like this: a writer makes no number longer than necessary.
         if length == varint::MOST_BYTES && value >> 56 == 0 {
             return Err("zeros stand where an event was");
         }

@@ -35,7 +35,7 @@ pub fn unescaped(value: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// The pairs of a chunk's text. A torn last line, and all that is no text, is left out.
+/// The pairs of a chunk's text. A torn last line, and lines that are not text, are left out.
 pub(super) fn pairs(payload: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let whole = payload
         .iter()

@@ -10,8 +10,8 @@ use super::chunk::{Chunk, ChunkKind, HEADER_BYTES, Header, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
 use crate::varint::{put, zigzag};
 
-/// The place of a stream's next event, and the state that it is encoded relative to. All zero is a
-/// writer without a chunk.
+/// The place of a stream's next event, and the state that it is encoded relative to. If all bytes
+/// are zero, the writer has no chunk.
 #[repr(C)]
 pub struct Writer {
     at: *mut u8,
@@ -19,7 +19,7 @@ pub struct Writer {
     word: u64,
     /// The previous stamp.
     stamp: u64,
-    /// Events so far, in all chunks.
+    /// Number of events so far, in all chunks.
     events: u64,
     header: *mut Header,
 }
@@ -86,7 +86,8 @@ impl Writer {
         self.header.cast()
     }
 
-    /// Events so far; of a writer that another thread may be using, these or more.
+    /// Returns the number of events so far; if another thread is using the writer, there may
+    /// already be more.
     ///
     /// # Safety
     /// `writer` points to a writer.
@@ -132,7 +133,7 @@ impl Writer {
     }
 
     /// Writes an event. `stamp` is for clocked streams, and for `Clock` and `ClockedOn`. A stamp
-    /// earlier than the one before is written as the same.
+    /// earlier than the previous one is written as equal to it.
     ///
     /// # Safety
     /// The writer has a chunk, and [`Writer::at`] is not after [`Writer::last_place`].
@@ -166,8 +167,8 @@ impl Writer {
                     entered,
                 } => {
                     self.realloc(old, new, size);
-                    // If the clock was switched on meanwhile, only the order after the event before
-                    // is known.
+                    // If the clock was switched on during the call, the call's start is unknown,
+                    // and the stamp of the previous event is written.
                     if stamp.is_some() {
                         self.time(entered.unwrap_or(0));
                     }

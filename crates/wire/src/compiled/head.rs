@@ -18,9 +18,9 @@ pub struct CompiledHead {
     pub table: u64,
     /// The number of threads.
     pub threads: u64,
-    /// Most threads that were alive at a time.
+    /// Largest number of threads that were alive at a time.
     pub threads_at_a_time: u64,
-    /// Slots that the ops use.
+    /// Number of slots that the ops use.
     pub slots: u64,
     /// Calls of malloc.
     pub malloc: u64,
@@ -65,19 +65,19 @@ pub struct CompiledHead {
     pub thp_disabled: u64,
 }
 
-/// Why a file is no compiled trace.
+/// The reason why a file is not a compiled trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompiledFault {
-    /// Shorter than a head, or not as long as the head states.
+    /// The file is shorter than a head, or not as long as the head states.
     Length,
-    /// Something else, or of another version.
+    /// The file is something else, or of another version.
     Magic,
-    /// The numbers contradict each other.
+    /// The numbers in the head contradict each other.
     Numbers,
 }
 
 impl CompiledHead {
-    /// The words in the file.
+    /// Returns the words that represent the head in the file.
     pub fn encode(&self) -> [u64; HEAD_WORDS] {
         let mut words = [0; HEAD_WORDS];
         let numbers = [
@@ -131,7 +131,7 @@ impl CompiledHead {
         if words[0] != MAGIC {
             return Err(CompiledFault::Magic);
         }
-        // In the order of `encode`.
+        // The numbers are in the order of `encode`.
         let mut numbers = words[1..].iter().copied();
         let mut next = || numbers.next().unwrap_or_default();
         let head = CompiledHead {
@@ -186,14 +186,14 @@ pub const THREAD_WORDS: usize = 2;
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompiledThread {
-    /// Where the thread's stream begins; 0 if no thread of this number plays.
+    /// Index of the word at which the thread's stream begins; 0 if no thread of this number plays.
     pub first: u64,
     /// Whether an op creates the thread; otherwise it exists from the start.
     pub is_started: bool,
 }
 
 impl CompiledThread {
-    /// The words in the table.
+    /// Returns the words that represent the thread in the table.
     pub fn encode(&self) -> [u64; THREAD_WORDS] {
         [self.first, u64::from(self.is_started)]
     }

@@ -6,18 +6,18 @@
 //! next one, so that the streams of any number of threads grow side by side in one file that is
 //! written once from start to end.
 //!
-//! A word is an op: `{op: 4 bits, slot: 29, size: 31}`. An op that does not fit is a [`Rare`] op
-//! followed by further words. Objects of C++ operators have ops of their own: they must come from
-//! the allocator's own `operator new`, and be freed by its own `delete`. After the table of threads
-//! come the words for [how](left) those objects are freed that the program has left.
+//! A word is an op: `{op: 4 bits, slot: 29, size: 31}`. An op that does not fit is a [`Rare`] op followed by further
+//! words. Objects of C++ operators have ops of their own: they must come from the allocator's own `operator new`, and
+//! be freed by its own `delete`. After the table of threads come words for those objects of C++ operators that the
+//! program has left: [how](left) each is freed.
 
 mod head;
 
 pub use head::{CompiledFault, CompiledHead, CompiledThread, HEAD_WORDS, MAGIC, THREAD_WORDS};
 
-/// Slots that an op can name.
+/// Number of slots that an op can name.
 pub const MOST_SLOTS: u64 = 1 << SLOT_BITS;
-/// Means "all pages" in [`Rare::Pages`].
+/// The argument of [`Rare::Pages`] that means "all pages".
 pub const ALL_PAGES: u32 = u32::MAX >> 1;
 /// Blocks from this size on have their touched pages listed; smaller ones are touched on each page.
 pub const PAGES_FROM_BYTES: u64 = 64 << 10;
@@ -46,7 +46,7 @@ pub enum Op {
     Realloc = 3,
     /// free of the slot's block, with its size.
     FreeSized = 4,
-    /// Wait until another thread has done this many ops: see [`wait`].
+    /// Waits until another thread has done this many ops: see [`wait`].
     Wait = 5,
     /// This thread's position in the recorded order, in all bits after the op.
     Position = 6,
@@ -71,9 +71,9 @@ pub enum Rare {
     Exit = 2,
     /// Creates thread `argument`.
     Start = 3,
-    /// `argument` pages of the next block are touched, spread evenly over as many pages as the next word says.
+    /// Touches `argument` pages of the next block, spread evenly over the number of pages in the next word.
     Pages = 4,
-    /// Wait until as many nanoseconds after the start as the next word says.
+    /// Waits until the number of nanoseconds in the next word has passed since the start.
     Clock = 5,
     /// Three words: bytes that the recorded program has allocated, its live bytes, and those of
     /// blocks without [`Rare::Pages`].
@@ -94,17 +94,17 @@ pub enum Rare {
     FreeSized = 13,
     /// operator new into the slot `argument`; the size follows.
     New = 14,
-    /// As [`Op::DeleteSized`] of the slot `argument`; the size follows.
+    /// Like [`Op::DeleteSized`] of the slot `argument`; the size follows.
     DeleteSized = 15,
     /// operator new with an alignment into the slot `argument`; alignment and size follow.
     NewAligned = 16,
     /// operator delete of a block of `NewAligned` in the slot `argument`; the alignment follows.
     DeleteAligned = 17,
-    /// As [`Rare::DeleteAligned`], with the block's size; alignment and size follow.
+    /// Like [`Rare::DeleteAligned`], with the block's size; alignment and size follow.
     DeleteAlignedSized = 18,
-    /// mallopt, where the allocator has it; parameter and value follow.
+    /// mallopt, if the allocator has it; parameter and value follow.
     Mallopt = 19,
-    /// malloc_trim, where the allocator has it; its argument follows.
+    /// malloc_trim, if the allocator has it; its argument follows.
     Trim = 20,
 }
 
@@ -143,8 +143,8 @@ impl Op {
     }
 }
 
-/// How the block in a slot is freed that the program has left: by operator delete, with its
-/// alignment if it has one.
+/// Returns the word for a block that the program has left in a slot: it is freed by operator delete, with its alignment
+/// if it has one.
 pub fn left(slot: u32, alignment: Option<u64>) -> u64 {
     Op::Delete.word(
         slot,
@@ -157,7 +157,7 @@ pub fn alignment_left(word: u64) -> Option<usize> {
     Some(size(word)).filter(|log| *log > 0).map(|log| 1 << log)
 }
 
-/// The target of a word of [`Op::wait`].
+/// Returns the thread and the number of ops in a word of [`Op::wait`].
 #[inline(always)]
 pub fn wait(word: u64) -> (usize, u64) {
     (

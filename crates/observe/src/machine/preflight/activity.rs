@@ -17,7 +17,8 @@ const LOAD_LEAST: f64 = 0.5;
 const LOAD_OF_CPUS: f64 = 0.1;
 
 pub fn items(root: &Root, when: When) -> Vec<PreflightItem> {
-    // After a run its own processes are in these figures: they are recorded, but give no warning.
+    // After a run, these figures include the run's own processes: they are recorded, but give no
+    // warning.
     let warning = match when {
         When::Before => warning_if,
         When::After => note_if,
@@ -74,7 +75,7 @@ pub fn items(root: &Root, when: When) -> Vec<PreflightItem> {
     ]
 }
 
-/// Steal time since boot: the check itself is too short to measure a share.
+/// Reports the steal time since boot: the check itself is too short to measure a share.
 fn steal(root: &Root) -> PreflightItem {
     item(
         "steal",

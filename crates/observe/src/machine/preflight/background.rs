@@ -11,7 +11,7 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
             "a kernel thread compares pages and merges equal ones: CPU time, and a fault at the next write to each merged page",
             "echo 0 | sudo tee /sys/kernel/mm/ksm/run",
             root.number("sys/kernel/mm/ksm/run"),
-            // 2 means: unmerge the merged pages, then stop.
+            // The value 2 unmerges the merged pages, then stops.
             |run: u8| (switch(run == 1), warning_if(run == 1)),
         ),
         damon(root),
@@ -19,7 +19,7 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
     ]
 }
 
-/// Threads that the administrator has set up, and modules with a thread of their own.
+/// Reports threads that the administrator has set up, and modules with a thread of their own.
 fn damon(root: &Root) -> PreflightItem {
     const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
     let threads = root.names(ADMIN, "").into_iter().filter_map(|thread| {

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ItemState {
-    /// No effect.
+    /// The value has no effect on results.
     Fine,
     /// The value is a part of what was measured: numbers hold for machines with the same setting. Or the machine does not report the value.
     Note,
-    /// Makes numbers vary, or mixes other effects into them.
+    /// The value makes numbers vary, or mixes other effects into them.
     Warning,
 }
 
 impl ItemState {
-    /// The state as a word.
+    /// Returns the state as a word.
     pub fn word(self) -> &'static str {
         match self {
             ItemState::Fine => "fine",
@@ -40,9 +40,9 @@ pub struct PreflightItem {
     pub change: String,
 }
 
-/// An item: its name, what it means, how to change it, and what was found. `judge` returns the words
-/// and the state of a found value; an item that the machine does not report is a note, since what is
-/// unknown is not called fine.
+/// Makes an item from its name, its meaning, how to change it, and what was found. `judge` returns
+/// the words and the state of a found value; an item that the machine does not report is a note,
+/// since what is unknown is not called fine.
 pub fn item<T, W: Into<String>>(
     name: &str,
     means: &str,
@@ -60,12 +60,12 @@ pub fn item<T, W: Into<String>>(
     }
 }
 
-/// `on` or `off`.
+/// Returns `on` or `off`.
 pub fn switch(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// `warning` if `so`.
+/// Returns `Warning` if `so`, otherwise `Fine`.
 pub fn warning_if(so: bool) -> ItemState {
     if so {
         ItemState::Warning
@@ -74,7 +74,7 @@ pub fn warning_if(so: bool) -> ItemState {
     }
 }
 
-/// `note` if `so`.
+/// Returns `Note` if `so`, otherwise `Fine`.
 pub fn note_if(so: bool) -> ItemState {
     if so { ItemState::Note } else { ItemState::Fine }
 }

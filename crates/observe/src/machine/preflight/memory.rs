@@ -97,7 +97,7 @@ fn huge_pages(root: &Root) -> PreflightItem {
     )
 }
 
-/// On any machine, less free memory than this is too little.
+/// Less free memory than this many bytes is too little on any machine.
 pub const LITTLE_BYTES: u64 = 1 << 30;
 
 fn page_size(bytes: usize) -> PreflightItem {
@@ -110,7 +110,7 @@ fn page_size(bytes: usize) -> PreflightItem {
     )
 }
 
-/// Bytes in words, as whole MiB: `1536 MiB`.
+/// Formats bytes as whole MiB: `1536 MiB`.
 pub fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

@@ -60,14 +60,14 @@ impl Preflight {
         }
     }
 
-    /// Names of the items that make numbers vary.
+    /// Returns the names of the items that make numbers vary.
     pub fn warnings(&self) -> Vec<String> {
         self.in_state(ItemState::Warning)
             .map(|item| item.name.clone())
             .collect()
     }
 
-    /// Items in a state.
+    /// Returns the items in a state.
     pub fn in_state(&self, state: ItemState) -> impl Iterator<Item = &PreflightItem> {
         self.items.iter().filter(move |item| item.state == state)
     }

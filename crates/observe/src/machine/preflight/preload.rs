@@ -23,7 +23,7 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
     )]
 }
 
-/// The libraries that `/etc/ld.so.preload` names.
+/// Returns the libraries that `/etc/ld.so.preload` names.
 pub fn preloaded_everywhere(root: &Root) -> Vec<String> {
     let text = root.text(FILE).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split('#').next());

@@ -24,8 +24,8 @@ pub fn items(root: &Root) -> Vec<PreflightItem> {
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
-/// The contents of a file of all frequency policies, one policy for each group of CPUs that change together: each different
-/// text once, sorted.
+/// Returns the contents of a file of all frequency policies, one policy for each group of CPUs that change together: each
+/// different text once, sorted.
 fn policies(root: &Root, file: &str) -> Option<String> {
     let policies = root.names(CPUFREQ, "policy").into_iter();
     let mut texts: Vec<String> = policies
@@ -75,7 +75,7 @@ fn boost(root: &Root) -> PreflightItem {
 /// The CPUs that are online.
 const ONLINE: &str = "sys/devices/system/cpu/online";
 
-/// How many CPUs are online.
+/// Returns how many CPUs are online.
 pub fn online_cpus(root: &Root) -> Option<u64> {
     count(&root.text(ONLINE)?)
 }
@@ -88,7 +88,7 @@ fn usable_cpus(root: &Root) -> PreflightItem {
         "taskset -c 0-N heapmark ... widens or narrows it; a container's or job's CPU set is changed where it was started",
         root.field("proc/self/status", "Cpus_allowed_list")
             .and_then(|allowed| match root.text(ONLINE) {
-                // Outside a CPU set all are allowed that there could ever be.
+                // Outside a CPU set, all CPUs that there could ever be are allowed.
                 Some(online) => count_of_both(&allowed, &online),
                 None => count(&allowed),
             }),
@@ -124,12 +124,12 @@ fn clock_source(root: &Root) -> PreflightItem {
     )
 }
 
-/// How many numbers there are in `0-3,8,10-11`.
+/// Returns how many numbers there are in a list such as `0-3,8,10-11`.
 pub fn count(list: &str) -> Option<u64> {
     count_of_both(list, list)
 }
 
-/// How many numbers two such lists share.
+/// Returns how many numbers two lists such as `0-3,8,10-11` share.
 fn count_of_both(one: &str, other: &str) -> Option<u64> {
     let (one, other) = (ranges(one)?, ranges(other)?);
     let shared = |(first, last): &(u64, u64)| -> u64 {
@@ -141,7 +141,7 @@ fn count_of_both(one: &str, other: &str) -> Option<u64> {
     Some(one.iter().map(shared).sum())
 }
 
-/// The first and the last number of each part of such a list.
+/// Returns the first and the last number of each part of a list such as `0-3,8,10-11`.
 fn ranges(list: &str) -> Option<Vec<(u64, u64)>> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

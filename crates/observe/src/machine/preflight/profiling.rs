@@ -47,7 +47,7 @@ fn counters(counted: Option<io::Result<u64>>) -> PreflightItem {
     )
 }
 
-/// Instructions of this thread between opening a counter and reading it.
+/// Counts the instructions of this thread between opening a counter and reading it.
 fn count_instructions() -> io::Result<u64> {
     let file =
         perf::open(perf::INSTRUCTIONS, perf::Whom::Caller).map_err(io::Error::from_raw_os_error)?;

@@ -48,7 +48,7 @@ struct Area {
     used_bytes: u64,
 }
 
-/// The lines of /proc/swaps below its heading: name, kind, sizes in KiB, priority.
+/// Parses the lines of /proc/swaps below its heading: name, kind, sizes in KiB, priority.
 fn areas(swaps: &str) -> Vec<Area> {
     let area = |line: &str| {
         // The words are read from the right, since the name may contain spaces.
