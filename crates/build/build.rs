@@ -12,9 +12,9 @@ mod fingerprint;
 
 use fingerprint::{COMPILED_TRACES, LIBRARIES, START, fingerprint, hash};
 
-/// Blocks that are jumped to begin at multiples of 32 bytes: otherwise any change to the guest moves
-/// its loops, and by that alone the floor of a replay was 3.5 or 4.4 ns per event (`cargo bench
-/// --bench replay_floor`).
+/// Compiler option that aligns every block which is jumped to at a multiple of 32 bytes: otherwise
+/// any change to the guest moves its loops, which alone made the floor of a replay 3.5 or 4.4 ns
+/// per event (`cargo bench --bench replay_floor`).
 const ALIGNED: &str = "llvm-args=-align-all-nofallthru-blocks=5";
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     build_checks();
 }
 
-/// The files that this script leaves for the binary.
+/// Names of the files that this script leaves for the binary to embed.
 const LEFT: [&str; 10] = [
     "heapmark-guest",
     "libheapmark_recorder.so",
@@ -55,15 +55,16 @@ const LEFT: [&str; 10] = [
     "heapmark-check-replacing",
 ];
 
-/// Whether `cargo clippy` runs this script: then empty files suffice, since nothing that it builds runs. They lie in a folder of their own.
+/// Returns whether `cargo clippy` runs this script. Empty files, in a folder of their own, then suffice, since nothing that the lints build
+/// is run.
 fn is_for_lints() -> bool {
     let wrapper = env::var_os("RUSTC_WORKSPACE_WRAPPER").unwrap_or_default();
     Path::new(&wrapper).file_stem() == Some(OsStr::new("clippy-driver"))
 }
 
-/// A program and a library of this workspace cannot be dependencies, so a cargo inside cargo builds
-/// them, in a folder of its own: the outer one holds the lock of the usual folder. Both share their
-/// jobs.
+/// Builds the guest and the recorder, which cannot be dependencies because they are a program and a
+/// library of this workspace. A cargo inside cargo builds them in a folder of its own, since the
+/// outer one holds the lock of the usual folder. Both share their jobs.
 fn build_guest_and_recorder() {
     for part in ["guest", "recorder", "wire"] {
         println!("cargo::rerun-if-changed=../{part}/Cargo.toml");
@@ -98,7 +99,7 @@ fn build_guest_and_recorder() {
     }
 }
 
-/// The libraries that `heapmark try` preloads, in C: a C compiler is always there, since rustc links with it.
+/// Builds the C libraries that `heapmark try` preloads: a C compiler is always there, since rustc links with it.
 fn build_preloaded() {
     println!("cargo::rerun-if-env-changed=CC");
     println!("cargo::rerun-if-env-changed=CXX");
@@ -113,7 +114,7 @@ fn build_preloaded() {
         let (source, library) = (format!("preloaded/{name}.c"), format!("{name}.so"));
         let mut cc = Command::new(env::var_os("CC").unwrap_or("cc".into()));
         cc.args(["-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-s"])
-            // Otherwise the compiler treats the library's calls of malloc as calls of a function that it knows.
+            // Without this flag, the compiler treats the library's calls of malloc as calls of a built-in function.
             .arg("-fno-builtin")
             .args(more)
             .args([&source, "-o"])
@@ -123,9 +124,8 @@ fn build_preloaded() {
     }
 }
 
-/// The programs that run a check of `heapmark check`: each is a file of a folder. Those in C++ have a
-/// program of their own, so that the C++ library is in no other process; and so have those that
-/// replace operators.
+/// Builds the programs that run the checks of `heapmark check`: each check is a file of a folder. Checks in C++ have a program of their
+/// own, so that the C++ library is in no other process, and so do those that replace operators.
 fn build_checks() {
     println!("cargo::rerun-if-changed=../../checks");
     let folder = Path::new("../../checks");
@@ -177,14 +177,14 @@ fn build_checks() {
     }
 }
 
-/// A compiler with the flags for checks, which use the allocator wrongly on purpose.
+/// Returns a compiler with the flags for checks, which use the allocator wrongly on purpose.
 fn compiler(name: &OsStr, standard: &str) -> Command {
     let mut compiler = Command::new(name);
     compiler
         .arg(format!("-std={standard}"))
         .args(["-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-s"])
         .args(["-fno-builtin", "-Wno-use-after-free", "-pthread"])
-        // Some compilers define it, and then glibc aborts where a block is larger than what was asked for.
+        // Some compilers define this macro, and glibc then aborts if a block is larger than the size that was requested.
         .arg("-U_FORTIFY_SOURCE")
         .arg("-I../../checks");
     compiler

@@ -1,6 +1,6 @@
-/* Opens the files that heapmark hands to the processes of a tree: a variable tells where to ask for one, its device, inode and
- * path (crates/wire/src/lent.rs). A process that may not open it, since it runs as another user, asks heapmark. Another
- * file that has come to lie there is not opened. */
+/* Opens the files that heapmark hands to the processes of a tree. An environment variable contains the address at which to
+ * ask for a file, and its device, inode and path (crates/wire/src/lent.rs). A process that may not open the file, since it
+ * runs as another user, asks heapmark for it. If another file now lies at that path, it is not opened. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { ADDRESS_BYTES = 24, SECRET_BYTES = 32, QUESTION_BYTES = SECRET_BYTES + 8 };
 
-/* The number in a line of /proc/self/status; -1 if there is none. */
+/* Returns the number in a line of /proc/self/status; -1 if there is none. */
 static long status_number(const char *name) {
     static char text[8192];
     int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -38,7 +38,7 @@ static int asked(const char *word) {
     if (stream < 0) return -1;
     setsockopt(stream, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(stream, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    /* The first byte stays zero: an abstract address. */
+    /* The first byte stays zero, which makes this an abstract address. */
     memcpy(address.sun_path + 1, word, ADDRESS_BYTES);
     memcpy(question, word + ADDRESS_BYTES, SECRET_BYTES);
     if (!connect(stream, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path) + 1 + ADDRESS_BYTES) &&
@@ -50,7 +50,7 @@ static int asked(const char *word) {
     return file;
 }
 
-/* Its descriptor, or -1. */
+/* Opens the file that `told` describes; returns its descriptor, or -1. */
 static int handed(const char *told, int flags) {
     struct stat found;
     char *rest;
@@ -58,11 +58,11 @@ static int handed(const char *told, int flags) {
     long filters = strtol(told + ADDRESS_BYTES + SECRET_BYTES, &rest, 10);
     unsigned long device = strtoul(rest, &rest, 10), inode = strtoul(rest, &rest, 10);
     if (*rest != ' ') return -1;
-    /* Not to wait for whom a FIFO there is meant. */
+    /* O_NONBLOCK prevents waiting for the other end of a FIFO that may lie there. */
     int file = open(rest + 1, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file >= 0 && !fstat(file, &found) && found.st_dev == device && found.st_ino == inode) return file;
     close(file);
-    /* Under more filters of system calls than heapmark it might be killed for asking. */
+    /* A process with more seccomp filters than heapmark might be killed for asking. */
     long own = status_number("\nSeccomp_filters:");
     if (own < 0) own = status_number("\nSeccomp:");
     return own == filters ? asked(told) : -1;

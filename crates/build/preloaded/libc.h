@@ -1,4 +1,5 @@
-/* For libraries that see the calls which glibc serves: its functions by their own names, and the one that is made of another. */
+/* For libraries that intercept calls which glibc serves: glibc's functions under their own names, and posix_memalign, which
+ * is made of memalign. */
 #include <errno.h>
 #include <stdlib.h>
 

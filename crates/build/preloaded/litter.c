@@ -1,10 +1,10 @@
-/* Ages the heap of a program before its main: allocates blocks, replaces them, and frees a part in random order. The same as
- * crates/guest/src/litter.rs, with the same random numbers; a test compares the two. Preloaded behind the allocator;
- * its own tables come from mmap.
+/* Ages the heap of a program before its main: allocates blocks, replaces them, and frees a part in random order. Does the
+ * same as crates/guest/src/litter.rs, with the same random numbers; a test compares the two. The library is preloaded
+ * behind the allocator; its own tables come from mmap.
  *
- * The file HEAPMARK_LITTER begins with a line: per cent of the blocks that stay, bytes, threads, random state, device and inode
- * of the program, and SIZE:WEIGHT,... Behind it each process of that program writes what it did; in other processes, and with 0
- * bytes, nothing is done. */
+ * The file HEAPMARK_LITTER begins with a line that contains the percentage of the blocks that stay, the bytes, the threads,
+ * the random state, the device and inode of the program, and SIZE:WEIGHT,... After this line, each process of that program
+ * writes what it did. In other processes, and with 0 bytes, the library does nothing. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include <errno.h>
@@ -98,7 +98,7 @@ static void free_incoming(struct worker *own) {
     atomic_store(&own->has_come, 0);
 }
 
-/* Gives a batch to the next thread, unless that one has not freed the last one yet. */
+/* Gives a batch to the next thread, unless that thread has not freed the last batch yet. */
 static void hand_over(struct worker *own, struct worker *to) {
     if (atomic_load(&to->has_come)) {
         for (int i = 0; i < BATCH; i++) release(own, own->outgoing[i]);
@@ -152,7 +152,7 @@ static double mean_size(void) {
     return sum / until[size_count - 1];
 }
 
-/* Whether this process is to be aged. */
+/* Parses the order; returns whether this process is to be aged. */
 static int ordered(char *text) {
     struct stat exe;
     uint64_t sum = 0;
@@ -174,7 +174,7 @@ static int ordered(char *text) {
     return sum > 0 && threads >= 1 && threads <= MOST_THREADS && stay <= 100;
 }
 
-/* Anonymous and shared memory, in bytes. */
+/* Returns the anonymous and shared memory that is resident, in bytes. */
 static uint64_t resident(void) {
     long anonymous = status_number("\nRssAnon:"), shared = status_number("\nRssShmem:");
     return (uint64_t)((anonymous > 0 ? anonymous : 0) + (shared > 0 ? shared : 0)) << 10;
@@ -216,7 +216,8 @@ __attribute__((constructor)) static void age(void) {
             }
         }
         uint64_t grown = resident() - resident_before;
-        /* What it costs to give pages back, as the end of the process does with those of the litter. */
+        /* Unmapping the table shows what it costs to give pages back, as the end of the process does with the pages of the
+         * litter. */
         uint64_t back_ns = now_ns();
         if (table != MAP_FAILED) munmap(table, table_bytes);
         back_ns = (uint64_t)((double)(now_ns() - back_ns) * (double)grown / (double)table_bytes);

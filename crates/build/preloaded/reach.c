@@ -1,7 +1,8 @@
-/* Counts in the file HEAPMARK_REACH, for each process of a tree, what a preloaded allocator would serve: calls of the malloc
- * family, the bytes that are live and the most of them, and the most that glibc has taken from the system for them; beside it
- * what was anonymous in memory when the process began, and deletes of C++ that state another size than the block has. All is
- * counted at once; a process that ends by itself adds what is resident and live then. glibc serves all calls; live bytes are those that it reports as usable. */
+/* Counts in the file HEAPMARK_REACH, for each process of a tree, what a preloaded allocator would serve: the calls of the
+ * malloc family, the live bytes and their maximum, and the most that glibc has taken from the system for them. Also counts
+ * the anonymous memory at the beginning of the process, and deletes of C++ that state another size than the block has.
+ * Everything is counted at once; a process that ends by itself adds what is resident and live then. glibc serves all calls;
+ * live bytes are those that it reports as usable. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include "libc.h"
@@ -13,9 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The reader has the same number, and the same words of eight bytes. */
+/* The most processes that are counted. The reader has the same number, and the same words of eight bytes. */
 enum { PROCESSES = 4096 };
-/* glibc's account is read when so much more is live, and after so many calls: reading it takes long. */
+/* Further live bytes, and calls, after which glibc's account is read again: reading it takes long. */
 enum { MORE_LIVE = 1 << 20, CALLS = 1 << 20 };
 
 struct process {
@@ -27,7 +28,7 @@ struct reached {
     struct process process[PROCESSES];
 };
 
-/* By hand, since headers of an older glibc lack it. */
+/* The same fields as in glibc's struct mallinfo2, which the headers of an older glibc lack. */
 struct account {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
@@ -53,7 +54,7 @@ struct memory {
     int64_t resident, anonymous;
 };
 
-/* Of this process. */
+/* Returns the resident and the anonymous memory of this process, in bytes. */
 static struct memory memory(void) {
     char text[128], *rest;
     int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -137,8 +138,8 @@ void free(void *block) {
     __libc_free(block);
 }
 
-/* Whether glibc gave a block for a request of that size. Its header, before the block, says if the block has pages of its own;
- * a rest that is too small for another block is added to a block. */
+/* Returns whether glibc gave a block for a request of that size. The block's header, which lies before it, shows if the
+ * block has pages of its own; a rest that is too small for another block is added to a block. */
 static int has_size(void *block, size_t size) {
     size_t chunk = malloc_usable_size(block) + sizeof size, wanted = (size + sizeof size + 15) & ~(size_t)15;
     int has_pages = ((size_t *)block)[-1] & 2;
@@ -148,8 +149,8 @@ static int has_size(void *block, size_t size) {
 
 typedef void deleter(void *, size_t, size_t);
 
-/* The operator that the caller would have called without this library: the next one, or that of a library which was opened
- * later and is known to few. */
+/* Returns the operator that the caller would have called without this library: the next one, or that of a library which was
+ * opened later and is visible to few others. */
 static deleter *next_of(const char *name, void *caller) {
     Dl_info info;
     void *next = dlsym(RTLD_NEXT, name);
@@ -158,14 +159,14 @@ static deleter *next_of(const char *name, void *caller) {
     return library ? dlsym(library, name) : NULL;
 }
 
-/* What the last caller of a thread would have called, and whether its deletes are counted. */
+/* The operator that the last caller of a thread would have called, and whether the caller's deletes are counted. */
 struct operator {
     void *caller;
     deleter *next;
     int counts;
 };
 
-/* Only what a C++ runtime passes on to free is glibc's. */
+/* Counts only deletes of a C++ runtime, which passes blocks on to free: only those blocks are glibc's. */
 static void delete(struct operator *known, const char *name, void *caller, void *block, size_t size, size_t align) {
     if (known->caller != caller) {
         Dl_info info = {0};

@@ -1,6 +1,7 @@
-/* Counts in the file HEAPMARK_SIZES, for each program of a tree, how often each size is requested, the most bytes that are live
- * in one of its processes, and the most threads of one that allocate. All is counted at once, so nothing is to do at the
- * end of a process. glibc serves all calls; live bytes are those that it reports as usable. */
+/* Counts in the file HEAPMARK_SIZES, for each program of a tree, how often each size is requested, the most bytes that are
+ * live in one of its processes, and the most threads of one process that allocate. Everything is counted at once, so that
+ * nothing remains to be done at the end of a process. glibc serves all calls; live bytes are those that it reports as
+ * usable. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include "libc.h"
@@ -11,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* CLASS of each power of two; all in words of eight bytes. The reader has the same numbers. */
+/* CLASS is the number of size classes of each power of two. Everything is in words of eight bytes, and the reader has the
+ * same numbers. */
 enum { PROGRAMS = 64, PATH_WORDS = 64, CLASS_BITS = 4, CLASS = 1 << CLASS_BITS, CLASSES = 48 * CLASS };
 
 struct program {
@@ -40,7 +42,7 @@ __attribute__((constructor)) static void begin(void) {
     struct counted *counted = mmap(NULL, sizeof *counted, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (counted == MAP_FAILED) return;
-    /* Two processes that begin at once may both take a place for one program: the reader adds them up. */
+    /* Two processes that begin at once may each take a place for the same program: the reader adds both up. */
     uint64_t places = atomic_load(&counted->programs), place = 0;
     for (; place < places && place < PROGRAMS; place++)
         if (counted->program[place].device == exe.st_dev && counted->program[place].inode == exe.st_ino) break;

@@ -1,9 +1,9 @@
-/* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, and the nanoseconds that all of them take, for all
- * processes that share the file. Each of a thread's first calls is timed, so that the time of few calls is known, too; then
- * one call in 64 on average, at random, so that no pattern of the program can bias the sample, and it stands for 64. Each
- * timed call is added at once, so nothing is to do at the end of a thread or process. glibc serves all calls.
- * HEAPMARK_SLOWER_NS makes each call take so much longer, until HEAPMARK_SLOWER_UNTIL_NS of the system's clock: a timed one
- * waits for all that it stands for. */
+/* Adds up the calls of malloc and free in the file HEAPMARK_TIMES, and the nanoseconds that all of them take, for all
+ * processes that share the file. Each of a thread's first calls is timed, so that the time of few calls is known, too.
+ * After them, one call in 64 on average is timed, and stands for 64; the calls are chosen at random, so that no pattern of
+ * the program can bias the sample. Each timed call is added at once, so that nothing remains to be done at the end of a
+ * thread or process. glibc serves all calls. HEAPMARK_SLOWER_NS makes each call take that much longer, until the system's
+ * clock reaches HEAPMARK_SLOWER_UNTIL_NS: a timed call waits for all calls that it stands for. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include "libc.h"
@@ -29,7 +29,7 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* From 1 to 2 * EVERY - 1. */
+/* Returns a random number from 1 to 2 * EVERY - 1. */
 static uint32_t draw(void) {
     if (!state) state = (uint64_t)(uintptr_t)&state ^ clock_ns(CLOCK_MONOTONIC);
     state ^= state << 13;
@@ -48,8 +48,8 @@ static struct timer start(void) {
     return timer;
 }
 
-/* A long call may have waited, for a page or for a CPU: then the thread's CPU clock is used, which is too coarse and
- * slow for a short one. */
+/* Returns the nanoseconds that a call took. A long call may have waited for a page or for a CPU: then the thread's CPU
+ * clock is used, which is too coarse and slow for a short call. */
 static uint64_t stop(const struct timer *timer) {
     uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - timer->began_ns;
     if (took_ns > LONG_NS) {
@@ -59,7 +59,7 @@ static uint64_t stop(const struct timer *timer) {
     return took_ns > empty_ns ? took_ns - empty_ns : 0;
 }
 
-/* Whether to time this call. A number that a thread draws stands for calls that it has not made yet. */
+/* Returns whether to time this call. A number that a thread draws stands for calls that it has not made yet. */
 static int chosen(void) {
     if (!totals) return 0;
     if (firsts < FIRST) return 1;
@@ -67,7 +67,7 @@ static int chosen(void) {
     return --left == 0;
 }
 
-/* By the thread's own clock: on a busy machine it must not take less. */
+/* Waits by the thread's own clock: on a busy machine the wait must not cost the thread less time. */
 static void wait_ns(uint64_t ns) {
     if (clock_ns(CLOCK_MONOTONIC) >= slower_until_ns) return;
     uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;

@@ -1,7 +1,8 @@
 /* Writes to the file HEAPMARK_WITNESS which object serves the malloc family in this process: for each function the first
- * object, in the dynamic linker's search order, that defines it; and when the process ends by itself, how it is scheduled
- * and what is resident then. Preloaded behind an allocator; defines nothing that a program could call, does not allocate, and writes everything
- * at once, so that processes of one tree do not write into each other's lines. */
+ * object, in the dynamic linker's search order, that defines it. When the process ends by itself, also writes how the
+ * process is scheduled and what is resident then. The library is preloaded behind an allocator, defines nothing that a
+ * program could call, does not allocate, and writes everything at once, so that processes of one tree do not write into
+ * each other's lines. */
 #define _GNU_SOURCE
 #include "handed.h"
 #include <limits.h>
@@ -33,7 +34,7 @@ static void number(unsigned long number) {
     put(first, (size_t)(digits + sizeof digits - first));
 }
 
-/* The addresses in the kernel's own object (the vDSO) are not relocated. */
+/* Returns where an address of an object is in memory. Those in the kernel's own object (the vDSO) are not relocated. */
 static const void *at(const struct dl_phdr_info *object, ElfW(Addr) address) {
     return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
 }
@@ -46,7 +47,8 @@ struct names {
     const ElfW(Verdef) *defined_versions;
 };
 
-/* Programs ask for glibc's version of a function. One without a version serves them, too, and one with another does not. */
+/* Returns whether programs ask for this definition. They ask for glibc's version of a function: a function without a
+ * version serves them, too, but one with another version does not. */
 static int is_asked_for(const struct names *names, uint32_t place) {
     if (!names->versions || !names->defined_versions) return 1;
     uint32_t version = names->versions[place] & 0x7fff;
@@ -107,7 +109,7 @@ static int holds(const struct dl_phdr_info *object, const void *address) {
     return 0;
 }
 
-/* Its GNU build-id in hex, or a dash. */
+/* Writes an object's GNU build-id in hex, or a dash if it has none. */
 static void build_id(const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &object->dlpi_phdr[i];
@@ -196,7 +198,7 @@ __attribute__((constructor)) static void tell(void) {
     close(file);
 }
 
-/* Policy, nice value, priority, and the CPUs in words of 64: what a library could change to look fast. */
+/* Writes the policy, nice value, priority, and the CPUs in words of 64 bits: what a library could change to look fast. */
 static void scheduling(void) {
     struct {
         uint32_t size, policy;

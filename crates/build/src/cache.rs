@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The cache's folder, whether it exists or not: `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
+/// Returns the cache's folder, whether it exists or not: `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
 pub fn place() -> Result<PathBuf> {
     let given = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
@@ -37,7 +37,7 @@ pub fn place() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// The cache's folder, which is made if possible, and which nobody removes as long as this process lives.
+/// Returns the cache's folder, which is made if possible, and which no process removes while this process lives.
 pub fn root() -> Result<PathBuf> {
     /// The lock is on the folder itself: this process may have no right to make a lock file in another user's folder.
     static HELD: Mutex<Option<File>> = Mutex::new(None);
@@ -88,7 +88,7 @@ pub fn trusted(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The processes that hold a lock on a file, as the kernel lists them.
+/// Returns the processes that hold a lock on a file, as the kernel lists them.
 fn holders(file: &File) -> String {
     let Ok(data) = file.metadata() else {
         return "another process".into();
@@ -112,8 +112,8 @@ fn holders(file: &File) -> String {
     }
 }
 
-/// Whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and colons, and
-/// expands `$`.
+/// Returns whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and
+/// colons, and expands `$`.
 pub fn preloadable(path: &Path) -> bool {
     !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
@@ -136,13 +136,13 @@ const SHELVES: [&str; 14] = [
     TAG,
 ];
 
-/// The marker file by which backup programs recognise a folder that can be rebuilt, and heapmark
-/// one that it has made.
+/// The marker file by which backup programs recognise a folder that can be rebuilt, and by which
+/// heapmark recognises a folder that it has made.
 pub const TAG: &str = "CACHEDIR.TAG";
-/// The first line is fixed by https://bford.info/cachedir/.
+/// The content of the marker file, whose first line is fixed by https://bford.info/cachedir/.
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
-/// The paths named like parts of the cache: those that heapmark made, and those that it may not have made.
+/// Returns the paths that are named like parts of the cache: first those that heapmark made, then those that it may not have made.
 pub fn shelves(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let there = SHELVES.iter().map(|name| root.join(name));
     there
@@ -150,7 +150,7 @@ pub fn shelves(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         .partition(|path| is_ours(path))
 }
 
-/// Whether heapmark made this file or folder; a symbolic link, and everything behind it, is the user's.
+/// Returns whether heapmark made this file or folder; a symbolic link, and everything behind it, is the user's.
 fn is_ours(path: &Path) -> bool {
     let is_tag = |path: &Path| std::fs::read(path).is_ok_and(|text| text == TAG_TEXT.as_bytes());
     path.symlink_metadata()
@@ -180,16 +180,16 @@ fn mark_new(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file of the cache, and makes its folder. In one step, because another heapmark may be
-/// reading it.
+/// Writes a file of the cache, and makes its folder. The file is replaced in one step, because
+/// another heapmark may be reading it.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     make(path.parent().unwrap_or(path))
         .and_then(|()| file::replace(path, content, PUBLIC))
         .with_path("cannot write", path)
 }
 
-/// Waits until no other heapmark, or thread of this one, changes a folder of the cache, and makes it.
-/// The lock is released when the value is dropped.
+/// Makes a folder of the cache, and waits until no other heapmark, or thread of this one, is changing it. The lock is released when the
+/// returned file is dropped.
 pub fn lock(folder: &Path) -> io::Result<File> {
     make(folder)?;
     let file = lock_file(&folder.join(".lock"))?;
@@ -197,7 +197,7 @@ pub fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Changes a file of the cache, given its old content; another heapmark that changes a file beside it waits.
+/// Replaces a file of the cache by what `changed` makes of its old content; another heapmark that changes a file in the same folder waits.
 pub fn change(
     path: &Path,
     changed: impl FnOnce(io::Result<Vec<u8>>) -> Result<Vec<u8>>,
@@ -208,15 +208,15 @@ pub fn change(
     file::replace(path, &content, PUBLIC).with_path("cannot write", path)
 }
 
-/// The first twelve hexadecimal digits of [`hash`].
+/// Returns the first twelve hexadecimal digits of [`hash`].
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digits = hash(parts);
     digits.truncate(12);
     digits
 }
 
-/// The SHA-256 over parts, in hexadecimal digits. Each part's length is hashed too, so that two
-/// lists of parts with the same concatenation do not collide.
+/// Returns the SHA-256 over parts, in hexadecimal digits. Each part's length is hashed too, so that
+/// two lists of parts with the same concatenation do not collide.
 pub fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -226,16 +226,16 @@ pub fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     hex(&hash.finalize())
 }
 
-/// Bytes in hexadecimal.
+/// Returns bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// All digits of the SHA-256 of a file, which is read piece by piece.
+/// Returns all hexadecimal digits of the SHA-256 of a file, which is read piece by piece.
 pub fn hash_of_file(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_path("cannot read", path)?;
     let mut hash = Sha256::new();
-    // Small enough for a core's own cache.
+    // The buffer is small enough for a core's own cache.
     let mut room = vec![0; 128 << 10];
     loop {
         match file.read(&mut room).with_path("cannot read", path)? {
@@ -245,19 +245,19 @@ pub fn hash_of_file(path: &Path) -> Result<String> {
     }
 }
 
-/// A library's line in a checksum file: its hash and its file name.
+/// Returns a library's line in a checksum file: its hash and its file name.
 fn checksum_line(library: &Path) -> Result<String> {
     let name = library.file_name().unwrap_or_default();
     Ok(format!("{}  {}\n", hash_of_file(library)?, name.display()))
 }
 
-/// The file with a library's checksum, in the format of `sha256sum -c`.
+/// Returns the file with a library's checksum, in the format of `sha256sum -c`.
 fn checksum_of(library: &Path) -> PathBuf {
     library.with_extension("so.sha256")
 }
 
-/// Whether a library is exactly as it was built: a changed one would be measured under the same
-/// name.
+/// Returns whether a library is exactly as it was built: a changed one would be measured under the
+/// same name.
 pub fn is_as_built(library: &Path) -> bool {
     let wanted = std::fs::read_to_string(checksum_of(library));
     wanted.is_ok_and(|wanted| checksum_line(library).is_ok_and(|found| found == wanted))
@@ -271,7 +271,7 @@ pub struct CachePlace {
 }
 
 impl CachePlace {
-    /// The place of a library or program with this name whose inputs hash to `key`; `shelf` is `libraries` or `programs`.
+    /// Returns the place of a library or program with this name whose inputs hash to `key`; `shelf` is `libraries` or `programs`.
     pub fn new(shelf: &str, name: &str, key: &str) -> Result<CachePlace> {
         let place = CachePlace {
             name: name.into(),
@@ -281,23 +281,23 @@ impl CachePlace {
         trusted(&place.library()).map(|()| place)
     }
 
-    /// The folder of the built files, whether it exists or not.
+    /// Returns the folder of the built files, whether it exists or not.
     pub fn folder(&self) -> PathBuf {
         self.shelf.join(format!("{}-{}", self.name, self.key))
     }
 
-    /// The library's file, whether it exists or not.
+    /// Returns the library's file, whether it exists or not.
     pub fn library(&self) -> PathBuf {
         self.folder().join(format!("lib{}.so", self.name))
     }
 
-    /// Where the log of a failed build is kept.
+    /// Returns the path at which the log of a failed build is kept.
     pub fn log(&self) -> PathBuf {
         self.shelf.join(format!("{}-{}.log", self.name, self.key))
     }
 
-    /// Builds the library or program in an empty folder, unless `cached` finds it, now or when another process that builds
-    /// it has ended; also returns whether it was found.
+    /// Builds the library or program in an empty folder, unless `cached` finds it, either at once or after another process has built it;
+    /// also returns whether it was found.
     pub fn build<T>(
         &self,
         cached: impl Fn() -> Result<Option<T>>,
@@ -347,9 +347,9 @@ impl CachePlace {
         })
     }
 
-    /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename. No earlier build used
-    /// the same folder: processes that such a build left running write into another one. Removes the workshops of builds
-    /// that were killed; call it while holding [`CachePlace::lock`].
+    /// Makes an empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename. No earlier build used the same
+    /// folder: processes that such a build left running write into another one. Removes the workshops of builds that were killed, so
+    /// [`CachePlace::lock`] must be held.
     fn workshop(&self) -> Result<Draft> {
         let name = format!(".{}.building", self.name);
         let begins = |path: &PathBuf| {
@@ -387,7 +387,7 @@ impl CachePlace {
         Ok(self.library())
     }
 
-    /// Moves a whole folder into place.
+    /// Moves a whole folder to its place in the cache, and removes an older one.
     pub fn keep_folder(&self, finished: &Path) -> Result<()> {
         let folder = self.folder();
         clear(&folder)

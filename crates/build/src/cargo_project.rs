@@ -14,22 +14,22 @@ use std::process::Command;
 /// The program that cargo is to build.
 #[derive(Clone, Debug, Default)]
 pub struct CargoProgram {
-    /// The package, if one is named.
+    /// Name of the package to build, if the user named one.
     pub package: Option<String>,
-    /// The binary, if one is named.
+    /// Name of the binary to build, if the user named one.
     pub bin: Option<String>,
-    /// `--features`, in cargo's notation.
+    /// Features to enable, in the notation of cargo's `--features`.
     pub features: Option<String>,
-    /// `--target`, in cargo's notation.
+    /// Target to build for, in the notation of cargo's `--target`.
     pub target: Option<String>,
 }
 
-/// A finished build.
+/// A finished build of the program with one allocator.
 #[derive(Debug)]
 pub struct CargoBuild {
     /// The allocator's name.
     pub name: String,
-    /// The executable.
+    /// Path of the executable.
     pub file: PathBuf,
     /// The allocator's crate, as in `crate mimalloc 0.1.52`; `None` for the system's allocator.
     pub origin: Option<String>,
@@ -38,9 +38,9 @@ pub struct CargoBuild {
 /// An allocator that a program can be built with.
 struct GlobalAllocator {
     name: &'static str,
-    /// The allocator's package and the rest of its entry among the dependencies.
+    /// Name of the allocator's package, and the rest of its entry among the dependencies.
     package: Option<(&'static str, &'static str)>,
-    /// The constant that the static is set to.
+    /// Constant to which the global allocator's static is set.
     value: &'static str,
 }
 
@@ -72,12 +72,12 @@ const GLOBAL: [GlobalAllocator; 4] = [
     },
 ];
 
-/// The file of the added module.
+/// File name of the module that is added to each copy of the project.
 const MODULE: &str = "heapmark_global_allocator.rs";
 /// The attribute by which a project's sources choose an allocator.
 const CHOSEN: &str = "#[global_allocator]";
 
-/// The names of all global allocators.
+/// Returns the names of all global allocators.
 pub fn global_allocators() -> impl Iterator<Item = &'static str> {
     GLOBAL.iter().map(|one| one.name)
 }
@@ -130,7 +130,7 @@ pub fn build_with(
 }
 
 impl Binary {
-    /// Finds the program by what cargo reports about the project.
+    /// Finds the program in what cargo reports about the project.
     fn find(folder: &Path, program: &CargoProgram) -> Result<Binary> {
         let mut cargo = Command::new("cargo");
         cargo
@@ -278,7 +278,7 @@ impl Binary {
         Ok(())
     }
 
-    /// Copies the project's files anew, with their times, so that cargo builds again only what has changed.
+    /// Copies the project's files again, with their modification times, so that cargo rebuilds only what has changed.
     fn copied(&self, into: &Path) -> Result<()> {
         if into.exists() {
             fs::remove_dir_all(into).with_path("cannot remove", into)?;

@@ -26,14 +26,14 @@ pub struct Pin {
     /// SHA-256 of the archive that the registry serves.
     #[serde(default)]
     pub checksum: String,
-    /// Whether cargo fetches it by a package of its own: one package cannot have two versions of a
-    /// crate, and the lock file has one of each.
+    /// Whether cargo fetches the crate through a package of its own: one package cannot have two
+    /// versions of a crate, and the lock file has one version of each.
     #[serde(skip)]
     is_alone: bool,
 }
 
 impl Pin {
-    /// The package with which cargo downloads this crate.
+    /// Returns the package with which cargo downloads this crate.
     fn package(&self) -> Package {
         if !self.is_alone {
             return Package {
@@ -53,7 +53,7 @@ impl Pin {
         }
     }
 
-    /// Where the crate's checksum is recorded.
+    /// Returns where the crate's checksum is recorded.
     fn place(&self) -> &'static str {
         match self.is_alone {
             true => "the table of releases",
@@ -62,7 +62,7 @@ impl Pin {
     }
 }
 
-/// The pin of a crate: that of a release, or that of the lock file, which is read once.
+/// Returns the pin of a crate: that of a release, or that of the lock file, which is read once.
 pub fn pin(name: &str, release: Option<&allocator::ReleasePin>) -> Result<Pin> {
     if let Some(release) = release {
         return Ok(Pin {
@@ -89,9 +89,10 @@ pub fn pin(name: &str, release: Option<&allocator::ReleasePin>) -> Result<Pin> {
         .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
 }
 
-/// The directory of a crate's unpacked sources; downloads the crates of its package the first time.
+/// Returns the directory of a crate's unpacked sources; downloads the crates of its package the
+/// first time.
 pub fn directory(pin: &Pin) -> Result<PathBuf> {
-    /// The folders of the lock file's packages: cargo is asked once.
+    /// Folders of the lock file's packages, kept so that cargo is asked only once.
     static DIRECTORIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
     let found = || {
         pin.package()
@@ -115,7 +116,8 @@ pub fn directory(pin: &Pin) -> Result<PathBuf> {
     })
 }
 
-/// The archive of a crate, downloaded if it is not there yet; fails if it is not the pinned one.
+/// Returns the archive of a crate, which is downloaded if it is missing; fails if it is not the
+/// pinned archive.
 pub fn fetch(pin: &Pin) -> Result<PathBuf> {
     let archive = archive_of(pin)?;
     refuse_another(pin, &archive, &archive)?;
@@ -156,7 +158,7 @@ pub fn unpack(pin: &Pin, into: &Path, steps: &Steps) -> Result<PathBuf> {
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
 
-/// The archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` comes from
+/// Returns the archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` comes from
 /// `registry/cache/INDEX/NAME-VERSION.crate`.
 fn archive(unpacked: &Path) -> Option<PathBuf> {
     let index = unpacked.parent()?;
@@ -180,7 +182,7 @@ struct Package {
 }
 
 impl Package {
-    /// The directories of the package's unpacked dependencies, by the dependencies' names.
+    /// Returns the directories of the package's unpacked dependencies, by the dependencies' names.
     fn directories(&self) -> Result<BTreeMap<String, PathBuf>> {
         let package = self.write()?.join("Cargo.toml");
         let locked: &[&str] = match self.lock {
@@ -244,7 +246,7 @@ impl Package {
     }
 }
 
-/// What cargo writes to stdout, or the last lines of its error message.
+/// Returns what cargo writes to stdout, or the last lines of its error message.
 fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);

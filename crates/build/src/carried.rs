@@ -20,7 +20,7 @@ pub struct Carried {
     hash: &'static str,
 }
 
-/// A file that the build script left. In statics: a constant would be in the binary once for each crate that names it.
+/// Embeds a file that the build script left. The results are statics: a constant would be in the binary once for each crate that names it.
 macro_rules! carried {
     ($file:literal, $variable:expr) => {
         Carried {
@@ -63,8 +63,8 @@ pub static CHECKS_IN_CXX: Carried = carried!("heapmark-check-c++", None);
 pub static CHECKS_REPLACING: Carried = carried!("heapmark-check-replacing", None);
 
 impl Carried {
-    /// The file that the environment variable names; else the one of a distribution, in `../lib/heapmark/` from this
-    /// program's folder; else the carried one, unpacked.
+    /// Returns the file that the environment variable names; else that of a distribution, in `../lib/heapmark/` relative to this program's
+    /// folder; else the carried file, unpacked.
     pub fn find(&self) -> Result<PathBuf> {
         let path = self.look()?;
         if self.file.ends_with(".so") && !preloadable(&path) {
@@ -99,7 +99,7 @@ impl Carried {
             })?;
         }
         cache::trusted(&path)?;
-        // The kernel's own error would only be that permission is denied.
+        // The kernel's own error would report only that permission is denied.
         if statvfs(&path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
             bail!(
                 "{}: this file system runs no programs (noexec): set HEAPMARK_CACHE to a folder on another",
@@ -109,8 +109,8 @@ impl Carried {
         Ok(path)
     }
 
-    /// Unpacks the file once, even if others want it at the same time: a launcher that was started from this path starts
-    /// the file there, and nobody can start a file that another thread still has open for writing.
+    /// Unpacks the file once, even if several threads need it at the same time: a launcher that was started from this path starts the file
+    /// there, and no process can start a file that another thread still has open for writing.
     fn unpack(&self, path: &Path) -> std::io::Result<()> {
         let _alone = cache::lock(folder_of(path))?;
         match self.is_whole(path) {
@@ -119,7 +119,7 @@ impl Carried {
         }
     }
 
-    /// Whether the unpacked file still has the carried content.
+    /// Returns whether the unpacked file still has the carried content.
     fn is_whole(&self, path: &Path) -> bool {
         let runs = path
             .metadata()
@@ -128,7 +128,7 @@ impl Carried {
     }
 }
 
-/// A file or folder beside this program in the layout of a distribution, `../lib/heapmark/`, unless another user can exchange it.
+/// Returns a file or folder beside this program in the layout of a distribution, `../lib/heapmark/`, unless another user can exchange it.
 pub fn installed(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let path = program.parent()?.parent()?.join("lib/heapmark").join(name);
@@ -148,7 +148,7 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The file that a variable names.
+/// Returns the file that an environment variable names.
 fn named(variable: &str, path: OsString) -> Result<PathBuf> {
     let path = std::path::absolute(&path).with_path(variable, Path::new(&path))?;
     if !path.is_file() {

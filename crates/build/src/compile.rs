@@ -1,4 +1,5 @@
-//! A recipe's files -> object files. The flags that an allocator needs are in its recipe, not here.
+//! Compiles a recipe's files to object files. The flags that an allocator needs are in its recipe,
+//! not here.
 
 use super::files::{Task, tasks};
 use super::inspect::dynamic_tls;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Bench<'a> {
     /// The recipe to build.
     pub recipe: &'a Recipe,
-    /// The crate's sources.
+    /// The folder of the crate's sources.
     pub sources: &'a Path,
     /// The compilers.
     pub toolchain: &'a super::toolchain::Toolchain,
@@ -82,9 +83,9 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
         .unwrap_or(&task.path);
     let step = format!("compiling {}", name.display());
     bench.steps.run(&step, &mut command)?;
-    // Not checked in the finished library: a static libstdc++ adds such an access of its own, where
-    // an exception is thrown. Assembly code defines itself how it accesses its data; no flag changes
-    // that.
+    // The finished library is not checked instead: a static libstdc++ adds such an access of its
+    // own, in code that throws an exception. Assembly code itself defines how it accesses its data;
+    // no flag changes that.
     if unit.language != Language::Assembly
         && let Some(how) = dynamic_tls(&task.object)?
     {
@@ -93,7 +94,7 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
     Ok(())
 }
 
-/// The recipe's flags for every file.
+/// Returns the recipe's flags for every file.
 fn flags(bench: &Bench, tree: &Path) -> Result<Vec<String>> {
     let recipe = bench.recipe;
     let mut flags = Vec::new();

@@ -30,7 +30,7 @@ pub fn tree(
     let script = bench.sources.join(&configure.script);
     match script.exists() {
         true => copy(&script, &tree.join("configure"))?,
-        // A repository has only what autoconf makes the script from.
+        // A repository lacks the script, and has only the files from which autoconf makes it.
         false => {
             let mut command = std::process::Command::new("autoconf");
             bench.steps.run(

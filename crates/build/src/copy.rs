@@ -6,8 +6,8 @@ use anyhow::Result;
 use heapmark_catalog::file::WithPath;
 use std::path::{Path, PathBuf};
 
-/// The copy; makes it if it does not exist. It keeps the file's name, because purge calls are
-/// looked up by it.
+/// Returns the A/A copy of a library, which is made if it does not exist. The copy keeps the file's
+/// name, because purge calls are looked up by that name.
 pub fn copy(library: &Path) -> Result<PathBuf> {
     let hash = cache::hash_of_file(library)?;
     let key = cache::short_hash([library.display().to_string().as_str(), &hash]);

@@ -35,7 +35,7 @@ const FILES: [&str; 7] = [
     "libutil.so.1",
 ];
 
-/// The C library of a package, which is downloaded if the cache lacks it.
+/// Returns the C library of a package, which is downloaded if the cache lacks it.
 pub fn from_deb(allocator: &Allocator) -> Result<Library> {
     let (library, _) = Deb::new(allocator)?.fetch(&Slots::new(1))?;
     Ok(library)
@@ -79,13 +79,13 @@ impl<'a> Deb<'a> {
         })
     }
 
-    /// All files that are extracted from packages.
+    /// Returns all files that are extracted from packages.
     fn files(&self) -> Vec<&str> {
         let files = self.packages.iter().flat_map(|one| &one.files);
         files.map(String::as_str).collect()
     }
 
-    /// Whether the guest can be started with this C library now.
+    /// Returns whether the guest can be started with this C library now.
     pub fn state(&self) -> Result<State> {
         let absent = |why: &str, line: &str| State::Absent {
             why: why.into(),
@@ -116,7 +116,7 @@ impl<'a> Deb<'a> {
         })
     }
 
-    /// What the guest needs but this C library lacks, according to the library's dynamic linker.
+    /// Returns what the guest needs but this C library lacks, according to the library's dynamic linker.
     fn unknown_to_guest(&self) -> Result<Option<String>> {
         let folder = self.place.folder();
         let mut loader = Command::new(folder.join(LOADER));
@@ -136,7 +136,7 @@ impl<'a> Deb<'a> {
         }))
     }
 
-    /// The library, if the cache has it unchanged.
+    /// Returns the library, if the cache has it unchanged.
     fn cached(&self) -> Option<Library> {
         self.library(&downloaded::unchanged(&self.place, &self.files())?)
             .ok()
@@ -159,8 +159,8 @@ impl<'a> Deb<'a> {
         })
     }
 
-    /// Downloads the packages and takes the library out of them, unless the cache has it; also returns whether
-    /// it had.
+    /// Downloads the packages and takes the library out of them, unless the cache has it; also returns whether the library came from the
+    /// cache.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
         let take_out = |workshop: &Path, steps: &Steps| self.take_out(workshop, steps);
         downloaded::fetched(

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The file with the other files' checksums, in the format of `sha256sum -c`.
 const CHECKSUMS: &str = "SHA256SUMS";
 
-/// The folder of these files, if the cache still has them unchanged.
+/// Returns the folder of these files, if the cache still has them unchanged.
 pub fn unchanged(place: &CachePlace, files: &[impl AsRef<str>]) -> Option<PathBuf> {
     let folder = place.folder();
     let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
@@ -27,8 +27,8 @@ pub fn keep(place: &CachePlace, finished: &Path, files: &[impl AsRef<str>]) -> R
     place.keep_folder(finished)
 }
 
-/// The library that `cached` has, or that `take_out` downloads into a workshop and keeps, if the state allows that; also
-/// returns whether the cache had it.
+/// Returns the library that `cached` finds, or else, if the state allows it, the library that `take_out` downloads into a workshop and
+/// keeps; also returns whether the library came from the cache.
 pub fn fetched(
     place: &CachePlace,
     state: State,
@@ -48,7 +48,7 @@ pub fn fetched(
     )
 }
 
-/// The first file in a folder, or in folders below it, whose name `fits` accepts.
+/// Returns the first file in a folder, or in folders below it, whose name `fits` accepts.
 pub fn file_in(folder: &Path, fits: &dyn Fn(&str) -> bool) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?

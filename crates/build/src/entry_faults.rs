@@ -5,8 +5,8 @@ use super::inspect::Inspection;
 use heapmark_catalog::allocator::{Allocator, Recipe};
 use heapmark_catalog::malloc_api;
 
-/// Functions that it neither defines nor explains, and functions that it defines although they are
-/// in `left-to-libc`.
+/// Returns a fault for each function that the library neither defines nor explains, and for each
+/// function that it defines although the function is in `left-to-libc`.
 pub fn completeness(
     allocator: &Allocator,
     exports: &std::collections::BTreeSet<String>,
@@ -27,8 +27,8 @@ pub fn completeness(
     faults
 }
 
-/// Names that it exports although they are neither in the malloc family nor in the recipe's
-/// `exports`, and patterns in `exports` without a match.
+/// Returns a fault for each name that the library exports although the name is neither in the
+/// malloc family nor in the recipe's `exports`, and for each pattern in `exports` without a match.
 pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
     let allowed = |name: &&String| {
         recipe

@@ -17,8 +17,8 @@ pub struct Task<'a> {
     pub object: PathBuf,
 }
 
-/// The files that a recipe selects in a tree, in its order; writes heapmark's own extra files into
-/// the workshop.
+/// Returns the files that a recipe selects in a tree, in the recipe's order; writes heapmark's own
+/// extra files into the workshop.
 pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<Task<'a>>> {
     let mut all = Vec::new();
     walk(tree, &mut all).with_path("reading the sources in", tree)?;
@@ -59,7 +59,7 @@ pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec
     Ok(tasks)
 }
 
-/// Whether a pattern names a file of a source tree.
+/// Returns whether a pattern names a file of a source tree.
 pub fn is_file(pattern: &str, path: &Path) -> bool {
     fast_glob::glob_match(pattern, path.as_os_str().as_bytes())
 }

@@ -25,7 +25,7 @@ pub const COMPILED_TRACES: [&str; 7] = [
     "../trace/src/compile",
 ];
 
-/// The fingerprint of all code in files and folders below `root`.
+/// Returns the fingerprint of all code in files and folders below `root`.
 pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     let mut files = Vec::new();
     paths
@@ -67,7 +67,7 @@ fn add(path: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A file without its comments, blank lines and tests.
+/// Returns the text of a file without its comments, blank lines and tests.
 fn code(text: &str) -> String {
     let lines = text
         .lines()

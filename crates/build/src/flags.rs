@@ -22,7 +22,7 @@ pub struct Flags<'a> {
 
 /// A flag that only one of the two builds has.
 pub struct Difference<'a> {
-    /// The flag.
+    /// The flag as the compiler gets it.
     pub flag: &'a str,
     /// Whether heapmark passes the flag; otherwise the authors' build does.
     pub is_ours: bool,
@@ -30,7 +30,7 @@ pub struct Difference<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// The flags of an entry with a recipe; `None` if nothing is compiled.
+/// Returns the flags of an entry with a recipe; `None` if nothing is compiled.
 pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     let ours = ours(allocator.build.as_ref()?);
     let by_processor = &allocator.upstream_flags_for;
@@ -42,7 +42,7 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
             .or_default()
             .extend(flags.iter().map(String::as_str));
     }
-    // A later flag of the same kind counts.
+    // Of several flags of the same kind, the last one takes effect.
     let replaced = |flag: &str| {
         ours.iter()
             .any(|later| *later != flag && kind(later) == kind(flag))
@@ -104,7 +104,7 @@ fn is_for_all(flag: &str) -> bool {
     for_all().any(|of_all| of_all == flag)
 }
 
-/// The flags of a recipe that affect code: no warnings, dialects, paths or macro definitions.
+/// Returns the flags of a recipe that affect code, without those for warnings, dialects, paths or macro definitions.
 fn ours(recipe: &Recipe) -> Vec<&str> {
     let of_units = recipe.compile.iter().flat_map(|unit| unit.flags_here());
     let mut all: Vec<&str> = Vec::new();
@@ -119,7 +119,7 @@ fn ours(recipe: &Recipe) -> Vec<&str> {
     all
 }
 
-/// The option that a flag sets: `-O`, `-fvisibility`, `-fomit-frame-pointer` (which
+/// Returns the option that a flag sets: `-O`, `-fvisibility`, `-fomit-frame-pointer` (which
 /// `-fno-omit-frame-pointer` undoes).
 pub fn kind(flag: &str) -> String {
     match flag {

@@ -1,5 +1,6 @@
-//! `-a mine=git:PATH@REF`: a commit of a repository on this machine becomes an allocator. Reads the
-//! repository only; never changes it, fetches nothing, and runs nothing of it before its build.
+//! `-a mine=git:PATH@REF`: a commit of a repository on this machine becomes an allocator. Only
+//! reads the repository: never changes it, fetches nothing, and runs none of its code before its
+//! build.
 
 use super::paths::{absolute, in_path, name_of};
 use super::repository::{Repository, TreeEntry};
@@ -15,11 +16,11 @@ use std::process::Command;
 
 /// The prefix of a path that names a commit of a repository.
 pub const PREFIX: &str = "git:";
-/// The file in a repository that says how the allocator is built.
+/// The file in a repository that specifies how the allocator is built.
 const OWN_BUILD: &str = "heapmark.toml";
 
-/// `PATH@REF` as a repository and a revision. Both may contain `@`: the path is the shortest part
-/// that is a folder.
+/// Splits `PATH@REF` into a repository and a revision. Both may contain `@`: the path is the
+/// shortest part that is a folder.
 pub fn parts(text: &str) -> (&str, &str) {
     let mut at = text.match_indices('@').map(|(place, _)| place);
     let is_folder =
@@ -31,8 +32,8 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// The allocator that a commit becomes: by the command in its own `heapmark.toml`, or else by the
-/// recipe of the entry whose files it has.
+/// Returns the allocator that a commit becomes. The commit is built by the command in its own
+/// `heapmark.toml`, or else by the recipe of the entry whose files it has.
 pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocator> {
     let (path, revision) = parts(text);
     let folder = absolute(Path::new(path))?;
@@ -74,7 +75,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
     if let Some(build) = own_build(&folder, &repository, &hash, &files)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         return Ok(Allocator {
-            // Used as a name in the cache.
+            // The family is used as a name in the cache.
             family: name_of(&name),
             source: commit(CommitBuild::Own(build)),
             ..common
@@ -102,7 +103,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
     })
 }
 
-/// How a commit is built: by its own file, or, since older commits have none, by the file in the folder.
+/// Returns how a commit is built: by its own file, or, since older commits have none, by the file in the repository's folder.
 fn own_build(
     folder: &Path,
     repository: &Repository,
@@ -126,7 +127,7 @@ fn own_build(
     Ok(Some(build))
 }
 
-/// The folder of an entry's crate that these files can replace: they include everything that the entry's recipe compiles.
+/// Returns the folder of an entry's crate that these files can replace, if they include everything that the entry's recipe compiles.
 fn folder_for<'a>(entry: &'a Allocator, files: &[TreeEntry]) -> Option<&'a str> {
     let Source::Crate {
         repository: Some(folder),
@@ -154,8 +155,8 @@ fn folder_for<'a>(entry: &'a Allocator, files: &[TreeEntry]) -> Option<&'a str> 
         .then_some(folder)
 }
 
-/// The version of a commit in the form that recipes expect of a crate: the text after `+` is that of
-/// `git describe --long`.
+/// Returns the version of a commit in the form that recipes expect of a crate: the text after `+`
+/// is that of `git describe --long`.
 pub fn version(commit: &Commit) -> String {
     let described = Repository::open(&commit.repository)
         .and_then(|repository| repository.description(&commit.hash))
@@ -176,7 +177,7 @@ pub fn run(own: &OwnBuild, folder: &Path, toolchain: &Toolchain, steps: &Steps) 
     let mut command = Command::new("sh");
     command.args(["-c", &own.command]).current_dir(folder);
     toolchain::remove_flags(&mut command);
-    // Words behind a compiler's name are flags, too.
+    // Words after a compiler's name are flags, too.
     for (variable, language) in [("CC", Language::C), ("CXX", Language::Cpp)] {
         if std::env::var_os(variable).is_some() {
             command.env(variable, &toolchain.compiler(language).program);

@@ -1,5 +1,5 @@
-//! The generated input of a real program: in the cache, complete or absent, never changed; programs
-//! run in a copy of it.
+//! The generated input of a real program. In the cache, the input is complete or absent, and never
+//! changed; programs run in a copy of it.
 
 use super::cache::{CachePlace, short_hash};
 use super::carried::GUEST;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// The input of a program, with a size.
+/// The input of a program, generated in a given size.
 pub struct Input<'p> {
     program: &'p RealProgram,
     size: u64,
@@ -44,7 +44,7 @@ impl<'p> Input<'p> {
         })
     }
 
-    /// The input's folder in the cache, whether it exists or not.
+    /// Returns the input's folder in the cache, whether it exists or not.
     pub fn folder(&self) -> PathBuf {
         self.place.folder()
     }
@@ -63,14 +63,14 @@ impl<'p> Input<'p> {
     }
 }
 
-/// The commands that a real program needs and that are not installed.
+/// Returns the commands that a real program needs and that are not installed.
 pub fn missing(program: &RealProgram) -> Vec<&str> {
     let is_missing = |need: &&String| find(need, Path::new("/")).is_err();
     let missing = program.needs.iter().filter(is_missing);
     missing.map(String::as_str).collect()
 }
 
-/// The environment variables of a real program that works in this folder. They do not depend on the user's.
+/// Returns the environment variables of a real program that works in this folder. They do not depend on the user's variables.
 pub fn environment(program: &RealProgram, folder: &Path) -> BTreeMap<String, String> {
     let kept = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("HEAPMARK_"));
     let added = [

@@ -25,23 +25,23 @@ pub struct Inspection {
     pub soname: String,
     /// The library's GNU build-id in hex; empty if it has none.
     pub build_id: String,
-    /// The libraries it needs.
+    /// Names of the libraries that the library needs.
     pub needed: Vec<String>,
     /// The oldest glibc that has every symbol version which the library needs; empty if it needs none.
     pub glibc: String,
 }
 
-/// A file that is no ELF file at all.
+/// The reason for refusing a file that is not an ELF file at all.
 const NOT_ELF: &str = "not an ELF file; name the shared library, not a linker script or an archive";
 
-/// The error of a file that cannot be preloaded, with the reason.
+/// Returns the error of a file that cannot be preloaded, with the reason.
 fn refusal(path: &Path, why: impl fmt::Display) -> anyhow::Error {
     // An error message must stay on one line.
     let path = path.display().to_string().replace('\n', "\\n");
     anyhow!("{path}: {why}")
 }
 
-/// The refusal of a shared library without `malloc`.
+/// Returns the refusal of a shared library without `malloc`.
 pub(super) fn no_malloc(path: &Path) -> anyhow::Error {
     refusal(
         path,
@@ -65,7 +65,7 @@ pub fn inspect_any(path: &Path) -> Result<Inspection> {
 }
 
 fn look(path: &Path) -> Result<Inspection> {
-    // The dynamic linker splits the variable at spaces and colons.
+    // The dynamic linker splits `LD_PRELOAD` at spaces and colons.
     ensure!(
         preloadable(path),
         "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it"
@@ -105,7 +105,7 @@ fn unreadable(error: io::Error) -> anyhow::Error {
     anyhow!("cannot be read ({error}); check its permissions")
 }
 
-/// The processor that programs and libraries must be made for.
+/// Returns the processor that programs and libraries must be made for.
 pub(super) fn this_machine() -> Architecture {
     match ARCH {
         "aarch64" => Architecture::Aarch64,
@@ -141,7 +141,7 @@ fn read(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> Option<In
     Some(inspection)
 }
 
-/// The newest of the versions of glibc's symbols that a file needs.
+/// Returns the newest of the versions of glibc's symbols that a file needs.
 fn glibc(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> String {
     let endian = elf.endian();
     let sections = elf.elf_section_table();
@@ -164,8 +164,8 @@ fn glibc(elf: &object::read::elf::ElfFile<FileHeader64<Endianness>>) -> String {
     newest
 }
 
-/// How a library or an object file accesses thread-local data through a call, which costs on every
-/// access; `None` with initial-exec TLS.
+/// Returns how a library or an object file accesses thread-local data, if it does so through a
+/// call, which costs time on every access; `None` with initial-exec TLS.
 pub fn dynamic_tls(path: &Path) -> Result<Option<String>> {
     let data = fs::read(path).map_err(|error| refusal(path, unreadable(error)))?;
     let file = object::File::parse(data.as_slice()).map_err(|_| refusal(path, NOT_ELF))?;
@@ -186,8 +186,9 @@ pub fn dynamic_tls(path: &Path) -> Result<Option<String>> {
     Ok(dynamic)
 }
 
-/// General and local dynamic TLS, and descriptors: a call finds the address of a variable at run
-/// time. By number, since the types are contiguous ranges (psABI of each processor).
+/// Returns whether a relocation is of general or local dynamic TLS, or of a TLS descriptor: a call
+/// finds the address of a variable at run time. The types are compared by number, since they are
+/// contiguous ranges (psABI of each processor).
 fn is_dynamic_tls(r_type: RelocationType) -> bool {
     match ARCH {
         "aarch64" => matches!(r_type.0, 512..=538 | 560..=569 | 572 | 573 | 1028 | 1029 | 1031),

@@ -1,14 +1,14 @@
-//! For a library that was given by its path: which family of the catalogue it belongs to, by its
-//! exports, and how that family is asked to return memory.
+//! Finds, for a library that was given by its path, which family of the catalogue it belongs to, by
+//! its exports, and how that family is asked to return memory.
 
 use super::inspect::Inspection;
 use heapmark_catalog::allocator::{Allocator, Purge, Source};
 use std::collections::BTreeMap;
 
-/// The family whose purge call works for a library: the only one whose `known-by` it exports, if it
-/// also exports the function that the purge calls. If no other family is recognised, libc's counts,
-/// since `malloc_trim` is part of the C library's own interface, and a library that defines it
-/// means the same.
+/// Returns the family whose purge call works for a library: the only family whose `known-by` the
+/// library exports, if the library also exports the function that the purge calls. If no other
+/// family is recognised, libc counts, since `malloc_trim` is part of the C library's own interface,
+/// and a library that defines it means the same.
 pub fn family(library: &Inspection, all: &[Allocator]) -> Option<String> {
     let exports = |name: &String| library.exports.contains(name) || library.others.contains(name);
     let is_known = |entry: &&Allocator| entry.known_by.iter().all(exports);
@@ -32,7 +32,7 @@ pub fn family(library: &Inspection, all: &[Allocator]) -> Option<String> {
     }
 }
 
-/// How libraries of a family are asked to return memory.
+/// Returns how libraries of a family are asked to return memory.
 pub fn purge(family: &str, all: &[Allocator]) -> Option<Purge> {
     entries(all)
         .find(|entry| entry.family == family)?
@@ -40,7 +40,7 @@ pub fn purge(family: &str, all: &[Allocator]) -> Option<Purge> {
         .clone()
 }
 
-/// The entries with a `known-by`, which identifies their family.
+/// Returns the entries with a `known-by`, which identifies their family.
 fn entries(all: &[Allocator]) -> impl Iterator<Item = &Allocator> {
     all.iter().filter(|entry| !entry.known_by.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Commands of a build. They run below the guest's launcher, so that they and all processes that they started end with
-//! heapmark, in whatever way it ends: a compiler that lives on would take CPU time from the next run.
+//! Runs the commands of a build below the guest's launcher, so that they and all processes that they started end with heapmark, however it
+//! ends: a compiler that keeps running would take CPU time from the next run.
 
 use super::paths::in_path;
 use anyhow::{Context, Result};
@@ -24,7 +24,7 @@ const LAST_BYTES: usize = 1 << 16;
 pub enum Environment {
     /// The caller's variables.
     Inherited,
-    /// No other variables.
+    /// No variables besides those set for the command.
     Own,
 }
 
@@ -129,7 +129,7 @@ fn gather(
     Ok(String::from_utf8_lossy(&first).into_owned())
 }
 
-/// How often a program that is still open for writing is tried, and the pause between two tries.
+/// How often a program whose file is still open for writing is tried, and the pause between two tries.
 const MOST_TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 

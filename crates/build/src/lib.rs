@@ -1,5 +1,6 @@
-//! Sources -> shared libraries and programs, traces -> compiled traces, cached by recipe hash; also
-//! inspects libraries that were built elsewhere. Does not decide what is measured.
+//! Builds shared libraries and programs from sources, and compiled traces from traces, cached by
+//! recipe hash; also inspects libraries that were built elsewhere. Does not decide what is
+//! measured.
 
 mod cache;
 mod cargo_project;
@@ -101,19 +102,19 @@ pub struct Library {
     pub first_seen: std::sync::OnceLock<Vec<Option<FileState>>>,
 }
 
-/// What changes when a file is replaced or written to.
+/// The properties of a file that change when it is replaced or written to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileState {
     /// Device and inode, by which the kernel lists what a process has mapped.
     pub identity: (u64, u64),
     size: u64,
-    /// Seconds and nanoseconds.
+    /// Time of the last modification, in seconds and nanoseconds.
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
 impl FileState {
-    /// The state of a file now; `None` if it is gone.
+    /// Returns the state of a file now; `None` if it is gone.
     pub fn of(file: &Path) -> Option<FileState> {
         let known = std::fs::metadata(file).ok()?;
         Some(FileState {
@@ -149,7 +150,7 @@ pub fn build(
     build_telling(selected, all, jobs, progress, &|_, _| {})
 }
 
-/// As [`build`]; calls `told` when a library is ready, or has failed, with the time that the other libraries will still
+/// Does the same as [`build`], and calls `told` when a library is ready, or has failed, with the time that the other libraries will still
 /// take, if that is known.
 pub fn build_telling(
     selected: &[&Allocator],
@@ -186,7 +187,7 @@ pub fn build_telling(
             match &outcomes[&original(allocator, all).name] {
                 Ok(built) => Built {
                     name,
-                    // Errors cannot be cloned, their messages can.
+                    // Errors cannot be cloned, but their messages can.
                     result: match &built.result {
                         Ok(library) => Ok(library.clone()),
                         Err(error) => Err(anyhow!("{error:#}")),
@@ -220,7 +221,7 @@ impl Bars<'_> {
         self.shown.add(bar)
     }
 
-    /// The time that the remaining files will take to compile, if each takes as long as the earlier ones.
+    /// Returns the time that the remaining files will take to compile, if each takes as long as the earlier ones.
     fn left(&self) -> Option<Duration> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let done: u64 = all.iter().map(ProgressBar::position).sum();

@@ -1,5 +1,5 @@
-//! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and stored
-//! there.
+//! Makes the library of one allocator of a crate: takes it from the cache, or compiles, links and
+//! checks it, and stores it there.
 
 use super::cache::{CachePlace, is_as_built};
 use super::compile::{self, Bench};
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 pub struct Work<'a> {
     allocator: &'a Allocator,
     sources: Sources<'a>,
-    /// The library's own name: the entry's, or the family's if the source is a commit, which is built once whatever the user calls it.
+    /// The library's own name: that of the entry, or that of the family if the source is a commit, which is built only once, whatever name
+    /// the user gives it.
     name: &'a str,
     toolchain: &'static Toolchain,
     place: CachePlace,
@@ -70,7 +71,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// What the user can do to have the library built, or to see why it was not.
+    /// Returns what the user can do to have the library built, or to see why it was not.
     pub fn line(&self) -> String {
         match self.sources {
             Sources::Crate(..) => format!("heapmark build {}", self.allocator.name),
@@ -78,7 +79,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The finished library, if the cache has it unchanged.
+    /// Returns the finished library if the cache has it unchanged.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
         let inspection = is_as_built(&path).then(|| inspect(&path).ok())??;
@@ -191,7 +192,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A hash of everything that affects the library.
+/// Returns a hash of everything that affects the library.
 fn key(sources: &Sources, toolchain: &Toolchain) -> Result<String> {
     let (words, recipe) = match sources {
         Sources::Crate(pin, recipe) => {

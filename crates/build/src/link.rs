@@ -1,5 +1,5 @@
-//! Object files -> a shared library that exports the malloc family, the allocator's own controls,
-//! and nothing else.
+//! Links object files into a shared library that exports the malloc family, the allocator's own
+//! controls, and nothing else.
 
 use anyhow::Result;
 use heapmark_catalog::allocator::{Language, Recipe, Unit};
@@ -35,7 +35,7 @@ pub fn library(name: &str, objects: &[PathBuf], bench: &super::compile::Bench) -
     Ok(file)
 }
 
-/// The language of the compiler that links.
+/// Returns the language of the compiler that links.
 pub fn language(recipe: &Recipe) -> Language {
     let is_cpp = |unit: &Unit| unit.language == Language::Cpp;
     match recipe.compile.iter().any(is_cpp) {
@@ -44,7 +44,7 @@ pub fn language(recipe: &Recipe) -> Language {
     }
 }
 
-/// The version script. GNU ld accepts names in it that no object defines, so one list is right for all allocators.
+/// Returns the version script. GNU ld accepts names in it that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
     let names = heapmark_catalog::malloc_api::all()
         .map(String::from)

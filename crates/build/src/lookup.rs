@@ -1,5 +1,4 @@
-//! Finds whether an allocator's library is available, without building it: cheap enough to check for all
-//! allocators.
+//! Finds whether an allocator's library is available, without building it, which is cheap enough to do for all allocators.
 
 use super::inspect::{Inspection, inspect_any, no_malloc};
 use super::paths::absolute;
@@ -10,7 +9,7 @@ use anyhow::{Result, bail};
 use heapmark_catalog::allocator::{Allocator, Source};
 use std::path::PathBuf;
 
-/// The entry whose library `allocator` uses: its own entry, or the one that it is the same as.
+/// Returns the entry whose library `allocator` uses: its own entry, or the one that it is the same as.
 pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
     match &allocator.source {
         Source::SameAs { name } => all
@@ -103,7 +102,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     })
 }
 
-/// The state of a library that this machine's compilers build.
+/// Returns the state of a library that this machine's compilers build.
 fn built_here(allocator: &Allocator) -> Result<State> {
     if let Err(error) = Toolchain::find() {
         return Ok(State::Absent {
@@ -118,7 +117,7 @@ fn built_here(allocator: &Allocator) -> Result<State> {
     })
 }
 
-/// The family whose purge call a user's library gets, if its entry has none.
+/// Returns the family whose purge call a user's library gets, if its entry has none.
 fn purged_as(allocator: &Allocator, found: &Inspection, all: &[Allocator]) -> Option<String> {
     match &allocator.purge {
         None => known::family(found, all),
@@ -133,7 +132,7 @@ fn library_from(origin: &str) -> Library {
     }
 }
 
-/// What all the files export together; one of them must define `malloc`.
+/// Returns what all the files export together; one of them must define `malloc`.
 fn inspected(files: &[PathBuf]) -> Result<Inspection> {
     let mut all = Inspection::default();
     for file in files {

@@ -8,7 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// An absolute path; `~/` is the home folder.
+/// Makes a path absolute; `~/` stands for the home folder.
 pub fn absolute(path: &Path) -> Result<PathBuf> {
     if let Ok(rest) = path.strip_prefix("~") {
         let home = env::var_os("HOME").context("HOME is not set; write the path in full")?;
@@ -17,7 +17,7 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_path("finding", path)
 }
 
-/// The file of a command in `PATH`.
+/// Returns the file of a command, if a folder of `PATH` has it.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     if name.starts_with('/') {
         return Some(name.into());
@@ -28,9 +28,9 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
         .find(|file| super::command::is_executable(file))
 }
 
-/// `PATH` with those folders last in which another user can exchange programs, and what is wrong with them: such a folder
-/// replaces no program that is elsewhere, but still serves for programs that are nowhere else (cargo's, in some images). An
-/// ordinary user's `PATH` may name folders that a group or another user keeps for everyone, as clusters do; root's may not.
+/// Returns `PATH` with those folders moved to its end in which another user can exchange programs, and what is wrong with these folders.
+/// Such a folder then replaces no program that is elsewhere, but still serves for programs that are nowhere else (cargo's, in some images).
+/// An ordinary user's `PATH` may name folders that a group or another user keeps for everyone, as clusters do; root's may not.
 pub fn trusted_path() -> (OsString, Vec<String>) {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut why = Vec::new();
@@ -49,7 +49,7 @@ pub fn trusted_path() -> (OsString, Vec<String>) {
     (path.unwrap_or_default(), why)
 }
 
-/// The name of an allocator that is given by its path: `libfoo-2.so.1` -> `foo-2`.
+/// Returns the name of an allocator that is given by its path: `libfoo-2.so.1` -> `foo-2`.
 pub fn name_of(path: &str) -> String {
     let file = Path::new(path)
         .file_name()
@@ -59,7 +59,7 @@ pub fn name_of(path: &str) -> String {
     valid_name(stem.strip_prefix("lib").unwrap_or(stem))
 }
 
-/// A text in which every character that names may not have is replaced by `-`.
+/// Returns a text in which every character that names may not have is replaced by `-`.
 pub fn valid_name(text: &str) -> String {
     let is_invalid = |c: char| !is_name(c.encode_utf8(&mut [0; 4]));
     text.to_ascii_lowercase()

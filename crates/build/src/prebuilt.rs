@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 /// The folder of prebuilt libraries, beside the program and in the cache.
 const FOLDER: &str = "libraries";
 
-/// The library of an allocator's recipe, of whichever compiler. Fails if the package has it but it
-/// cannot be used: then it is damaged, or of another version of heapmark.
+/// Returns the library of an allocator's recipe, built by any compiler. Fails if the package has
+/// the library but it cannot be used: then it is damaged, or belongs to another version of
+/// heapmark.
 pub fn find(allocator: &Allocator) -> Result<Option<Library>> {
     let (Source::Crate { name, pin, .. }, Some(recipe)) = (&allocator.source, &allocator.build)
     else {
@@ -52,7 +53,7 @@ pub fn find(allocator: &Allocator) -> Result<Option<Library>> {
     }))
 }
 
-/// The names of the package's allocators; none if it is not installed.
+/// Returns the names of the package's allocators; none if it is not installed.
 pub fn all() -> Vec<String> {
     let package = carried::installed(FOLDER);
     let folders = package.iter().flat_map(listing);
@@ -64,7 +65,7 @@ pub fn all() -> Vec<String> {
         .collect()
 }
 
-/// The folders of an allocator, `NAME-HASH`.
+/// Returns the folders of an allocator, `NAME-HASH`.
 fn folders<'a>(shelf: &Path, name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     let is_it = move |folder: &PathBuf| {
         let file = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -77,7 +78,8 @@ fn folders<'a>(shelf: &Path, name: &'a str) -> impl Iterator<Item = PathBuf> + '
     listing(shelf.to_owned()).filter(is_it)
 }
 
-/// The library at a path and what is known of it, if it is the wanted one and runs here.
+/// Returns the library at a path and the record of what it was built from, if it is the wanted
+/// library and runs on this machine.
 fn library(pin: &cargo_sources::Pin, path: &Path, wanted: &str) -> Result<(BuiltFrom, Library)> {
     trusted(path)?;
     let file = path.with_file_name(BUILT);
@@ -91,7 +93,7 @@ fn library(pin: &cargo_sources::Pin, path: &Path, wanted: &str) -> Result<(Built
     if !is_as_built(path) {
         bail!("{} is not as it was built", path.display());
     }
-    // SAFETY: it returns a string that is never changed.
+    // SAFETY: the function returns a string that is never changed.
     let here = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
     if numbers(&inspection.glibc) > numbers(&here) {
         bail!("it needs glibc {}, this is {here}", inspection.glibc);

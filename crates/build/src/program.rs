@@ -1,5 +1,6 @@
-//! A measured program: whether what it needs is installed, and its files -> a command that can be
-//! started, from the cache or built by its recipe. Does not decide what is measured.
+//! A measured program: checks whether what it needs is installed, and turns its files into a
+//! command that can be started, from the cache or built by its recipe. Does not decide what is
+//! measured.
 
 use super::State;
 use super::cache::{CachePlace, short_hash};
@@ -21,15 +22,15 @@ pub struct Executable {
     pub folder: PathBuf,
     /// The command: an absolute path, then arguments.
     pub command: Vec<String>,
-    /// The command that makes the program report on itself; empty if it cannot.
+    /// The command that makes the program report on itself; empty if the program cannot do that.
     #[serde(default)]
     pub probe: Vec<String>,
-    /// The tools it was built with and runs on: the first line of each one's version output, or its
-    /// package's version.
+    /// The tools with which the program was built and on which it runs: the first line of each
+    /// one's version output, or its package's version.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Finds the state. Runs the probes of what the program needs, builds nothing.
+/// Finds a program's state. Runs the probes of what the program needs, but builds nothing.
 pub fn state(program: &Program) -> State<Executable> {
     State::of(look(program))
 }
@@ -114,7 +115,7 @@ impl<'a> Work<'a> {
         }))
     }
 
-    /// The command with an absolute path as its first word.
+    /// Returns the command with an absolute path as its first word.
     fn command(&self, words: &[String]) -> Result<Vec<String>> {
         let mut command = words.to_vec();
         let first = command.first_mut().context("`run` has no words")?;
@@ -166,7 +167,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The output of a need's probe; `None` if what is needed is not installed.
+/// Returns the output of a need's probe; `None` if what is needed is not installed.
 fn probe(need: &Need) -> Option<String> {
     step::output(&mut command(&need.probe)?)
 }

@@ -25,7 +25,7 @@ pub struct BuiltFrom {
     pub glibc: String,
 }
 
-/// A library of a crate.
+/// Describes a library that was built from a crate.
 pub fn of_crate(pin: &Pin, path: PathBuf, inspection: Inspection) -> Library {
     Library {
         files: vec![path.canonicalize().unwrap_or(path)],
@@ -36,14 +36,14 @@ pub fn of_crate(pin: &Pin, path: PathBuf, inspection: Inspection) -> Library {
     }
 }
 
-/// A hash of everything that affects a library of a crate except the compilers.
+/// Returns a hash of everything that affects a library of a crate except the compilers.
 pub fn recipe_hash(pin: &Pin, recipe: &Recipe) -> Result<String> {
     let parts = [toolchain::SOURCES, std::env::consts::ARCH];
     let words = [&pin.name, &pin.version, &pin.checksum].map(String::as_str);
     hashed(parts.into_iter().chain(words), Some(recipe))
 }
 
-/// A hash of words and of a recipe with the files that it names.
+/// Returns a hash of words and of a recipe with the files that it names.
 pub fn hashed<'w>(words: impl Iterator<Item = &'w str>, recipe: Option<&Recipe>) -> Result<String> {
     let recipe_text = recipe
         .map(serde_json::to_string)

@@ -1,6 +1,6 @@
-//! A git repository, which somebody else may have written: all git commands are here. They read objects and references
-//! only. Nothing that the repository's settings or attributes name is run (monitors, hooks, filters, transports for missing
-//! objects), and its index stays as it is.
+//! A git repository, which may come from someone else; all git commands are in this file. They only read objects and references. Nothing
+//! that the repository's settings or attributes name is run (monitors, hooks, filters, transports for missing objects), and its index stays
+//! as it is.
 
 use super::launched::ending_with_heapmark;
 use anyhow::{Context, Result, bail};
@@ -44,34 +44,34 @@ impl Repository {
         Some(repository)
     }
 
-    /// The hash of a commit.
+    /// Returns the hash of the commit that a revision names.
     pub fn commit(&self, revision: &str) -> Option<String> {
         let wanted = format!("{revision}^{{commit}}");
         let quiet = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
         self.line(&[&quiet[..], &[&wanted]].concat())
     }
 
-    /// The last line that git prints about a commit in this format.
+    /// Returns the last line that git prints about a commit in this format.
     pub fn fact(&self, commit: &str, format: &str) -> Option<String> {
         let format = format!("--format={format}");
         let lines = self.line(&["rev-list", "--max-count=1", &format, commit])?;
         lines.lines().last().map(String::from)
     }
 
-    /// The commit's distance from the last one with the number of a version.
+    /// Returns a commit's distance from the last commit with a version number.
     pub fn description(&self, commit: &str) -> Option<String> {
         let versions = "--match=[0-9]*.[0-9]*.[0-9]*";
         self.line(&["describe", "--long", "--abbrev=40", versions, commit])
     }
 
-    /// The files of a commit.
+    /// Returns the files of a commit.
     pub fn files(&self, commit: &str) -> Option<Vec<TreeEntry>> {
         let listed = self.bytes(&["ls-tree", "-r", "--full-tree", "-z", commit])?;
         let lines = listed.split(|byte| *byte == 0);
         lines.filter(|line| !line.is_empty()).map(entry).collect()
     }
 
-    /// The text of a file of a commit.
+    /// Returns the text of a file of a commit.
     pub fn text(&self, file: &TreeEntry) -> Result<String> {
         let mut text = String::new();
         self.contents(&[file], |_, content| {
@@ -80,8 +80,8 @@ impl Repository {
         Ok(text)
     }
 
-    /// Whether the files in the working tree, or in the index, differ from those of a commit. Files that were never added
-    /// do not count. Git's own comparison would run filters.
+    /// Returns whether the files in the working tree, or in the index, differ from those of a commit. Files that were never added do not
+    /// count. Git's own comparison would run filters.
     pub fn differs(&self, commit: &str, files: &[TreeEntry]) -> Result<bool> {
         let Some(top) = self.line(&["rev-parse", "--show-toplevel"]) else {
             // The repository has no working tree.
@@ -122,7 +122,7 @@ impl Repository {
         })
     }
 
-    /// Reads files, one after the other.
+    /// Reads the contents of files, one after the other.
     fn contents(
         &self,
         files: &[&TreeEntry],
@@ -154,7 +154,7 @@ impl Repository {
                 let mut content = (&mut from).take(size);
                 take(file, &mut content)?;
                 io::copy(&mut content, &mut io::sink()).context("cannot read what git writes")?;
-                // The newline after the content, which is missing if git has ended early.
+                // Git writes a newline after the content, which is missing if git has ended early.
                 from.read_exact(&mut [0])
                     .with_context(|| self.broken(&file.path.display().to_string()))?;
             }
@@ -169,7 +169,7 @@ impl Repository {
         format!("{what} is not in {path}, or cannot be read there: git -C {path} fsck tells more")
     }
 
-    /// What git prints, without spaces around it; `None` if it fails.
+    /// Returns what git prints, without spaces around it; `None` if git fails.
     fn line(&self, arguments: &[&str]) -> Option<String> {
         let line = super::step::output(&mut self.git(arguments))?;
         Some(line.trim().to_owned())
@@ -250,7 +250,7 @@ impl TreeEntry {
         Ok(())
     }
 
-    /// Whether the file lies in the working tree with this content.
+    /// Returns whether the file lies in the working tree with this content.
     fn lies_in(&self, top: &Path, content: &mut dyn Read) -> Result<bool> {
         let path = top.join(&self.path);
         let Ok(known) = path.symlink_metadata() else {

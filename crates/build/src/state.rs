@@ -33,7 +33,7 @@ pub enum State<T = Library> {
 }
 
 impl<T> State<T> {
-    /// The state that was found; [`State::Refused`] if there was an error.
+    /// Returns the state that was found; [`State::Refused`] if there was an error.
     pub(super) fn of(found: Result<State<T>>) -> State<T> {
         found.unwrap_or_else(|error| State::Refused {
             why: format!("{error:#}"),

@@ -18,7 +18,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Slots for `count` commands, at least one.
+    /// Creates slots for `count` commands, at least one.
     pub fn new(count: usize) -> Slots {
         Slots {
             free: Mutex::new(count.max(1)),
@@ -51,7 +51,7 @@ pub struct Steps<'a> {
 /// A log of what commands write, as they write it.
 struct Log {
     file: File,
-    /// The step that wrote last.
+    /// Name of the step that wrote to the log last.
     head: String,
 }
 
@@ -66,7 +66,7 @@ impl Log {
 }
 
 impl<'a> Steps<'a> {
-    /// Creates the log.
+    /// Creates the log file in which the steps of one build are logged.
     pub fn new(log: &Path, slots: &'a Slots) -> Result<Steps<'a>> {
         let log = Log {
             file: File::create(log).with_path("creating", log)?,
@@ -94,7 +94,7 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Unpacks an archive of tar, compressed or not, into a folder.
+    /// Unpacks a tar archive, compressed or not, into a folder.
     pub fn unpack(&self, archive: &Path, into: &Path) -> Result<()> {
         let mut tar = Command::new("tar");
         // Do not restore owners that the archive names.
@@ -107,14 +107,14 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// What a command prints; `None` if it fails.
+/// Returns what a command prints; `None` if it fails.
 pub fn output(command: &mut Command) -> Option<String> {
     let output = ending_with_heapmark(command).output().ok()?;
     let words = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(words)
 }
 
-/// The lines that name an error, or the last lines if none does.
+/// Returns the lines that name an error, or the last lines if none does.
 fn telling(words: &str) -> String {
     let errors: Vec<&str> = words
         .lines()
@@ -127,7 +127,7 @@ fn telling(words: &str) -> String {
     last_lines(words.lines())
 }
 
-/// The last lines of a failed command's output.
+/// Returns the last lines of a failed command's output.
 pub fn last_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let lines: Vec<&str> = lines.collect();
     lines[lines.len().saturating_sub(8)..].join("\n")

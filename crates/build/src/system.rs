@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The file that the dynamic linker would load for a soname, with links resolved. Skips files for
-/// other processors; if there is no other, returns such a file, so that it is refused by name.
+/// Returns the file that the dynamic linker would load for a soname, with links resolved. Skips
+/// files for other processors; if there are no others, returns such a file, so that the refusal
+/// names it.
 pub fn find(soname: &str) -> Option<PathBuf> {
     if soname.starts_with('/') {
         return newest(soname);
@@ -23,8 +24,8 @@ pub fn find(soname: &str) -> Option<PathBuf> {
     found.iter().find(is_for_us).or(found.first()).cloned()
 }
 
-/// The file that matches a pattern with `*` and has the highest numbers in its path; `{arch}` is
-/// the processor.
+/// Returns the file that matches a pattern with `*` and has the highest numbers in its path;
+/// `{arch}` is the processor.
 fn newest(pattern: &str) -> Option<PathBuf> {
     let pattern = pattern.replace("{arch}", ARCH);
     let mut found = vec![PathBuf::from("/")];
@@ -82,7 +83,8 @@ static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     folders
 });
 
-/// The installed version of a Debian package; empty if it is not installed, or there is no dpkg.
+/// Returns the installed version of a Debian package; empty if it is not installed, or there is no
+/// dpkg.
 pub fn package_version(package: &str) -> String {
     static VERSIONS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
         let mut query = Command::new("dpkg-query");
@@ -101,14 +103,14 @@ pub fn package_version(package: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The package that a file belongs to, if it is not the one that an entry names: another release
-/// has another number.
+/// Returns the package that a file belongs to, if it is not the one that an entry names: another
+/// release has another number in the package's name.
 pub fn owner(file: &Path) -> Option<String> {
     let text = step::output(Command::new("dpkg-query").arg("-S").arg(file))?;
     Some(text.split([':', ',']).next()?.to_owned())
 }
 
-/// The version of libc: the package's, or what `getconf` reports.
+/// Returns the version of libc: the package's, or what `getconf` reports.
 pub fn libc_version() -> String {
     let version = package_version("libc6");
     if !version.is_empty() {

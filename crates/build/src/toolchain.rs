@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// Changes when the code that builds libraries changes.
+/// Fingerprint that changes when the code that builds libraries changes.
 pub const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
 
 /// Flags that the caller sets for the caller's own builds. If they were used here, every library would have them, and rows
@@ -50,7 +50,7 @@ pub const LINK_FLAGS: [&str; 8] = [
     "-Wl,--build-id=sha1",
 ];
 
-/// The flags for every file of every library that affect code: ours and the compiler crate's own.
+/// Returns the flags for every file of every library that affect code: ours and the compiler crate's own.
 pub fn for_all() -> impl Iterator<Item = &'static str> {
     // The first flags are those that the crate `cc` adds.
     ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"]
@@ -58,7 +58,7 @@ pub fn for_all() -> impl Iterator<Item = &'static str> {
         .chain(FLAGS)
 }
 
-/// Whether a caller's variable contains compiler flags: `CFLAGS`, `TARGET_CFLAGS`,
+/// Returns whether a caller's variable contains compiler flags: `CFLAGS`, `TARGET_CFLAGS`,
 /// `CFLAGS_x86_64_unknown_linux_gnu`, ...
 fn is_not_taken(variable: &OsStr) -> bool {
     let words = variable.to_str().unwrap_or_default();
@@ -71,14 +71,14 @@ fn is_not_taken(variable: &OsStr) -> bool {
             .any(|name| words.split_once(name).is_some_and(names))
 }
 
-/// Variables of the caller's environment that are ignored when libraries are compiled.
+/// Returns the variables of the caller's environment that are ignored when libraries are compiled.
 fn variables_not_taken() -> impl Iterator<Item = OsString> {
     std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| is_not_taken(name))
 }
 
-/// What is ignored of the caller's environment when libraries are compiled: variables, and words behind a compiler's name.
+/// Returns what is ignored of the caller's environment when libraries are compiled: variables, and words after a compiler's name.
 pub fn not_taken() -> Vec<String> {
     let mut all: Vec<String> = variables_not_taken()
         .map(|name| name.to_string_lossy().into_owned())
@@ -102,22 +102,22 @@ pub fn remove_flags(command: &mut Command) {
 
 /// A compiler of this machine.
 pub struct Compiler {
-    /// The program, as `configure` scripts want it in `CC`.
+    /// The program, in the form that `configure` scripts expect in `CC`.
     pub program: OsString,
     arguments: Vec<OsString>,
     /// The first line of `--version`.
     version: String,
-    /// The words behind the compiler in `CC` or `CXX`, which are not passed to it.
+    /// The words after the compiler in `CC` or `CXX`, which are not passed to it.
     not_taken: String,
 }
 
 impl Compiler {
-    /// The compiler's name and version, in its own words.
+    /// Returns the compiler's name and version, as the compiler reports them.
     pub fn name(&self) -> &str {
         self.version.lines().next().unwrap_or_default()
     }
 
-    /// A command that starts the compiler with the flags that every file gets.
+    /// Returns a command that starts the compiler with the flags that every file gets.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -137,8 +137,8 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The compilers that `$CC` and `$CXX` name, or the usual ones; searched for once. The error
-    /// is what is missing, without [`PACKAGE`].
+    /// Finds the compilers that `$CC` and `$CXX` name, or the usual ones; they are searched for
+    /// once. The error names what is missing, without [`PACKAGE`].
     pub fn find() -> Result<&'static Toolchain> {
         static TOOLCHAIN: LazyLock<Result<Toolchain, String>> = LazyLock::new(|| {
             Ok(Toolchain {
@@ -149,7 +149,7 @@ impl Toolchain {
         TOOLCHAIN.as_ref().map_err(|why| anyhow!("{why}"))
     }
 
-    /// The compiler for a language.
+    /// Returns the compiler for a language.
     pub fn compiler(&self, language: Language) -> &Compiler {
         match language {
             Language::C | Language::Assembly => &self.c,
@@ -157,7 +157,7 @@ impl Toolchain {
         }
     }
 
-    /// Everything about the compilers that affects a library.
+    /// Returns everything about the compilers that affects a library.
     pub fn identity(&self) -> String {
         let words = |compiler: &Compiler| {
             format!(
@@ -178,7 +178,7 @@ fn compiler(language: Language) -> Result<Compiler, String> {
     let cpp = language == Language::Cpp;
     let (kind, variable) = if cpp { ("C++", "CXX") } else { ("C", "CC") };
     let none = |why: String| format!("no {kind} compiler ({why}; ${variable} may name another)");
-    // The target, which cargo passes to a build script; heapmark does not run in one.
+    // Cargo passes the target to build scripts only; heapmark does not run in one.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
         .set_envs_snapshot(std::env::vars_os().filter(|(name, _)| !is_not_taken(name)))
@@ -208,8 +208,8 @@ fn compiler(language: Language) -> Result<Compiler, String> {
     })
 }
 
-/// The words behind the compiler in `CC` or `CXX`. In the compiler's command they come before the arguments that the
-/// crate `cc` has chosen, and behind the compiler itself if a wrapper such as `ccache` starts it.
+/// Returns the words after the compiler in `CC` or `CXX`. In the compiler's command they come before the arguments that the crate `cc` has
+/// chosen, and after the compiler itself if a wrapper such as `ccache` starts it.
 fn words_behind(tool: &cc::Tool) -> String {
     let command = tool.to_command();
     let arguments = command.get_args();

@@ -6,7 +6,7 @@ use heapmark_catalog::trace_pack;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
-/// The file of the trace of this name; `None` if the pack has none.
+/// Returns the file of the trace of this name; `None` if the pack has none.
 pub fn trace_of_pack(name: &str) -> Result<Option<PathBuf>> {
     let Some(bytes) = trace_pack::trace(name) else {
         return Ok(None);

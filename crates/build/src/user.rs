@@ -8,8 +8,8 @@ use heapmark_catalog::allocator::{Allocator, Source, Tier};
 use heapmark_catalog::allocators::is_name;
 use std::path::Path;
 
-/// The allocator that a word of `-a` describes; `None` if the word is a plain name from the
-/// catalogue, of which `all` are the entries.
+/// Returns the allocator that a word of `-a` describes; `None` if the word is a plain name from the
+/// catalogue, whose entries are `all`.
 pub fn user(word: &str, all: &[Allocator]) -> Result<Option<Allocator>> {
     let (name, path) = match word.split_once('=') {
         Some((name, path)) if is_name(name) => (name.to_string(), path),
@@ -40,7 +40,7 @@ pub fn user(word: &str, all: &[Allocator]) -> Result<Option<Allocator>> {
     allocator.with_context(|| format!("-a {word}")).map(Some)
 }
 
-/// The allocator of a library's file.
+/// Returns the allocator of a library's file.
 pub fn library(name: &str, path: &Path) -> Result<Allocator> {
     Ok(Allocator {
         name: name.into(),
@@ -75,7 +75,7 @@ fn is_there(word: &str) -> bool {
     path_of(word).is_some_and(|path| absolute(Path::new(path)).is_ok_and(|path| path.is_file()))
 }
 
-/// The part of a word that is a path, whether the file exists or not.
+/// Returns the part of a word that is a path, whether the file exists or not.
 fn path_of(word: &str) -> Option<&str> {
     match word.split_once('=') {
         Some((_, path)) => Some(path),

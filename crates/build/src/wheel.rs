@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 const LOCK: &str = include_str!("../../sources/requirements.txt");
-/// `pip --version` takes ten times as long.
+/// Python code that fails if pip is missing; `pip --version` takes ten times as long.
 const FIND_PIP: &str = "import importlib.util as u; exit(u.find_spec('pip') is None)";
 const NO_PIP: &str = "pip for python3 is not there";
 const PIP_LINE: &str = "apt-get install python3-pip";
@@ -26,7 +26,7 @@ const PIP_LINE: &str = "apt-get install python3-pip";
 /// A package as the lock file, or a table of releases, pins it.
 struct Pin {
     version: String,
-    /// The whole line, with the hash that pip compares.
+    /// The whole line of the lock file, with the hash that pip compares.
     line: String,
 }
 
@@ -54,12 +54,12 @@ impl Pin {
     }
 }
 
-/// The version of a package that is pinned.
+/// Returns the pinned version of a package.
 pub fn version(name: &str, release: Option<&allocator::ReleasePin>) -> Result<String> {
     Ok(Pin::find(name, release)?.version)
 }
 
-/// The libraries of an allocator from its wheel, which is downloaded if the cache lacks them.
+/// Returns the libraries of an allocator from its wheel, which is downloaded if the cache lacks them.
 pub fn from_wheel(allocator: &Allocator) -> Result<Library> {
     let (library, _) = Wheel::new(allocator)?.fetch(&Slots::new(1))?;
     Ok(library)
@@ -94,7 +94,7 @@ impl<'a> Wheel<'a> {
         })
     }
 
-    /// Whether the allocator can be measured now.
+    /// Returns whether the allocator can be measured now.
     pub fn state(&self) -> State {
         if let Some(library) = self.cached() {
             return State::Ready(library);
@@ -119,7 +119,7 @@ impl<'a> Wheel<'a> {
         }
     }
 
-    /// The libraries, if the cache has them unchanged.
+    /// Returns the libraries, if the cache has them unchanged.
     fn cached(&self) -> Option<Library> {
         self.library(&downloaded::unchanged(&self.place, self.files)?)
             .ok()
@@ -140,7 +140,7 @@ impl<'a> Wheel<'a> {
     }
 
     /// Downloads the wheel and takes the libraries out of it, unless the cache has them; also
-    /// returns whether it had.
+    /// returns whether the libraries came from the cache.
     pub fn fetch(&self, slots: &Slots) -> Result<(Library, bool)> {
         let take_out = |workshop: &Path, steps: &Steps| self.take_out(workshop, steps);
         downloaded::fetched(&self.place, self.state(), slots, || self.cached(), take_out)
@@ -171,7 +171,7 @@ impl<'a> Wheel<'a> {
                 "-r",
                 "requirements.txt",
             ])
-            // Some users set this to require a virtual environment for installations.
+            // Some users set this variable to require a virtual environment for installations.
             .env("PIP_REQUIRE_VIRTUALENV", "0");
         let what = format!("downloading {} {} with pip", self.package, self.pin.version);
         steps.run(&what, &mut pip).map_err(|error| {

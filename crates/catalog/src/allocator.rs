@@ -142,7 +142,7 @@ pub enum Source {
     System {
         /// Sonames in `LD_PRELOAD` order.
         files: Vec<String>,
-        /// The Debian/Ubuntu package.
+        /// Name of the Debian/Ubuntu package.
         package: String,
     },
     /// In a Python package that `crates/sources` pins, as its authors built it.
@@ -170,13 +170,13 @@ pub enum Source {
     },
     /// The library of another entry, with other options.
     SameAs {
-        /// The name of that entry.
+        /// The name of the entry whose library is used.
         name: String,
     },
     /// The sources of another entry, with further definitions: after reading, that entry's own
     /// source and recipe with these.
     BuiltAs {
-        /// The name of that entry.
+        /// The name of the entry whose sources are used.
         name: String,
         /// Preprocessor definitions, like those in `build.define`.
         define: BTreeMap<String, String>,
@@ -223,15 +223,15 @@ pub struct DebPackage {
 }
 
 impl Allocator {
-    /// The release that the allocator's numbers belong to (`mimalloc 2.5.2, 2026-09`), where `told`
-    /// is the version that the library, its package or its commit tells.
+    /// Returns the release that the allocator's numbers belong to (`mimalloc 2.5.2, 2026-09`).
+    /// `told` is the version that the library, its package or its commit reports.
     pub fn release(&self, told: Option<&str>) -> String {
         self.sources.release(&self.family, told)
     }
 }
 
 impl Source {
-    /// The kind of the source, in a word.
+    /// Returns the kind of the source, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
             Source::Crate { .. } => "crate",
@@ -247,7 +247,7 @@ impl Source {
         }
     }
 
-    /// Whether heapmark makes the library's file: from sources, or out of a package.
+    /// Returns whether heapmark makes the library's file: from sources, or out of a package.
     pub fn is_built(&self) -> bool {
         matches!(
             self,
@@ -260,7 +260,7 @@ impl Source {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Commit {
-    /// The repository.
+    /// Path of the repository.
     pub repository: std::path::PathBuf,
     /// The commit's full hash.
     pub hash: String,
@@ -269,7 +269,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// The hash's short form, as people write it.
+    /// Returns the hash's short form, as people write it.
     pub fn short(&self) -> &str {
         &self.hash[..self.hash.len().min(10)]
     }
@@ -283,7 +283,7 @@ pub enum CommitBuild {
     Own(OwnBuild),
     /// The recipe of an entry: the commit takes the place of this folder in the entry's crate.
     Recipe {
-        /// The folder.
+        /// Folder of the entry's crate that the commit replaces.
         folder: String,
     },
 }
@@ -326,9 +326,9 @@ pub enum Purge {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Argument {
-    /// Passed in an integer register.
+    /// An integer, passed in an integer register.
     Integer(i64),
-    /// Passed as a C string.
+    /// A text, passed as a C string.
     Text(String),
 }
 
@@ -338,7 +338,7 @@ pub enum Argument {
 pub struct VersionProbe {
     /// The function to call.
     pub symbol: String,
-    /// What the function returns.
+    /// The form of what the function returns.
     pub returns: VersionKind,
 }
 
@@ -379,20 +379,20 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The compiler flags of every file, on this processor.
+    /// Returns the compiler flags of every file, on this processor.
     pub fn flags_here(&self) -> impl Iterator<Item = &String> {
         self.flags.iter().chain(here(&self.flags_for))
     }
 }
 
 impl Unit {
-    /// The compiler flags of these files only, on this processor.
+    /// Returns the compiler flags of these files only, on this processor.
     pub fn flags_here(&self) -> impl Iterator<Item = &String> {
         self.flags.iter().chain(here(&self.flags_for))
     }
 }
 
-/// The values for this processor.
+/// Returns the values for this processor.
 fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &String> {
     by_processor
         .get(std::env::consts::ARCH)
@@ -404,7 +404,7 @@ fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &S
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Unit {
-    /// Paths in the crate; `*` stays within a folder, `**` does not.
+    /// Paths in the crate; `*` matches within a folder, `**` also across folders.
     pub files: Vec<String>,
     /// Paths that match `files` but are left out.
     pub except: Vec<String>,

@@ -17,7 +17,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault in a key of a file, and its remedy.
+    /// Creates a fault in a key of a file, with its remedy.
     pub fn new(
         file: impl Into<String>,
         key: impl Into<String>,
@@ -95,7 +95,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
     })
 }
 
-/// Like [`parse`], but adds a fault to `faults`.
+/// Reads one TOML document as [`parse`] does, but adds a fault to `faults`.
 pub fn read<T: serde::de::DeserializeOwned>(
     file: &str,
     text: &str,
@@ -104,7 +104,8 @@ pub fn read<T: serde::de::DeserializeOwned>(
     parse(file, text).map_err(|fault| faults.push(fault)).ok()
 }
 
-/// The remedy for a wrong name: the name that was probably meant, or else the text `otherwise`.
+/// Returns the remedy for a wrong name: the name that was probably meant, or else the text
+/// `otherwise`.
 pub fn suggestion<'a>(
     wrong: &str,
     known: impl Iterator<Item = &'a str>,
@@ -116,7 +117,7 @@ pub fn suggestion<'a>(
     )
 }
 
-/// The name among `known` that is closest to `wrong`.
+/// Returns the name among `known` that is closest to `wrong`.
 pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
@@ -125,7 +126,7 @@ pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, name)| name)
 }
 
-/// ` (did you mean `x`?)` for messages on the command line; empty if no name is near.
+/// Returns ` (did you mean `x`?)` for messages on the command line; empty if no name is near.
 pub fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(wrong, known)
         .map(|name| format!(" (did you mean `{name}`?)"))

@@ -48,7 +48,7 @@ pub enum Existing {
 /// The mode of a file without secrets, before the umask.
 pub const PUBLIC: u32 = 0o666;
 
-/// The existing drafts, for a signal that ends heapmark.
+/// The existing drafts, which are removed if a signal ends heapmark.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -85,7 +85,8 @@ impl Draft {
         Draft::folder_named(within, PREFIX, 0o700)
     }
 
-    /// Like [`folder`](Self::folder), with a name that begins with `name`.
+    /// Makes an empty draft folder like [`folder`](Self::folder), with a name that begins with
+    /// `name`.
     pub fn folder_named(within: &Path, name: &str, mode: u32) -> io::Result<Draft> {
         Draft::new(within, name, |path| {
             DirBuilder::new().mode(mode).create(path)?;
@@ -132,7 +133,7 @@ impl Draft {
         }
     }
 
-    /// The draft's path.
+    /// Returns the draft's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -144,7 +145,7 @@ impl Draft {
     }
 }
 
-/// [`Draft::keep`] for a file that lies in a draft folder.
+/// Does what [`Draft::keep`] does, for a file that lies in a draft folder.
 pub fn keep(file: &Path, target: &Path, existing: Existing) -> io::Result<()> {
     match existing {
         Existing::Goes => fs::rename(file, target)?,
@@ -244,7 +245,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a file has this name, even a dangling link.
+/// Returns whether a file, or even a dangling link, has this name.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -290,12 +291,13 @@ fn too_long(most: u64) -> io::Error {
     io::Error::other(format!("it has more than {most} MiB, and no such file has"))
 }
 
-/// The length of a file in bytes; 0 if it is not there.
+/// Returns the length of a file in bytes; 0 if it is not there.
 pub fn length(path: impl AsRef<Path>) -> u64 {
     fs::metadata(path).map_or(0, |known| known.len())
 }
 
-/// The disk space of a file, or of all that a folder holds; what cannot be read does not count.
+/// Returns the disk space in bytes of a file, or of all that a folder holds; what cannot be read
+/// does not count.
 pub fn space_of(path: &Path) -> u64 {
     let Ok(known) = path.symlink_metadata() else {
         return 0;
@@ -306,8 +308,8 @@ pub fn space_of(path: &Path) -> u64 {
     512 * known.blocks() + held
 }
 
-/// The mode for a file that is derived from these sources: only users who may read all of them may
-/// read it.
+/// Returns the mode for a file that is derived from these sources: only users who may read all of
+/// them may read it.
 pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
     let known = sources
         .into_iter()
@@ -315,7 +317,7 @@ pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
     known.fold(PUBLIC, |all, one| all & one.permissions().mode())
 }
 
-/// The first of the names `x.html`, `x-2.html`, `x-3.html`, ... that is not `taken`.
+/// Returns the first of the names `x.html`, `x-2.html`, `x-3.html`, ... that is not `taken`.
 pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_owned();
     let name = |number: u32| {
@@ -331,7 +333,7 @@ pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
     names.find(|name| !taken(name)).unwrap_or(path)
 }
 
-/// The folder that a path lies in.
+/// Returns the folder that a path lies in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())

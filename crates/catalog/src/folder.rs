@@ -11,12 +11,14 @@ use std::{fs, io};
 /// its text.
 pub type Text = (String, String);
 
-/// The TOML files of an embedded folder and of the user's folder of the same name, sorted by path.
+/// Returns the TOML files of an embedded folder and of the user's folder of the same name, sorted
+/// by path.
 pub fn texts(embedded: &Dir<'static>, folder: &str, faults: &mut Vec<Fault>) -> Vec<Text> {
     texts_with(embedded, folder, users(folder).as_deref(), faults)
 }
 
-/// As [`texts`], with the user's folder as an argument; a folder that does not exist is empty.
+/// Does the same as [`texts`], with the user's folder as an argument; a folder that does not exist
+/// counts as empty.
 pub fn texts_with(
     embedded: &Dir<'static>,
     folder: &str,
@@ -46,7 +48,7 @@ pub fn texts_with(
     all
 }
 
-/// The user's folder for such data: `$XDG_CONFIG_HOME/heapmark/FOLDER`, or
+/// Returns the user's folder for such data: `$XDG_CONFIG_HOME/heapmark/FOLDER`, or
 /// `~/.config/heapmark/FOLDER`.
 pub fn users(folder: &str) -> Option<PathBuf> {
     let absolute = |name| {
@@ -68,7 +70,7 @@ pub fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The paths of a folder's entries; none if the folder cannot be read.
+/// Returns the paths of a folder's entries; none if the folder cannot be read.
 pub fn listing(folder: impl AsRef<Path>) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder)
         .into_iter()

@@ -1,6 +1,6 @@
 //! The formulas of workload files: `threads = "producers + producers * consumers"`.
 
-/// A sum of products of parameters and whole numbers.
+/// Evaluates a formula, which is a sum of products of parameters and whole numbers.
 pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u64, String> {
     let factor = |word: &str| {
         let word = word.trim();

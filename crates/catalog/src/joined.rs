@@ -1,6 +1,6 @@
-//! Lists in sentences and in lines of a job.
+//! Joins lists for sentences and for lines of a job.
 
-/// The words as one text, with `between` between them.
+/// Joins words to one text, with `between` between them.
 pub fn joined<T: ToString>(words: impl IntoIterator<Item = T>, between: &str) -> String {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     words.join(between)

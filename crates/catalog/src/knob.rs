@@ -17,7 +17,7 @@ pub struct Knob {
     /// Other values. Knobs of a bundle are set together, first with the first value of each, then
     /// with the second ones.
     pub values: Vec<String>,
-    /// The bundle, whose knobs are set together: one of them alone would not do what is meant.
+    /// The bundle, whose knobs are set together: one of them alone would not have the intended effect.
     pub bundle: String,
     /// The kind of the knob's values.
     pub kind: KnobKind,
@@ -34,7 +34,7 @@ pub struct Knob {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnobKind {
-    /// A number of things.
+    /// A plain number, neither a time nor a size.
     #[default]
     Count,
     /// A time, in the allocator's own unit.
@@ -57,8 +57,8 @@ pub enum Moved {
     Peak,
 }
 
-/// The sign between a name and its value in a variable's list of settings, and the sign between two
-/// settings; `None` of a variable that is one setting.
+/// Returns the sign between a name and its value in a variable's list of settings, and the sign
+/// between two settings; `None` for a variable that is one setting.
 pub fn signs(variable: &str) -> Option<(char, char)> {
     match variable {
         "GLIBC_TUNABLES" | "SCUDO_OPTIONS" => Some(('=', ':')),
@@ -68,7 +68,7 @@ pub fn signs(variable: &str) -> Option<(char, char)> {
     }
 }
 
-/// The variables that make these settings.
+/// Returns the variables that make these settings.
 pub fn variables<'k>(
     settings: impl IntoIterator<Item = (&'k Knob, &'k str)>,
 ) -> BTreeMap<String, String> {
@@ -87,7 +87,7 @@ pub fn variables<'k>(
     variables
 }
 
-/// The faults in an entry's knobs: the knob, what is wrong with it, and how to mend that.
+/// Returns the faults in an entry's knobs: the knob, what is wrong with it, and how to mend that.
 pub fn knob_faults(knobs: &[Knob]) -> Vec<(String, &'static str, &'static str)> {
     let mut faults = Vec::new();
     for (place, knob) in knobs.iter().enumerate() {

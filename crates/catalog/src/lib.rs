@@ -45,7 +45,7 @@ use include_dir::{Dir, include_dir};
 static WORKLOADS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../workloads");
 static SUITES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../suites");
 
-/// The workloads and their variants, embedded and the user's, in the order of their files.
+/// Returns the workloads and their variants, embedded and the user's, in the order of their files.
 pub fn workloads(faults: &mut Vec<Fault>) -> Vec<Workload> {
     folder::texts(&WORKLOADS, "workloads", faults)
         .iter()
@@ -117,8 +117,9 @@ impl Catalog {
         })
     }
 
-    /// The allocators that a word means: the one with this name, or those with this alias, or the
-    /// best tier of the family with this name; or, for `FAMILY@VERSIONS`, releases of a family.
+    /// Returns the allocators that a word means: the one with this name, or those with this alias,
+    /// or the best tier of the family with this name; or, for `FAMILY@VERSIONS`, releases of a
+    /// family.
     pub fn meant(&self, word: &str) -> Result<Vec<&Allocator>> {
         if let Some((family, versions)) = word.split_once('@') {
             let releases = releases::named(&self.releases, family, versions)?;
@@ -145,7 +146,7 @@ impl Catalog {
         Ok(family.filter(|one| one.tier == best).collect())
     }
 
-    /// The one allocator that a word means.
+    /// Returns the one allocator that a word means.
     pub fn only(&self, word: &str) -> Result<&Allocator> {
         match self.meant(word)?[..] {
             [one] => Ok(one),
@@ -167,7 +168,7 @@ impl Catalog {
         named("suite", "suites", &self.suites, |suite| &suite.name, name)
     }
 
-    /// The workloads that a pattern names, in catalogue order.
+    /// Returns the workloads that a pattern names, in catalogue order.
     pub fn workloads(&self, pattern: &str) -> Result<Vec<&Workload>> {
         let all = self.workloads.iter();
         let found: Vec<_> = all

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A release: `6.19` is 6.19.0.
+/// A release of Linux: `6.19` is 6.19.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LinuxRelease([u32; 3]);
 
 impl LinuxRelease {
-    /// The release of a kernel with this name: `7.0.0-15-generic` is 7.0.0 and `6.19.0-rc3` is
-    /// 6.19.0, since what distributions and candidates append has no order.
+    /// Returns the release of a kernel with this name: `7.0.0-15-generic` is 7.0.0 and `6.19.0-rc3`
+    /// is 6.19.0, since what distributions and candidates append has no order.
     pub fn of_kernel(name: &str) -> Option<LinuxRelease> {
         let end = name.find(|c: char| !c.is_ascii_digit() && c != '.');
         let mut numbers = [0; 3];
@@ -65,7 +65,8 @@ pub struct NotOnLinux {
 }
 
 impl NotOnLinux {
-    /// Why the allocator is not run on the kernel with this name, if it is one of these releases.
+    /// Returns why the allocator is not run on the kernel with this name, if it is one of these
+    /// releases.
     pub fn why_not_on(&self, kernel: &str) -> Option<String> {
         let here = LinuxRelease::of_kernel(kernel)?;
         let is_mended = self.before.is_some_and(|before| here >= before);

@@ -81,23 +81,23 @@ pub const COMPANIONS: [&str; 30] = [
     "__posix_memalign",
 ];
 
-/// Every name that must be defined or explained in `left-to-libc`.
+/// Returns every name that must be defined or explained in `left-to-libc`.
 pub fn required() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.into_iter().chain(OPERATORS)
 }
 
-/// Every name that a library may export without listing it in its recipe.
+/// Returns every name that a library may export without listing it in its recipe.
 pub fn all() -> impl Iterator<Item = &'static str> {
     required().chain(COMPANIONS)
 }
 
-/// Whether `name` is one of [`all`]; each name that a library exports is looked up.
+/// Returns whether `name` is one of [`all`]; each name that a library exports is looked up.
 pub fn contains(name: &str) -> bool {
     static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| all().collect());
     ALL.contains(name)
 }
 
-/// Whether `name` matches `pattern`, where `*` stands for any run of characters.
+/// Returns whether `name` matches `pattern`, where `*` stands for any run of characters.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

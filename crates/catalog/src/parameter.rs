@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The unit shown in lists.
+    /// Returns the unit shown in lists.
     pub fn unit(self) -> &'static str {
         match self {
             Kind::Bytes => "bytes",
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 impl Parameter {
-    /// Whether `value` is allowed; if not, what would be.
+    /// Checks whether `value` is allowed; if not, the error describes what would be.
     pub fn accepts(&self, value: &str) -> Result<(), String> {
         let whole = value.parse::<u64>();
         let real = value.parse::<f64>();

@@ -58,7 +58,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The parameters on the command line of a program that only prints.
+    /// Returns the parameters on the command line of a program that only prints.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
         let words = [&self.run, &self.probe, &self.probe_run]
             .into_iter()
@@ -113,7 +113,7 @@ struct Folder {
 }
 
 impl Need {
-    /// How to install the requirement.
+    /// Returns how to install the requirement.
     pub fn line(&self) -> String {
         self.from
             .clone()

@@ -90,7 +90,8 @@ pub fn load() -> Result<Vec<RealProgram>> {
     load_with(folder::users("real-programs").as_deref())
 }
 
-/// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
+/// Does the same as [`load`], with the user's folder as an argument; a folder that does not exist
+/// counts as empty.
 fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
     let mut folders: BTreeMap<String, (String, Files)> = BTreeMap::new();
     let mut faults = Vec::new();
@@ -120,7 +121,7 @@ fn load_with(user: Option<&Path>) -> Result<Vec<RealProgram>> {
     Ok(programs)
 }
 
-/// The text files of a folder.
+/// Returns the text files of a folder.
 fn texts(dir: &Path, faults: &mut Vec<Fault>) -> Files {
     let text = |path: PathBuf| {
         let name = path.file_name()?.to_string_lossy().into_owned();
@@ -140,7 +141,7 @@ fn texts(dir: &Path, faults: &mut Vec<Fault>) -> Files {
     files.filter_map(text).collect()
 }
 
-/// The programs whose names match a pattern.
+/// Returns the programs whose names match a pattern.
 pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealProgram> {
     let all = programs.iter();
     all.filter(|program| glob_match(pattern, &program.name))
@@ -148,7 +149,7 @@ pub fn matching<'a>(programs: &'a [RealProgram], pattern: &str) -> Vec<&'a RealP
 }
 
 impl RealProgram {
-    /// The size of the program's input under a preset.
+    /// Returns the size of the program's input under a preset.
     pub fn size(&self, preset: &str) -> Option<u64> {
         match preset {
             "quick" => Some(self.quick),

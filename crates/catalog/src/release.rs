@@ -65,9 +65,9 @@ impl<'de> Visitor<'de> for DateOrTable {
 }
 
 impl Sources {
-    /// The release, as in `mimalloc 2.5.2, 2026-09`, where `told` is the version that the library
-    /// reports, or that its package or commit has. Shorter if less is known: `Hoard, 2017`, or
-    /// nothing.
+    /// Returns the release, as in `mimalloc 2.5.2, 2026-09`. `told` is the version that the library
+    /// reports, or that its package or commit has. The text is shorter if less is known:
+    /// `Hoard, 2017`, or nothing.
     pub fn release(&self, family: &str, told: Option<&str>) -> String {
         let number = told.and_then(number_in).unwrap_or_default();
         let version = if number.is_empty() {
@@ -98,7 +98,7 @@ impl Sources {
             .map_or("", |(_, date)| date)
     }
 
-    /// The date of the sources, or the first and the last of their dates.
+    /// Returns the date of the sources, or the first and the last of their dates.
     pub fn years(&self) -> String {
         let (first, last) = (self.dates.values().min(), self.dates.values().max());
         match (first, last) {
@@ -108,8 +108,9 @@ impl Sources {
     }
 }
 
-/// The authors' version in what a library or a package says: `gperftools 2.10`, `1:19.1.7-3+b1`,
-/// `5.3.1-0-g81034ce1`. Nothing in `per-CPU caches` and `in crate-sys 0.2.3`.
+/// Returns the authors' version in what a library or a package reports: `gperftools 2.10`,
+/// `1:19.1.7-3+b1`, `5.3.1-0-g81034ce1`. Returns `None` for `per-CPU caches` and
+/// `in crate-sys 0.2.3`.
 pub fn number_in(told: &str) -> Option<&str> {
     // Longer texts are of several programs.
     let last = match told.split_once(' ') {

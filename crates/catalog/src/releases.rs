@@ -1,4 +1,4 @@
-//! Releases of an allocator, as data: `releases/FAMILY.toml` says which package of a registry has
+//! Releases of an allocator, as data: `releases/FAMILY.toml` lists which package of a registry has
 //! which release, and by which entry's recipe it is built. A release is an allocator of the
 //! catalogue like any other, named `FAMILY@VERSION`.
 
@@ -35,7 +35,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// The release's name as an allocator.
+    /// Returns the release's name as an allocator.
     pub fn name(&self) -> String {
         format!("{}@{}", self.family, self.version)
     }
@@ -95,7 +95,7 @@ pub fn load(all: &[Allocator], faults: &mut Vec<Fault>) -> Vec<Release> {
     load_with(all, folder::users("releases").as_deref(), faults)
 }
 
-/// [`load`] with the user's folder as an argument.
+/// Does the same as [`load`], with the user's folder as an argument.
 fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) -> Vec<Release> {
     let mut releases = Vec::new();
     for (file, text) in folder::texts_with(&RELEASES, "releases", user, faults) {
@@ -154,7 +154,7 @@ fn load_with(all: &[Allocator], user: Option<&Path>, faults: &mut Vec<Fault>) ->
     releases
 }
 
-/// The release that a row describes; or what is wrong with the row, and how to mend it.
+/// Returns the release that a row describes; or what is wrong with the row, and how to mend it.
 fn release(
     family: &str,
     group: &ReleaseGroup,
@@ -193,7 +193,7 @@ fn release(
             date: row.date.clone(),
             ..entry.sources.clone()
         },
-        // So a wrong row of the table cannot measure another release under this name.
+        // With this text, a wrong row of the table cannot measure another release under this name.
         expects: entry.version.as_ref().map(|_| row.version.clone()),
         ..entry.clone()
     };
@@ -261,7 +261,7 @@ fn release(
     })
 }
 
-/// The entry's recipe with the group's keys, in the group's folder.
+/// Returns the entry's recipe with the group's keys, in the group's folder.
 fn recipe(
     entry: &Allocator,
     repository: Option<&str>,
@@ -286,8 +286,9 @@ fn recipe(
     Ok(recipe)
 }
 
-/// The releases that `FAMILY@VERSIONS` means, the oldest first: `3.4.3`, or `2.0.9..3.6`, where
-/// both ends are included and may be left out. FAMILY is a family, or an entry of it: `mimalloc2`.
+/// Returns the releases that `FAMILY@VERSIONS` means, the oldest first: `3.4.3`, or `2.0.9..3.6`,
+/// where both ends are included and may be left out. FAMILY is a family, or an entry of it:
+/// `mimalloc2`.
 pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec<&'a Release>> {
     let is_of_family = |release: &&Release| release.family == family || release.like == family;
     let known: Vec<&Release> = all.iter().filter(is_of_family).collect();
@@ -339,7 +340,7 @@ pub fn named<'a>(all: &'a [Release], family: &str, versions: &str) -> Result<Vec
     Ok(found)
 }
 
-/// The numbers of a version.
+/// Returns the numbers that a version consists of.
 pub fn numbers(version: &str) -> Vec<u32> {
     version
         .split('.')

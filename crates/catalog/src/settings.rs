@@ -20,8 +20,8 @@ const TUNABLES: &str = "GLIBC_TUNABLES";
 pub struct Settings(BTreeSet<String>);
 
 impl Settings {
-    /// The variables that any of these allocators reads: a variable that one allocator reads may be
-    /// read by another, too.
+    /// Returns the variables that any of these allocators reads: a variable that one allocator
+    /// reads may be read by another, too.
     pub fn of(allocators: &[super::Allocator]) -> Settings {
         let read = allocators
             .iter()
@@ -71,7 +71,7 @@ impl Settings {
     }
 }
 
-/// Merges two values of a variable: of a list of settings both count, of another variable the second.
+/// Merges two values of a variable: both count if the variable is a list of settings, else only the second.
 pub fn joined(name: &str, first: &str, second: &str) -> String {
     match signs(name) {
         Some((_, and)) => format!("{first}{and}{second}"),
@@ -79,7 +79,7 @@ pub fn joined(name: &str, first: &str, second: &str) -> String {
     }
 }
 
-/// The removed variables, in words: their names, and for a list of settings also which of them.
+/// Returns the removed variables, in words: their names, and for a list of settings also which of them.
 pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
     let words = |(name, value): (&String, &String)| {
         if name == TUNABLES {

@@ -60,7 +60,7 @@ pub struct Quick {
 }
 
 impl Suite {
-    /// The suite, as changed by a preset.
+    /// Returns the suite, as changed by a preset.
     pub fn under(&self, preset: &str) -> Suite {
         let mut suite = self.clone();
         suite.preset = preset.into();
@@ -83,7 +83,8 @@ pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<Suite> {
     Some(Suite { name, ..suite })
 }
 
-/// The thread counts that words mean on a machine with `cpus` usable CPUs, without repetitions.
+/// Returns the thread counts that words mean on a machine with `cpus` usable CPUs, without
+/// repetitions.
 pub fn thread_counts(words: &[String], cpus: u32) -> Result<Vec<u32>, String> {
     let mut counts = Vec::new();
     for word in words {

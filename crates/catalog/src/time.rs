@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-/// The time in a text. A bare number is in units of `bare_s` seconds; `None` if it is no time.
+/// Parses the time in a text. A bare number is in units of `bare_s` seconds; returns `None` if the
+/// text is no time.
 pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     match text.trim().parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number * bare_s).ok(),
@@ -16,7 +17,7 @@ pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     }
 }
 
-/// A time within bounds, or a message about the expected form.
+/// Parses a time within bounds; the error is a message about the expected form.
 pub fn between(
     text: &str,
     bare: (&str, f64),
@@ -29,11 +30,11 @@ pub fn between(
     })
 }
 
-/// The default unit of a bare number.
+/// The default unit of a bare number: its name, and its length in seconds.
 pub const SECONDS: (&str, f64) = ("seconds", 1.0);
 
-/// The time from one point of a series to the next. Below a tenth of a millisecond, sampling would
-/// take all the time.
+/// Parses the time from one point of a series to the next. Below a tenth of a millisecond, sampling
+/// would take all the time.
 pub fn interval(text: &str) -> Result<Duration, String> {
     between(
         text,

@@ -5,7 +5,7 @@ use include_dir::{Dir, include_dir};
 
 static PACK: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../traces");
 
-/// Names of the traces, sorted.
+/// Returns the names of the traces, sorted.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = PACK
         .files()
@@ -15,14 +15,14 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The names of the traces that a word names or, like `perl-*`, matches as a pattern.
+/// Returns the names of the traces that a word names or, like `perl-*`, matches as a pattern.
 pub fn matching(word: &str) -> Vec<String> {
     let mut names = names();
     names.retain(|name| name == word || glob_match(word, name));
     names
 }
 
-/// The bytes of the trace with this name.
+/// Returns the bytes of the trace with this name.
 pub fn trace(name: &str) -> Option<&'static [u8]> {
     Some(PACK.get_file(format!("{name}.trace"))?.contents())
 }

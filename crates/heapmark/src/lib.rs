@@ -1,6 +1,6 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
-//! The list of commands, over a core and the features above it. Cargo holds the order of these crates:
+//! This crate has the list of commands, over a core and the features above it. Cargo enforces the order of these crates:
 //! `core < check, capture, pool, history, which < tune, claims < heapmark`.
 
 #[macro_use]

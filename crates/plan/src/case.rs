@@ -64,33 +64,33 @@ pub struct Case {
     /// before the blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
-    /// Who gives the two processes of a comparison their turns on one CPU; `None`: each runs alone.
+    /// How the two processes of a comparison take turns on one CPU; `None` if each runs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
 }
 
-/// A case's name: `larson@2`.
+/// Returns a case's name: `larson@2`.
 pub fn case_name(workload: &str, threads: u32) -> String {
     format!("{workload}@{threads}")
 }
 
-/// A row's name: `larson@2/hoard`.
+/// Returns a row's name: `larson@2/hoard`.
 pub fn row_name(workload: &str, threads: u32, allocator: &str) -> String {
     format!("{workload}@{threads}/{allocator}")
 }
 
 impl Case {
-    /// The case's name: `larson@2`.
+    /// Returns the case's name: `larson@2`.
     pub fn label(&self) -> String {
         case_name(&self.workload, self.threads)
     }
 
-    /// Whether allocators run the case; otherwise it has only rows of programs.
+    /// Returns whether allocators run the case; otherwise it has only rows of programs.
     pub fn is_for_allocators(&self) -> bool {
         !matches!(self.target, Target::Rows)
     }
 
-    /// The kernel that every allocator runs.
+    /// Returns the kernel that every allocator runs.
     pub fn kernel(&self) -> Option<&str> {
         match &self.target {
             Target::Kernel(name) => Some(name),
@@ -98,7 +98,7 @@ impl Case {
         }
     }
 
-    /// This case under a factor.
+    /// Returns this case under a factor.
     pub fn under(&self, factor: Factor) -> Case {
         Case {
             workload: self.workload.clone() + &factor.suffix(),
@@ -107,14 +107,14 @@ impl Case {
         }
     }
 
-    /// What decides how many requests the case can serve: its kernel, and all parameters except the load.
+    /// Returns what decides how many requests the case can serve: its kernel, and all parameters except the load.
     pub fn at_full_load(&self) -> (Option<&str>, BTreeMap<String, String>) {
         let mut parameters = self.parameters.clone();
         parameters.remove(LOAD);
         (self.kernel(), parameters)
     }
 
-    /// How many of 100 blocks of the litter stay, if the case's heap is aged.
+    /// Returns how many of 100 blocks of the litter stay, if the case's heap is aged.
     pub fn age(&self) -> Option<u8> {
         match self.factor? {
             Factor::Age(age) => Some(age),
@@ -122,7 +122,7 @@ impl Case {
         }
     }
 
-    /// Why the case's heap cannot be aged; `None` if it can be.
+    /// Returns why the case's heap cannot be aged; `None` if it can be.
     pub fn not_aged(&self) -> Option<&'static str> {
         let has_own_heap = |kernel: &Kernel| kernel.memory != MemoryPoints::Sampled;
         match &self.target {
@@ -135,13 +135,13 @@ impl Case {
         }
     }
 
-    /// Whether the null allocator can run the case's kernel. The null allocator's blocks overlap, so it has no heap to age.
+    /// Returns whether the null allocator can run the case's kernel. The null allocator's blocks overlap, so it has no heap to age.
     pub fn has_floor(&self) -> bool {
         let kernel = self.kernel().filter(|_| self.age().is_none());
         kernel.is_some_and(|name| kernels::find(name).is_none_or(|kernel| kernel.has_floor))
     }
 
-    /// The program of the catalogue that every allocator runs.
+    /// Returns the program of the catalogue that every allocator runs.
     pub fn program(&self) -> Option<&str> {
         match &self.target {
             Target::Program(name) => Some(name),
@@ -149,7 +149,7 @@ impl Case {
         }
     }
 
-    /// The user's own command.
+    /// Returns the user's own command.
     pub fn command(&self) -> Option<&UserCommand> {
         match &self.target {
             Target::Command(command) => Some(command),
@@ -157,7 +157,7 @@ impl Case {
         }
     }
 
-    /// The user's own command, for changes to it.
+    /// Returns the user's own command, for changes to it.
     pub fn command_mut(&mut self) -> Option<&mut UserCommand> {
         match &mut self.target {
             Target::Command(command) => Some(command),
@@ -165,12 +165,12 @@ impl Case {
         }
     }
 
-    /// Whether every allocator runs a real program of the catalogue.
+    /// Returns whether every allocator runs a real program of the catalogue.
     pub fn is_real_program(&self) -> bool {
         self.command().is_some_and(|command| command.real.is_some())
     }
 
-    /// CPUs that a process of the case keeps busy while its memory is measured.
+    /// Returns the number of CPUs that a process of the case keeps busy while its memory is measured.
     pub fn busy_cpus(&self) -> u32 {
         match self.has("order", "turns") {
             true => 1,
@@ -178,14 +178,14 @@ impl Case {
         }
     }
 
-    /// Whether another process may run on another CPU while the case's memory is measured.
+    /// Returns whether another process may run on another CPU while the case's memory is measured.
     pub fn may_share_the_machine(&self) -> bool {
         let kernel = self.kernel().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.may_share_the_machine()) || self.is_replay()
     }
 
-    /// Whether two processes of the case may take turns on one CPU: processes of one thread may, if they do the same work
-    /// whenever they run and are judged by its time alone.
+    /// Returns whether two processes of the case may take turns on one CPU: processes of one thread may, if they do the same work whenever
+    /// they run and are judged by its time alone.
     pub fn may_take_turns(&self) -> bool {
         let has_own_clock = |name: &str| kernels::WITH_OWN_CLOCKS.contains(&name);
         match &self.target {
@@ -202,25 +202,25 @@ impl Case {
         }
     }
 
-    /// Whether the case plays a trace.
+    /// Returns whether the case plays a trace.
     pub fn is_replay(&self) -> bool {
         self.kernel() == Some("replay")
     }
 
-    /// The names of all programs of the catalogue that the case starts.
+    /// Returns the names of all programs of the catalogue that the case starts.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
         self.program()
             .into_iter()
             .chain(self.rows.iter().map(|row| row.program.as_str()))
     }
 
-    /// The program's row of this name.
+    /// Returns the program's row of this name.
     pub fn row(&self, name: &str) -> Option<&ProgramRow> {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The row that the others are compared with: the run's baseline, or the first program if no
-    /// allocator runs it.
+    /// Returns the row that the others are compared with: the run's baseline, or the first program
+    /// if no allocator runs it.
     pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
         if self.is_for_allocators() {
             of_the_run
@@ -229,12 +229,12 @@ impl Case {
         }
     }
 
-    /// Whether the baseline decides how many iterations a process makes.
+    /// Returns whether the baseline decides how many iterations a process makes.
     pub fn is_calibrated(&self) -> bool {
         matches!(self.iterations, Iterations::Calibrated(_))
     }
 
-    /// How long one iteration lasts, if the workload is defined by time.
+    /// Returns how long one iteration lasts, if the workload is defined by time.
     pub fn seconds(&self) -> Option<f64> {
         let seconds: Option<f64> = self.parameters.get("seconds")?.parse().ok();
         seconds.filter(|seconds| *seconds > 0.0)
@@ -246,34 +246,34 @@ impl Case {
             .is_some_and(|setting| setting == value)
     }
 
-    /// Whether the worker threads themselves record the points of the memory over time, at
+    /// Returns whether the worker threads themselves record the points of the memory over time, at
     /// operations, instead of a clock.
     pub fn samples_itself(&self) -> bool {
         self.has("sample", "per-op")
     }
 
-    /// Whether the case replays a trace at the recorded times, so that no allocator changes its duration.
+    /// Returns whether the case replays a trace at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
         self.is_replay() && self.has("mode", "paced")
     }
 
-    /// Whether one thread replays the calls of several threads.
+    /// Returns whether one thread replays the calls of several threads.
     pub fn is_played_by_one(&self) -> bool {
         self.has(PLAYERS, ONE)
     }
 
-    /// Whether the case replays a trace repeatedly without counting the first round.
+    /// Returns whether the case replays a trace repeatedly without counting the first round.
     pub fn plays_later_rounds(&self) -> bool {
         self.is_replay() && self.cold > 0
     }
 
-    /// Whether both cases replay the same trace.
+    /// Returns whether both cases replay the same trace.
     pub fn plays_trace_of(&self, other: &Case) -> bool {
         let trace = |case: &Case| case.parameters.get("sha256").cloned();
         self.is_replay() && other.is_replay() && trace(self) == trace(other)
     }
 
-    /// This case, replayed by one thread.
+    /// Returns this case, replayed by one thread.
     pub fn played_by_one(&self) -> Case {
         let mut case = self.clone();
         case.threads = 1;
@@ -282,7 +282,7 @@ impl Case {
         case
     }
 
-    /// The parameters that the kernel gets, including derived ones.
+    /// Returns the parameters that the kernel gets, including derived ones.
     pub fn job_parameters(&self) -> Result<BTreeMap<String, String>> {
         let mut parameters = self.parameters.clone();
         let classes = distribution::classes(&self.parameters)?;
@@ -292,7 +292,7 @@ impl Case {
         Ok(parameters)
     }
 
-    /// Which parameter names a file that is no longer what it was when the case was made, if one does.
+    /// Returns the name of a parameter whose file is no longer what it was when the case was made, if there is one.
     pub fn changed_file(&self) -> Option<&str> {
         let is_changed = |name: &str, made: &str, read: ReadsFile| {
             let file = self.parameters.get(name)?;
@@ -305,7 +305,7 @@ impl Case {
             .or_else(|| is_changed(lifetimes::MODEL, lifetimes::LIFETIMES, lifetimes::of_file))
     }
 
-    /// Checks the parameters together: whether they fit each other.
+    /// Checks whether the parameters fit each other.
     fn check(&self) -> Result<()> {
         let number = |name: &str| self.parameters.get(name)?.parse::<u64>().ok();
         for (low, high) in [("min", "max"), ("min-size", "max-size")] {
@@ -323,7 +323,7 @@ impl Case {
 }
 
 impl UserCommand {
-    /// The case that every allocator runs once in a block.
+    /// Returns the case that every allocator runs once in a block.
     pub fn case(self, name: &str, caution: Option<String>) -> Case {
         Case {
             workload: name.to_owned(),
@@ -378,7 +378,7 @@ impl std::str::FromStr for Override {
 }
 
 impl Override {
-    /// Whether the override changes any of these workloads.
+    /// Returns whether the override changes any of these workloads.
     pub fn is_for_any(&self, workloads: &[&Workload]) -> bool {
         workloads.iter().any(|workload| self.is_for(workload))
     }
@@ -388,7 +388,7 @@ impl Override {
     }
 }
 
-/// Every workload at every thread count.
+/// Returns every workload at every thread count.
 pub fn cases(
     workloads: &[&Workload],
     preset: &str,

@@ -12,7 +12,7 @@ use std::fmt;
 pub struct CellId(String);
 
 impl CellId {
-    /// The name of a process of a block; `part` if the block has several, `attempt` 0 the first time.
+    /// Returns the name of a process of a block; `part` if the block has several, `attempt` 0 the first time.
     pub fn of_block(case: &str, block: u32, part: Option<u32>, attempt: u32, row: &str) -> CellId {
         let part = part.map_or(String::new(), |part| format!(".{part}"));
         let attempt = if attempt == 0 {
@@ -23,22 +23,22 @@ impl CellId {
         CellId(format!("{case}/b{block:02}{part}{attempt}/{row}"))
     }
 
-    /// The name of the checked process of a row.
+    /// Returns the name of the checked process of a row.
     pub fn of_check(case: &str, row: &str) -> CellId {
         CellId(format!("{case}/check/{row}"))
     }
 
-    /// The name of the process that finds out how long a case takes.
+    /// Returns the name of the process that finds out how long a case takes.
     pub fn of_calibration(case: &str) -> CellId {
         CellId(format!("{case}/calibration"))
     }
 
-    /// The name of the first duet of a case: the baseline with itself.
+    /// Returns the name of the first duet of a case: the baseline with itself.
     pub fn of_trial(case: &str, row: &str) -> CellId {
         CellId(format!("{case}/duet/{row}"))
     }
 
-    /// The name of one of the processes that look for the smallest limit; `bytes` is `None` without a limit.
+    /// Returns the name of one of the processes that look for the smallest limit; `bytes` is `None` without a limit.
     pub fn of_search(case: &str, bytes: Option<u64>, which: u32, row: &str) -> CellId {
         match bytes {
             Some(bytes) => CellId(format!("{case}/limit/{bytes}.{which}/{row}")),
@@ -46,18 +46,18 @@ impl CellId {
         }
     }
 
-    /// The name of a timed process whose limit is this many per cent of the smallest one.
+    /// Returns the name of a timed process whose limit is this many per cent of the smallest one.
     pub fn of_limited(case: &str, block: u32, percent: u32, row: &str) -> CellId {
         let times = f64::from(percent) / 100.0;
         CellId(format!("{case}/b{block:02}/x{times}/{row}"))
     }
 
-    /// The name of the process that looks at calls of one kind.
+    /// Returns the name of the process that looks at calls of one kind.
     pub fn of_corner(allocator: &str, corner: &str) -> CellId {
         CellId(format!("corners/{allocator}/{}", corner.replace(' ', "-")))
     }
 
-    /// The name as that of a file: `memory@2/b03/jemalloc` becomes `memory@2_b03_jemalloc`.
+    /// Returns the name as that of a file: `memory@2/b03/jemalloc` becomes `memory@2_b03_jemalloc`.
     pub fn file_stem(&self) -> String {
         self.0.replace('/', "_")
     }

@@ -17,7 +17,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// The counter's name on the command line and in a job.
+    /// Returns the counter's name on the command line and in a job.
     pub fn word(self) -> &'static str {
         match self {
             Counter::Callgrind => "callgrind",
@@ -26,7 +26,7 @@ impl Counter {
         }
     }
 
-    /// The counted events, in the order of the tables.
+    /// Returns the counted events, in the order of the tables.
     pub fn events(self) -> Vec<&'static str> {
         match self {
             Counter::Callgrind => vec![perf::INSTRUCTIONS.name],

@@ -1,8 +1,8 @@
-//! The number of CPUs that a command is told.
+//! The number of CPUs that heapmark reports to a command.
 
 use serde::{Deserialize, Serialize};
 
-/// The CPUs that a process sees when it asks.
+/// The CPUs that are reported to a process which asks for their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpusSeen {
@@ -13,6 +13,6 @@ pub enum CpusSeen {
 }
 
 impl CpusSeen {
-    /// The most that a program can be told: a `cpu_set_t` has no room for more.
+    /// The most CPUs that can be reported to a program: a `cpu_set_t` has no room for more.
     pub const MOST: u32 = 1024;
 }

@@ -1,5 +1,5 @@
-//! Size distributions of the llheap workloads: classes and how often each is drawn. As in LL, or
-//! from a file that `heapmark trace export --sizes` writes.
+//! Size distributions of the llheap workloads: classes and how often each is drawn. The
+//! distributions are those of LL, or come from a file that `heapmark trace export --sizes` writes.
 
 use anyhow::{Context, Result, bail};
 use heapmark_catalog::file::read_named;
@@ -8,21 +8,21 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Weights sum up to about this; the guest draws with 32 bits.
+/// The approximate sum of all weights; the guest draws with 32 bits.
 const SCALE: f64 = 1e9;
 
 /// The most classes of a distribution: a whole job must fit into [`heapmark_wire::JOB_BYTES`].
 pub const MOST_CLASSES: usize = 4096;
 
-/// One line of a file.
+/// One line of a file with sizes.
 #[derive(serde::Deserialize)]
 struct Line {
     size: u32,
     count: u64,
 }
 
-/// `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` if `distribution` names no
-/// file. Read once, with the plan: later changes to the file affect no run.
+/// Returns `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` if `distribution`
+/// names no file. The file is read once, with the plan: later changes to it affect no run.
 pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let Some(path) = parameters
         .get("distribution")
@@ -57,14 +57,14 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(joined(classes, ",")))
 }
 
-/// The sizes that servers request: within the ten production profiles of fleetbench (`TCMALLOC_0` to `9`). Sizes, and how
-/// many of 100,000 requests have them.
+/// The sizes that servers request, within the ten production profiles of fleetbench (`TCMALLOC_0` to `9`): each size, and how many of
+/// 100,000 requests have it.
 pub const FLEET: &str = "8:4000,16:10000,24:8000,32:16000,48:14000,64:12000,96:8000,128:6000,192:5000,256:4000,384:3000,\
                      512:2500,768:1800,1024:1500,2048:1800,4096:1500,8192:600,16384:180,32768:80,65536:30,262144:8,\
                      1048576:2";
 
-/// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has
-/// distributions of its own.)
+/// Returns `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops
+/// has distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let word = parameters.get("distribution").map(String::as_str);
     if word == Some("fleet") {
@@ -105,7 +105,7 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(joined(classes, ",")))
 }
 
-/// A numeric parameter's value.
+/// Returns a numeric parameter's value.
 pub fn number(parameters: &BTreeMap<String, String>, name: &str) -> Result<f64> {
     let text = parameters
         .get(name)
@@ -114,8 +114,8 @@ pub fn number(parameters: &BTreeMap<String, String>, name: &str) -> Result<f64> 
         .with_context(|| format!("parameter `{name}` = `{text}` is no number"))
 }
 
-/// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the
-/// probability of the stretch from i Q / count to (i + 1) Q / count.
+/// Returns the F distribution, cut at a quantile Q and divided into `count` equal stretches: class
+/// i has the probability of the stretch from i Q / count to (i + 1) Q / count.
 fn fisher(count: usize, d1: f64, d2: f64, cut: f64) -> Result<Vec<f64>> {
     let f = FisherSnedecor::new(d1, d2)
         .with_context(|| format!("fisher-d1 = {d1}, fisher-d2 = {d2}: both must be above 0"))?;

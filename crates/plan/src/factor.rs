@@ -12,12 +12,12 @@ pub enum Factor {
     Age(u8),
     /// The second case may have its memory in huge pages by this rule; the first has none.
     HugePages(HugePages),
-    /// The second case sees this many CPUs; the first sees those that are there.
+    /// This number of CPUs is reported to processes of the second case; those of the first get the real number.
     CpusSeen(u32),
 }
 
 impl Factor {
-    /// The suffix of the workload's name.
+    /// Returns the suffix of the workload's name.
     pub fn suffix(self) -> String {
         match self {
             Factor::Age(_) => "-aged".into(),
@@ -26,7 +26,7 @@ impl Factor {
         }
     }
 
-    /// A workload's name without the suffix of a factor: the name of the case that both have in common.
+    /// Returns a workload's name without the suffix of a factor: the name of the case that both have in common.
     pub fn plain_name(workload: &str) -> &str {
         let last = workload.rsplit('-').next();
         let count = last.and_then(|count| count.parse().ok());
@@ -39,7 +39,7 @@ impl Factor {
             .unwrap_or(workload)
     }
 
-    /// The metric for the ratio of both times.
+    /// Returns the metric for the ratio of both times.
     pub fn metric(self) -> &'static str {
         match self {
             Factor::Age(_) => "aged_ratio",

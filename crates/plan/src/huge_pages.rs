@@ -16,7 +16,7 @@ pub enum HugePages {
 }
 
 impl HugePages {
-    /// The rule's name on the command line.
+    /// Returns the rule's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             HugePages::Never => "never",
@@ -25,12 +25,12 @@ impl HugePages {
         }
     }
 
-    /// Whether the rule is to leave the machine's setting as it is.
+    /// Returns whether the rule is to leave the machine's setting as it is.
     pub fn is_machines(&self) -> bool {
         *self == HugePages::Machine
     }
 
-    /// What a reader must know about the rule, if it is not the usual one.
+    /// Returns what a reader must know about the rule, if it is not the usual one.
     pub fn remark(self) -> Option<&'static str> {
         (self == HugePages::Never).then_some(
             "transparent huge pages: never, by --thp, in each case whose name does not end in another rule; not comparable with runs without \

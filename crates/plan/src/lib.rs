@@ -1,5 +1,5 @@
-//! Catalog + flags -> ordered, seeded, interleaved cells. Deterministic and pure: the same plan
-//! always has the same cells, so a run can be resumed from the plan alone.
+//! Turns a catalog and flags into ordered, seeded, interleaved cells. Deterministic and pure: the
+//! same plan always has the same cells, so a run can be resumed from the plan alone.
 
 mod case;
 mod cell;
@@ -53,19 +53,20 @@ pub struct Plan {
     /// How often each allocator runs each case, at most; `None`: exactly `blocks` times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_blocks: Option<u32>,
-    /// Between `blocks` and `most_blocks`, the run ends as soon as half of each 95 % interval, as a share of its ratio, is at most this.
+    /// The precision that ends the run between `blocks` and `most_blocks`: half of each 95 % interval, as a share of its ratio, is at most
+    /// this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// The half of an interval that is enough where a ratio is far from 1, if it is more than `precision`.
+    /// The half of an interval that is enough for a ratio far from 1, if it is more than `precision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub far_precision: Option<f64>,
-    /// No block begins that would end later than this, in seconds, if it takes as long as the one before.
+    /// Time budget in seconds: no block begins that would end later than this if it takes as long as the block before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
     /// Whether the budget is the suite's own: then it covers blocks alone, and never ends a run before the least number of blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub budget_of_suite: bool,
-    /// Whether parts with interference are run again. Duets are not: both sides met what disturbed them.
+    /// Whether parts with interference are run again. Duets are not run again, since the interference affected both sides.
     #[serde(default)]
     pub repeats: bool,
     /// The lengths of turns in milliseconds, used one after the other from duet to duet; none if nothing takes turns.
@@ -99,21 +100,21 @@ pub struct Plan {
     pub floors_elsewhere: Vec<String>,
 }
 
-/// The parameter that sets how many requests of a case come in a second at full load; 0: as many as
-/// the baseline can serve.
+/// The parameter that sets how many requests of a case come in a second at full load; 0 means as
+/// many as the baseline can serve.
 pub const CAPACITY: &str = "capacity";
 
-/// Processes in a part, the baseline among them. More would put the last one too far from the
-/// baseline.
+/// The most processes in a part, including the baseline. More would put the last one too far from
+/// the baseline.
 const MOST_IN_A_PART: usize = 6;
 
-/// The largest number of simultaneous comparisons: of each allocator in each case, or of all pairs
-/// of allocators.
+/// Returns the largest number of simultaneous comparisons: of each allocator in each case, or of
+/// all pairs of allocators.
 pub fn comparisons(cases: usize, allocators: usize) -> usize {
     (cases * allocators).max(pairs(allocators))
 }
 
-/// The number of pairs among `of` items.
+/// Returns the number of pairs among `of` items.
 pub fn pairs(of: usize) -> usize {
     of * of.saturating_sub(1) / 2
 }
@@ -126,7 +127,7 @@ const UNMEASURED_SEED: u64 = 1;
 pub const SEED_OF_MEMORY: u64 = 1;
 
 impl Plan {
-    /// The significance level: the p-values of the plan's comparisons are compared with it.
+    /// Returns the significance level: the p-values of the plan's comparisons are compared with it.
     pub fn alpha(&self) -> f64 {
         if self.precision.is_some() {
             ALPHA_UNTIL_PRECISE
@@ -135,19 +136,19 @@ impl Plan {
         }
     }
 
-    /// The most blocks that may be run.
+    /// Returns the most blocks that may be run.
     pub fn most_blocks(&self) -> u32 {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
     }
 
-    /// The plan with such turns for all cases that may take turns.
+    /// Returns the plan with these turns for all cases that may take turns.
     pub fn in_turns(mut self, turns: &AskedTurns) -> Plan {
         let has_factor = self.cases.iter().any(|case| case.factor.is_some());
         let is_plain = self.mode.spec().plain && !has_factor;
         for place in 0..self.cases.len() {
             let case = &self.cases[place];
             let may = is_plain && !case.beside && case.may_take_turns();
-            // A single row is compared with nothing.
+            // A case with a single row has nothing to compare that row with.
             let takes = may && self.rows_of(case).nth(1).is_some();
             self.cases[place].turns = takes.then_some(turns.by);
         }
@@ -155,7 +156,7 @@ impl Plan {
         self
     }
 
-    /// How these two processes take turns, if they do. Each candidate gets every length equally often.
+    /// Returns how these two processes take turns, if they do. Each candidate gets every length equally often.
     pub fn turn(&self, pair: [&Cell; 2]) -> Option<Turn> {
         let case = &self.cases[pair[0].case];
         let baseline = case.baseline(&self.baseline);
@@ -165,7 +166,7 @@ impl Plan {
         let place = (first + pair[0].block as usize).checked_rem(self.turn_lengths_ms.len());
         let ms = place.map_or(turns::LENGTHS_MS[0], |place| self.turn_lengths_ms[place]);
         let length = Duration::from_millis(ms.into());
-        // A duet of a kernel has enough once each process has measured for as long as a process alone does.
+        // A duet of a kernel ends once each process has measured for as long as a process alone does.
         let enough_ms = match case.kernel() {
             Some(_) => 2 * self.target_ms,
             None => turns::ENOUGH_MS,
@@ -177,12 +178,12 @@ impl Plan {
         })
     }
 
-    /// What the processes of a case measure.
+    /// Returns what the processes of a case measure.
     pub fn mode_of(&self, case: &Case) -> Mode {
         if case.beside { Mode::Memory } else { self.mode }
     }
 
-    /// The plan without the cases whose memory is measured beside the others, or, if `beside`, a plan of those cases alone.
+    /// Returns the plan without the cases whose memory is measured beside the others, or, if `beside` is set, a plan of those cases alone.
     pub fn only(&self, beside: bool) -> Plan {
         let mut plan = self.clone();
         plan.cases.retain(|case| case.beside == beside);
@@ -202,14 +203,14 @@ impl Plan {
         }
     }
 
-    /// All cells that run in any case, in the order in which they run.
+    /// Returns all cells that run in any case, in the order in which they run.
     pub fn cells(&self) -> Vec<Cell> {
         let blocks = (0..self.blocks).flat_map(|block| self.block(block));
         self.beside().into_iter().chain(blocks.flatten()).collect()
     }
 
-    /// The cells of the cases whose memory is measured beside the others: one process of each
-    /// allocator, since resident memory hardly varies.
+    /// Returns the cells of the cases whose memory is measured beside the others: one process of
+    /// each allocator, since resident memory hardly varies.
     pub fn beside(&self) -> Vec<Cell> {
         let mut random = ChaCha8Rng::seed_from_u64(SEED_OF_MEMORY);
         (0..self.cases.len())
@@ -219,8 +220,8 @@ impl Plan {
             .collect()
     }
 
-    /// One block: every case once, and in it every allocator once; the baseline in each part. Each case is spread over the
-    /// whole session. A block depends on no other block. A case with a factor runs next to the case without it.
+    /// Returns one block, in which every case runs once, with every allocator once and the baseline in each part. Each case is spread over
+    /// the whole session. A block depends on no other block. A case with a factor runs next to the case without it.
     pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
@@ -269,12 +270,12 @@ impl Plan {
             .collect()
     }
 
-    /// The case without a factor: if this case has a factor, that is the case before it.
+    /// Returns the index of the case without a factor, which is the case before this one if this one has a factor.
     pub fn plain(&self, case: usize) -> usize {
         case - usize::from(self.cases[case].factor.is_some())
     }
 
-    /// A case, and the same case with a factor if this row has that factor: one runs after the other.
+    /// Returns the index of a case, and of the same case with a factor if this row has that factor: one runs after the other.
     fn with_factor(&self, case: usize, row: &str) -> Vec<usize> {
         let next = case + 1;
         let has_row = |next: &Case| self.rows_of(next).any(|name| name == row);
@@ -285,7 +286,7 @@ impl Plan {
         [case].into_iter().chain(follows.then_some(next)).collect()
     }
 
-    /// Which memory of a case's processes may be in transparent huge pages.
+    /// Returns which memory of a case's processes may be in transparent huge pages.
     pub fn huge_pages_of(&self, case: &Case) -> HugePages {
         match case.factor {
             Some(Factor::HugePages(which)) => which,
@@ -293,8 +294,8 @@ impl Plan {
         }
     }
 
-    /// What a case's commands are told when they ask for CPUs; `None`: their calls are not intercepted. If one case is told
-    /// something else, the others are told the truth just as slowly.
+    /// Returns the number of CPUs that is reported to a case's commands; `None` if their calls are not intercepted. If one case gets a
+    /// changed number, the others get the real one just as slowly.
     pub fn cpus_seen_of(&self, case: &Case) -> Option<CpusSeen> {
         let tells = |factor: Option<Factor>| match factor {
             Some(Factor::CpusSeen(count)) => Some(CpusSeen::Count(count)),
@@ -304,7 +305,7 @@ impl Plan {
         any.then(|| tells(case.factor).unwrap_or(CpusSeen::Machine))
     }
 
-    /// The case whose work this case does: the case without the factor, unless the work may depend on the factor.
+    /// Returns the case whose work this case does: the case without the factor, unless the work may depend on the factor.
     pub fn works_like(&self, case: usize) -> usize {
         match self.cases[case].factor {
             Some(Factor::CpusSeen(_)) => case,
@@ -312,12 +313,12 @@ impl Plan {
         }
     }
 
-    /// How many of 100 blocks of the litter stay, in a run of aged heaps.
+    /// Returns how many of 100 blocks of the litter stay, in a run of aged heaps.
     pub fn age(&self) -> Option<u8> {
         self.cases.iter().find_map(Case::age)
     }
 
-    /// The next attempt at the same part.
+    /// Returns the next attempt at the same part.
     pub fn again(&self, part: &[Cell]) -> Part {
         let again = |cell: &Cell| {
             let attempt = cell.attempt + 1;
@@ -333,7 +334,7 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// The number of parts in which a block runs the rows of a case.
+    /// Returns the number of parts in which a block runs the rows of a case.
     fn parts_for(&self, case: usize, others: usize) -> usize {
         let case = &self.cases[case];
         let most = match case.turns {
@@ -347,7 +348,7 @@ impl Plan {
         }
     }
 
-    /// The row that a case's other rows are compared with, and those other rows.
+    /// Returns the row that a case's other rows are compared with, and those other rows.
     fn baseline_and_others(&self, case: usize) -> (&str, Vec<&str>) {
         let case = &self.cases[case];
         let baseline = case.baseline(&self.baseline);
@@ -355,7 +356,7 @@ impl Plan {
         (baseline, others.collect())
     }
 
-    /// A process that looks for the smallest limit of a row; `which` is its number among the processes under the same limit.
+    /// Returns a process that looks for the smallest limit of a row; `which` is its number among the processes under the same limit.
     pub fn search(&self, case: usize, row: &str, limit: Limit, which: u32) -> Cell {
         let id = CellId::of_search(&self.cases[case].label(), limit.bytes, which, row);
         Cell {
@@ -364,8 +365,8 @@ impl Plan {
         }
     }
 
-    /// A part of a block, in random order, with each process that has a smallest limit once more
-    /// under each multiple of it. All do the work that the limit was found for.
+    /// Returns a part of a block, in random order. Each process that has a smallest limit runs once
+    /// more under each multiple of it. All do the work for which the limit was found.
     pub fn under_limits(&self, part: &[Cell], smallest: impl Fn(&Cell) -> Option<Limit>) -> Part {
         let mut all = Vec::new();
         for cell in part {
@@ -397,8 +398,8 @@ impl Plan {
         all
     }
 
-    /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
-    /// programs.
+    /// Returns the names of the rows of a case: its allocators, the A/A copy and the floor, then
+    /// its programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
         let timed = !case.beside;
         let compared = self
@@ -412,14 +413,14 @@ impl Plan {
             .map(String::as_str)
     }
 
-    /// The names of the plan's null allocators.
+    /// Returns the names of the plan's null allocators.
     pub fn floors(&self) -> impl Iterator<Item = &String> {
         self.floor.iter().chain(&self.floors_elsewhere)
     }
 
-    /// One checked process for every case and allocator: blocks compared with each other, nothing
-    /// timed. None for the extra rows: the A/A copy is the baseline's library, and blocks of
-    /// the null allocator overlap by design.
+    /// Returns one checked process for every case and allocator, in which blocks are compared with
+    /// each other and nothing is timed. The extra rows have none: the A/A copy is the baseline's
+    /// library, and blocks of the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
         let extra: Vec<&str> = self
             .aa_copy
@@ -440,7 +441,7 @@ impl Plan {
         unmeasured(case, name, id)
     }
 
-    /// Tests functions that few workloads call: a process for each allocator and kind of call.
+    /// Returns the processes that test functions which few workloads call: one for each allocator and kind of call.
     pub fn corners(&self) -> Vec<(Cell, &'static str)> {
         let of = |allocator: &str, corner| {
             let id = CellId::of_corner(allocator, corner);
@@ -452,27 +453,27 @@ impl Plan {
             .collect()
     }
 
-    /// Two processes of a case's baseline that show whether two can take turns.
+    /// Returns the trial of a case: two processes of its baseline that show whether two can take turns.
     pub fn trial(&self, case: usize) -> Cell {
         let planned = &self.cases[case];
         let baseline = planned.baseline(&self.baseline);
         unmeasured(case, baseline, CellId::of_trial(&planned.label(), baseline))
     }
 
-    /// The checked process of the case's baseline.
+    /// Returns the checked process of the case's baseline.
     pub fn check_of_baseline(&self, case: usize) -> Cell {
         self.check(case, self.cases[case].baseline(&self.baseline))
     }
 
-    /// The process on the baseline that measures how long this case takes.
+    /// Returns the process on the baseline that measures how long this case takes.
     pub fn calibration(&self, case: usize) -> Cell {
         let planned = &self.cases[case];
         let id = CellId::of_calibration(&planned.label());
         unmeasured(case, planned.baseline(&self.baseline), id)
     }
 
-    /// The case whose calibration shows how many requests the baseline can serve, if this case's requests come at a share
-    /// of that: the same case for all shares, so that they are shares of one number.
+    /// Returns the case whose calibration shows how many requests the baseline can serve, if this case's requests come at a share of that:
+    /// the same case for all shares, so that they are shares of one number.
     pub fn shows_capacity(&self, case: usize) -> Option<usize> {
         let case = &self.cases[case];
         if case.parameters.get(CAPACITY)? != "0" {
@@ -483,8 +484,8 @@ impl Plan {
         self.cases.iter().position(same)
     }
 
-    /// Measured iterations of one process, once the calibration has shown how long one takes on the
-    /// baseline.
+    /// Returns the measured iterations of one process, once the calibration has shown how long one
+    /// takes on the baseline.
     pub fn iterations(&self, case: usize, one_iteration_ns: u64) -> u32 {
         match self.cases[case].iterations {
             Iterations::Fixed(count) => count,
@@ -496,9 +497,9 @@ impl Plan {
         }
     }
 
-    /// Seconds that the processes take if every allocator is as fast as the baseline, start-up
-    /// included; and the number of processes that are not included, because the duration of their
-    /// fixed work is unknown before the first run.
+    /// Returns the seconds that the processes take if every allocator is as fast as the baseline,
+    /// start-up included; and the number of processes that are not included, because the duration
+    /// of their fixed work is unknown before the first run.
     pub fn estimate(&self) -> (f64, usize) {
         const START_S: f64 = 0.05;
         let process = |case: &Case| match case.iterations {

@@ -34,8 +34,8 @@ struct Row {
     is_short: bool,
 }
 
-/// What the guest gets: `UNIT SIZE:LIFETIME:WEIGHT:REMOTE,…`, with the lifetimes for a process of this many threads; `None`
-/// for workloads without a model, or if the model comes from a file.
+/// Returns what the guest gets: `UNIT SIZE:LIFETIME:WEIGHT:REMOTE,…`, with the lifetimes for a process of this many threads; `None` for
+/// workloads without a model, or if the model comes from a file.
 pub fn of_mixture(parameters: &BTreeMap<String, String>, threads: u32) -> Result<Option<String>> {
     if parameters.get(MODEL).map(String::as_str) != Some("fleet") {
         return Ok(None);
@@ -63,7 +63,7 @@ pub fn of_mixture(parameters: &BTreeMap<String, String>, threads: u32) -> Result
     Ok(Some(format!("births {}", joined(rows, ","))))
 }
 
-/// The forms of a file.
+/// The forms of a file with a model.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `size,lifetime_bytes,weight`, and `remote`: what `heapmark trace export --joint` writes. A block lives until exactly
@@ -81,14 +81,14 @@ const HEADERS: [(&[&str], Form); 3] = [
     (&["size", "rate", "live"], Form::Fleetbench),
 ];
 
-/// A line of a file.
+/// A line of a file with a model.
 struct Line {
     size: u32,
     /// The line's other columns.
     numbers: Vec<f64>,
 }
 
-/// As [`of_mixture`], from a file that is read once, with the plan. Later changes to the file affect no run.
+/// Returns the same as [`of_mixture`], from a file that is read once, with the plan. Later changes to the file affect no run.
 pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let model = parameters.get(MODEL);
     let Some(path) = model.filter(|word| word.ends_with(".csv")) else {
@@ -213,7 +213,7 @@ fn mixture(factor: f64) -> Vec<Row> {
     rows
 }
 
-/// Per cent of the blocks that other threads free.
+/// Returns the percentage of the blocks that other threads free.
 fn remote(parameters: &BTreeMap<String, String>) -> Result<f64> {
     let remote = number(parameters, "remote")?;
     if remote > 100.0 {

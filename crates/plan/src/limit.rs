@@ -4,7 +4,7 @@
 use heapmark_wire::limit_search::ALIKE;
 use serde::{Deserialize, Serialize};
 
-/// What a limit is on.
+/// The kind of memory to which a limit applies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitKind {
@@ -17,7 +17,7 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The limit's name on the command line.
+    /// Returns the limit's name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             LimitKind::Cgroup => "cgroup",
@@ -26,7 +26,7 @@ impl LimitKind {
         }
     }
 
-    /// What a limit of this kind counts.
+    /// Returns what a limit of this kind counts.
     pub fn counts(self) -> &'static str {
         match self {
             LimitKind::Cgroup => "what a control group has in memory (memory.max, no swap)",
@@ -39,7 +39,7 @@ impl LimitKind {
 /// How one process is limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Bytes that the workload and its allocator may have; `None`: as many as they want.
+    /// Bytes that the workload and its allocator may have; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Bytes of the harness's own tables and stacks: the limit that is set has room for these, too.
@@ -50,20 +50,20 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The limit that is set.
+    /// Returns the limit that is set, in bytes.
     pub fn set_bytes(&self) -> Option<u64> {
         Some(self.bytes?.saturating_add(self.harness_bytes))
     }
 }
 
-/// Processes are timed under these limits, in per cent of the smallest one that suffices.
+/// Limits under which processes are timed, in per cent of the smallest one that suffices.
 pub const TIMED_PERCENT: [u32; 5] = [102, 110, 125, 150, 200];
 
-/// About this many processes look for the smallest limit of a row: one without a limit, and those of
-/// eight halvings of a factor of 8 into steps of 1 %.
+/// Approximate number of processes that look for the smallest limit of a row: one without a limit,
+/// and those of eight halvings of a factor of 8 into steps of 1 %.
 const SEARCH: u32 = 1 + 9 * ALIKE;
 
-/// The approximate number of processes of a row that is timed in this many blocks.
+/// Returns the approximate number of processes of a row that is timed in this many blocks.
 pub(super) fn processes(blocks: u32) -> u32 {
     SEARCH + blocks * (1 + TIMED_PERCENT.len() as u32)
 }

@@ -8,7 +8,7 @@ const LEAST_BYTES: u64 = 32 << 20;
 const MOST_BYTES: u64 = 1 << 30;
 /// A size is left out if a block of it would take more than this fraction of the litter.
 const LARGEST_PART: u64 = 16;
-/// Weights of all sizes together.
+/// The sum of the weights of all sizes.
 const SCALE: f64 = 1e9;
 
 /// Figures of a process whose heap was aged: requested bytes of the litter that stays, by how much the litter has made the
@@ -38,7 +38,7 @@ pub struct Litter {
 }
 
 impl Litter {
-    /// No litter: the heap stays fresh.
+    /// Returns no litter, so that the heap stays fresh.
     pub fn none() -> Litter {
         Litter {
             stay: 100,
@@ -49,8 +49,8 @@ impl Litter {
         }
     }
 
-    /// As much litter as a workload has live at most, in the sizes that the workload requests (`SIZE:COUNT,…`); in the
-    /// sizes of servers if none of these can be used.
+    /// Returns as much litter as a workload has live at most, in the sizes that the workload requests (`SIZE:COUNT,…`); in the sizes of
+    /// servers if none of these can be used.
     pub fn of(stay: u8, most_live_bytes: u64, requests: &str, by_threads: bool) -> Litter {
         let bytes = most_live_bytes.clamp(LEAST_BYTES, MOST_BYTES);
         let sizes = weights(requests, bytes / LARGEST_PART);
@@ -63,7 +63,7 @@ impl Litter {
         }
     }
 
-    /// Whether a heap is aged by other sizes than the workload's own.
+    /// Returns whether a heap is aged by other sizes than the workload's own.
     pub fn has_other_sizes(&self) -> bool {
         self.bytes > 0 && self.sizes == FLEET
     }

@@ -4,7 +4,7 @@
 use super::{Counter, LimitKind, Purpose};
 use serde::{Deserialize, Serialize};
 
-/// What the processes of a run measure. Modes cannot be compared: ask [`Mode::spec`], which a new mode must answer.
+/// What the processes of a run measure. Modes cannot be compared with `==`: use [`Mode::spec`], which must cover each new mode.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -47,8 +47,8 @@ pub struct ModeSpec {
     pub follows_memory: bool,
     /// Whether a simulated processor counts: its counts are the same each time, whatever pages memory has.
     pub simulated: bool,
-    /// Whether iterations before the measured ones are left out. Not if calls are timed: the growth
-    /// of the heap is a part of the tail.
+    /// Whether iterations before the measured ones are left out. They are not left out if calls are
+    /// timed, since the growth of the heap is a part of the tail.
     pub warms_up: bool,
     /// Measured iterations of a process, at most.
     pub most_iterations: u32,
@@ -56,11 +56,11 @@ pub struct ModeSpec {
     pub blocks: Option<u32>,
 }
 
-/// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
+/// Iterations of a process in which each call, of the kernel or of the allocator, is traced, and
 /// takes many times longer.
 const SLOW_ITERATIONS: u32 = 3;
 
-/// Events are counted beside the work.
+/// The specification of modes that count events beside the work.
 const COUNTED: ModeSpec = ModeSpec {
     purpose: Purpose::Count,
     plain: false,
@@ -75,7 +75,7 @@ const COUNTED: ModeSpec = ModeSpec {
 };
 
 impl Mode {
-    /// How the mode measures.
+    /// Returns how the mode measures.
     pub fn spec(self) -> ModeSpec {
         match self {
             Mode::Time => ModeSpec {
@@ -123,7 +123,7 @@ impl Mode {
         }
     }
 
-    /// The kind of limit, if this mode sets one.
+    /// Returns the kind of limit, if this mode sets one.
     pub fn limit(self) -> Option<LimitKind> {
         match self {
             Mode::Limit(kind) => Some(kind),
@@ -131,7 +131,7 @@ impl Mode {
         }
     }
 
-    /// The counter, if the mode counts events.
+    /// Returns the counter, if the mode counts events.
     pub fn counter(self) -> Option<Counter> {
         match self {
             Mode::Count(counter) => Some(counter),
@@ -139,7 +139,7 @@ impl Mode {
         }
     }
 
-    /// The lines of a job that ask for this mode; `idles`: whether processes idle at their end.
+    /// Returns the lines of a job that ask for this mode; `idles` is set if processes idle at their end.
     pub fn job_lines(self, idles: bool) -> String {
         match self {
             Mode::Time | Mode::Limit(_) => String::new(),
@@ -149,7 +149,7 @@ impl Mode {
         }
     }
 
-    /// What is measured, in words.
+    /// Returns what is measured, in words.
     pub fn measures(self) -> String {
         match self {
             Mode::Time => "time and memory".into(),
@@ -160,7 +160,7 @@ impl Mode {
         }
     }
 
-    /// The processes of this mode, in words.
+    /// Returns the processes of this mode, in words.
     pub fn processes(self) -> String {
         match self {
             Mode::Time => "measured ones".into(),

@@ -62,7 +62,7 @@ impl OwnValue {
     /// The prefix of the names of such values' figures.
     pub const FIGURES: &str = "value.";
 
-    /// The value's name and unit: `ops, 1/s`.
+    /// Returns the value's name and unit: `ops, 1/s`.
     pub fn title(&self) -> String {
         match self.unit.as_str() {
             "" => self.name.clone(),
@@ -70,7 +70,7 @@ impl OwnValue {
         }
     }
 
-    /// The value in words: `ops, 1/s, the higher the better, from stdout`.
+    /// Returns the value in words: `ops, 1/s, the higher the better, from stdout`.
     pub fn described(&self) -> String {
         let better = if self.higher { "higher" } else { "lower" };
         format!(
@@ -80,12 +80,12 @@ impl OwnValue {
         )
     }
 
-    /// The name of the value's figure.
+    /// Returns the name of the value's figure.
     pub fn figure(&self) -> String {
         format!("{}{}", Self::FIGURES, self.name)
     }
 
-    /// The name of the figure with the number of repetitions in one text whose median is the value, if there are several.
+    /// Returns the name of the figure with the number of repetitions in one text whose median is the value, if there are several.
     pub fn repetitions(&self) -> String {
         format!("{}.repetitions", self.figure())
     }

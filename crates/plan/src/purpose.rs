@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Purpose {
     /// The guest without preload, which must show libc: proves that the proof can fail.
     Control,
-    /// Finds how much work takes the target time; on the baseline only.
+    /// A process that finds how much work takes the target time; on the baseline only.
     Calibration,
     /// One process per allocator, workload and thread count, every block checked for overlap and
     /// alignment; never timed.
@@ -21,12 +21,12 @@ pub enum Purpose {
     Count,
     /// Processes whose memory was sampled: their times mean nothing.
     Memory,
-    /// Looks for the smallest limit on memory that suffices, or for where that search begins: its times mean nothing.
+    /// A process that looks for the smallest limit on memory that suffices, or for the start of that search: its times mean nothing.
     Search,
     /// A process timed under a multiple of the smallest limit, or in the same block without a limit.
     Limited,
-    /// Two processes of the baseline that show whether two can take turns; `unsupported` says why not: then the case is
-    /// measured alone.
+    /// Two processes of the baseline that show whether two can take turns; if not, `unsupported` gives the reason, and the case is measured
+    /// alone.
     Trial,
     /// Calls of functions that few workloads call, once for each allocator: a fault found there is
     /// reported, and is no failure.
@@ -34,7 +34,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether processes with this purpose form the blocks: interference with them is recorded.
+    /// Returns whether processes with this purpose form the blocks: interference with them is recorded.
     pub fn is_of_a_block(self) -> bool {
         matches!(
             self,

@@ -28,9 +28,9 @@ pub struct Asked {
 /// The lengths that are used unless others are asked for: longer turns are noisier, and in shorter ones the caches that are cold
 /// when a turn begins weigh more.
 pub const LENGTHS_MS: [u32; 2] = [10, 40];
-/// A duet of a command ends once both sides together have used this much CPU time, in milliseconds.
+/// CPU time in milliseconds after which a duet of a command ends, used by both sides together.
 pub const ENOUGH_MS: u32 = 1500;
-/// The kernel gives slices of at most 0.1 s.
+/// The longest turn in milliseconds: the kernel gives slices of at most 0.1 s.
 const LONGEST_MS: u32 = 100;
 
 impl FromStr for Asked {
@@ -60,7 +60,7 @@ impl FromStr for Asked {
 }
 
 impl Asked {
-    /// Turns of the usual lengths.
+    /// Returns turns of the usual lengths.
     fn usual(by: Turns) -> Asked {
         Asked {
             by,
@@ -80,14 +80,14 @@ impl Default for Asked {
 pub struct Turn {
     /// How the turns are made.
     pub by: Turns,
-    /// How long one turn is.
+    /// Length of one turn.
     pub length: Duration,
     /// Once both have used this much CPU time together, no further processes are started.
     pub enough: Duration,
 }
 
 impl Turns {
-    /// How turns are made, in words.
+    /// Returns how turns are made, in words.
     pub fn words(self) -> &'static str {
         match self {
             Turns::Slices => "in slices of the scheduler",

@@ -55,7 +55,7 @@ pub struct UserCommand {
     /// Numbers that the command reports about itself; the first is judged in place of its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<super::OwnValue>,
-    /// For a program of the catalogue: what is its own. A user's command runs with the user's own files and variables.
+    /// What belongs to a program of the catalogue. A user's command runs with the user's own files and variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<RealCommand>,
 }
@@ -85,9 +85,9 @@ pub struct CommandVariant {
 /// What was piped or redirected into heapmark.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PipedInput {
-    /// The input's size.
+    /// The input's size in bytes.
     pub bytes: u64,
-    /// The input's hash.
+    /// The SHA-256 of the input.
     pub sha256: String,
     /// An unnamed file that holds the input; `None` in a run that was read from disk.
     #[serde(skip)]
@@ -130,7 +130,7 @@ pub struct Client {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// A port.
+    /// A port of this machine.
     Port(u16),
     /// A Unix socket, by an absolute path.
     Socket(PathBuf),
@@ -155,7 +155,7 @@ impl std::fmt::Display for Ready {
 }
 
 impl Ready {
-    /// The same place, with an absolute path if it is a socket.
+    /// Returns the same place, with an absolute path if it is a socket.
     pub fn below(self, folder: &Path) -> Ready {
         match self {
             Ready::Port(_) | Ready::Started => self,
@@ -164,12 +164,12 @@ impl Ready {
     }
 }
 
-/// Stands for the side of a duet in a command, so that its two processes need not share a file.
+/// Placeholder for the side of a duet in a command, so that its two processes need not share a file.
 const SIDE: &str = "{side}";
 
 impl UserCommand {
-    /// Whether two processes of the command may take turns on one CPU: a server's client would wait, a program that changes
-    /// its input changes the other side's, and a preparation is for one process only, unless it is told for which side.
+    /// Returns whether two processes of the command may take turns on one CPU: a server's client would wait, a program that changes its
+    /// input changes the other side's, and a preparation is for one process only, unless it is told for which side.
     pub fn may_take_turns(&self) -> bool {
         let prepares_for_one = |line: &String| !line.contains(SIDE);
         self.client.is_none()
@@ -178,13 +178,13 @@ impl UserCommand {
             && !self.prepare.as_ref().is_some_and(prepares_for_one)
     }
 
-    /// Whether the command is told which side of a duet it is.
+    /// Returns whether the command contains the placeholder for the side of a duet.
     pub fn names_sides(&self) -> bool {
         let mut all = self.command.iter().chain(&self.prepare);
         all.any(|words| words.contains(SIDE))
     }
 
-    /// The command as this side, 0 or 1, runs it.
+    /// Returns the command as this side, 0 or 1, runs it.
     pub fn as_side(&self, side: usize) -> UserCommand {
         let of_side = |words: &String| words.replace(SIDE, &side.to_string());
         UserCommand {
@@ -194,13 +194,13 @@ impl UserCommand {
         }
     }
 
-    /// The variant of this name.
+    /// Returns the variant of this name.
     pub fn variant(&self, name: Option<&str>) -> Option<&CommandVariant> {
         let mut all = self.variants.iter();
         all.find(|variant| name == Some(&variant.name))
     }
 
-    /// The command as this variant runs it.
+    /// Returns the command as this variant runs it.
     pub fn as_variant(&self, variant: Option<&CommandVariant>) -> UserCommand {
         let command = variant.map_or(&self.command, |variant| &variant.command);
         UserCommand {
@@ -209,21 +209,21 @@ impl UserCommand {
         }
     }
 
-    /// The first variant that runs the same command: both must do the same work.
+    /// Returns the first variant that runs the same command: both must do the same work.
     pub fn model_of<'a>(&'a self, variant: &'a CommandVariant) -> &'a CommandVariant {
         let mut all = self.variants.iter();
         all.find(|other| other.command == variant.command)
             .unwrap_or(variant)
     }
 
-    /// The command as typed in a shell.
+    /// Returns the command as typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }
 }
 
 impl CommandVariant {
-    /// The variant's command as typed in a shell, after its variables.
+    /// Returns the variant's command as typed in a shell, after its variables.
     pub fn line(&self) -> String {
         let variables = self.environment.iter();
         let variables = variables.map(|(name, value)| {
@@ -235,12 +235,12 @@ impl CommandVariant {
 }
 
 impl Client {
-    /// How long the server of a check is watched after its load, if that was asked for.
+    /// Returns how long the server of a check is watched after its load, if that was asked for.
     pub fn drain(&self) -> Option<std::time::Duration> {
         self.drain_ns.map(std::time::Duration::from_nanos)
     }
 
-    /// The client as typed in a shell.
+    /// Returns the client as typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }

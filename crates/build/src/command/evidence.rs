@@ -54,7 +54,7 @@ pub const GO: &str = "Go's own allocator";
 pub struct Evidence {
     /// The allocator's name, such as `jemalloc`; for the allocator of a C library, the library's name.
     pub allocator: &'static str,
-    /// The version as it stands in the file.
+    /// The version as written in the file.
     pub version: Option<String>,
     /// What identifies the allocator, such as `its symbol mi_malloc`; empty if the version does.
     pub sign: String,
@@ -69,13 +69,14 @@ impl Display for Evidence {
 }
 
 impl Evidence {
-    /// Whether the allocator is that of a C library.
+    /// Returns whether the allocator is that of a C library.
     pub fn is_of_libc(&self) -> bool {
         [GLIBC, MUSL].contains(&self.allocator)
     }
 }
 
-/// The allocators that a file contains, by name. If a C library is linked with another allocator, only the other allocator.
+/// Returns the allocators that a file contains, by name. If a C library is linked with another allocator, only the other allocator is
+/// returned.
 pub fn evidence(data: &[u8]) -> Vec<Evidence> {
     let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
         return Vec::new();
@@ -128,9 +129,9 @@ pub fn evidence(data: &[u8]) -> Vec<Evidence> {
     named.chain(go).collect()
 }
 
-/// What serves a program's memory, according to its file: `mimalloc (its symbol mi_malloc)`. For a dynamically linked
-/// program, only what the file itself contains, which may be nothing. For a static program that shows nothing, says whether
-/// the file was stripped.
+/// Returns what serves a program's memory, according to its file: `mimalloc (its symbol mi_malloc)`. For a dynamically linked program, the
+/// list has only what the file itself contains, which may be nothing. For a static program that shows nothing, it contains whether the file
+/// was stripped.
 pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
     let Ok(elf) = ElfFile64::<object::Endianness>::parse(data) else {
         return Vec::new();
@@ -147,14 +148,14 @@ pub fn shown_to_serve(data: &[u8]) -> Vec<String> {
     found.iter().map(Evidence::to_string).collect()
 }
 
-/// Whether a dynamic linker loads the file.
+/// Returns whether a dynamic linker loads the file.
 pub fn is_dynamic(elf: &ElfFile64, data: &[u8]) -> bool {
     let headers = elf.elf_header().program_headers(elf.endian(), data);
     let mut headers = headers.unwrap_or_default().iter();
     headers.any(|header| header.p_type(elf.endian()) == PT_INTERP)
 }
 
-/// The names of the symbols that a file defines.
+/// Returns the names of the symbols that a file defines.
 pub(super) fn defined_names<'a>(elf: &'a ElfFile64<'a>) -> impl Iterator<Item = &'a str> {
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     symbols
@@ -162,7 +163,7 @@ pub(super) fn defined_names<'a>(elf: &'a ElfFile64<'a>) -> impl Iterator<Item = 
         .filter_map(|symbol| symbol.name().ok())
 }
 
-/// jemalloc's version: `5.3.0` from `5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c`.
+/// Returns jemalloc's version: `5.3.0` from `5.3.0-0-g54eaed1d8b56b1aa528be3bdd1877e59c56fa90c`.
 fn jemalloc_version(data: &[u8]) -> Option<String> {
     const COMMIT: usize = 40;
     let is_commit = |at: &usize| {
@@ -178,8 +179,8 @@ fn jemalloc_version(data: &[u8]) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// musl's version, such as `1.2.3`: a string of its own in the file of musl's dynamic linker, which is its C library, too;
-/// a static program has none.
+/// Returns musl's version, such as `1.2.3`, which is a string of its own in the file of musl's dynamic linker (also its C library). A
+/// static program has no such string.
 fn musl_version(data: &[u8]) -> Option<String> {
     memmem::find(data, b"musl libc (")?;
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
@@ -190,12 +191,12 @@ fn musl_version(data: &[u8]) -> Option<String> {
     texts.find(is_version).map(str::to_owned)
 }
 
-/// The version of Go, such as `go1.22.1`.
+/// Returns the version of Go, such as `go1.22.1`.
 fn go_version(data: &[u8]) -> Option<String> {
     Some(format!("go{}", numbers_behind(data, b"go")?))
 }
 
-/// The first number with dots that directly follows this text.
+/// Returns the first number with dots that directly follows this text.
 fn numbers_behind(data: &[u8], text: &[u8]) -> Option<String> {
     let of = |at: usize| {
         let rest = &data[at + text.len()..];

@@ -14,7 +14,7 @@ const HEEDED: [&str; 4] = [JEMALLOC, MIMALLOC, GPERFTOOLS, RPMALLOC];
 /// Sanitizer runtimes, which check memory and replace malloc.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
-/// What a program's file shows about the memory that it will use.
+/// Returns what a program's file shows about the memory that it will use.
 pub fn look(data: &[u8]) -> Recognised {
     let elf = match object::File::parse(data) {
         Ok(object::File::Elf64(elf)) => elf,
@@ -86,7 +86,7 @@ fn silent(why: String) -> Recognised {
     }
 }
 
-/// Allocators that an object contains under names of their own.
+/// Returns the allocators that an object contains under names of their own.
 pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str> {
     let known: HashSet<&str> = NAMES.iter().map(|(name, _)| *name).collect();
     let names: BTreeSet<&str> = defined_names(elf)
@@ -104,9 +104,9 @@ pub fn allocators_inside(elf: &ElfFile64, data: &[u8]) -> BTreeSet<&'static str>
         .collect()
 }
 
-/// A malloc that only the object itself sees, as `static` and hidden functions are.
+/// Returns a label for a malloc that is visible only in the object itself, as `static` and hidden functions are.
 pub fn own_malloc(elf: &ElfFile64) -> Option<&'static str> {
-    // A compiler may have added to the name: malloc.constprop.0.
+    // A compiler may have added a suffix to the name: malloc.constprop.0.
     let is_malloc = |name: &str| name == "malloc" || name.starts_with("malloc.");
     let is_own = |symbol: ElfSymbol64<'_, '_>| {
         let is_local = symbol.is_local() && symbol.is_definition();

@@ -1,6 +1,6 @@
-//! Which libraries of a program define malloc: the dynamic linker loads them in the order in which
-//! they are needed, and the first one that defines malloc serves. Reads files, as `ldd` would find
-//! them.
+//! Finds which libraries of a program define malloc: the dynamic linker loads them in the order in
+//! which they are needed, and the first one that defines malloc serves. Only reads files, in the
+//! places where `ldd` would find them.
 
 use crate::find_library;
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
@@ -88,7 +88,7 @@ pub fn linked(program: &Path) -> Linked {
             }
             is_served = true;
         }
-        // A folder that a program names is searched for its libraries' libraries, too.
+        // A folder that a program names is also searched for the libraries that its libraries need.
         let folders = [above, needs.folders].concat();
         for name in needs.libraries {
             let of_folders = named

@@ -14,10 +14,10 @@ const WITH_VALUE: [&str; 7] = [
     "--preload",
     "--argv0",
 ];
-/// How the file names of glibc's dynamic linker begin.
+/// Prefixes of the file names of glibc's dynamic linker.
 const NAMES: [&str; 4] = ["ld-linux", "ld-2.", "ld64.so", "ld.so"];
 
-/// Whether the file is glibc's dynamic linker, by its name or by that of the file that it links to.
+/// Returns whether the file is glibc's dynamic linker, by its name or by that of the file that it links to.
 pub fn is_linker(path: &Path) -> bool {
     let is_named = |path: &Path| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn is_linker(path: &Path) -> bool {
     is_named(path) || path.canonicalize().is_ok_and(|path| is_named(&path))
 }
 
-/// The program among the words that follow the linker; `None` if all of them are options.
+/// Returns the program among the words that follow the linker; `None` if all of them are options.
 pub fn program<S: AsRef<OsStr>>(words: &[S]) -> Option<&S> {
     let mut words = words.iter();
     while let Some(word) = words.next() {

@@ -1,5 +1,5 @@
-//! What a user's command is: where the file is, which program is executed in the end, and whether a
-//! preloaded allocator reaches it. Reads files, runs nothing; only [`Shim::advice`] asks a version manager.
+//! Analyses a user's command: where the file is, which program is executed in the end, and whether a preloaded allocator reaches it. Only
+//! reads files and runs nothing, except that [`Shim::advice`] asks a version manager.
 
 mod evidence;
 mod inside;
@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 /// A file that can be executed.
 #[derive(Default)]
 pub struct Recognised {
-    /// The executed files, from the one that was named to the one that the machine understands: a
-    /// script comes first.
+    /// The executed files, from the one that was named to the one that the machine can run: a
+    /// script comes before its interpreter.
     pub chain: Vec<PathBuf>,
     /// Why a preloaded allocator does not reach the program, worded to follow the program's name.
     pub unreachable: Option<String>,
@@ -49,13 +49,13 @@ impl Recognised {
         }
     }
 
-    /// The program that the machine executes in the end.
+    /// Returns the program that the machine executes in the end.
     pub fn program(&self) -> &Path {
         self.chain.last().map_or(Path::new(""), PathBuf::as_path)
     }
 }
 
-/// The file of a command, found as a shell in this folder would find it.
+/// Returns the file of a command, found as a shell in this folder would find it.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     if !word.contains('/') {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -81,8 +81,8 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The words with which a shell would start a command: the path of a file instead of a name, after `sh` if the file is a
-/// script that names no interpreter.
+/// Returns the words with which a shell would start a command: the path of a file instead of a name, after `sh` if the file is a script
+/// that names no interpreter.
 pub fn as_a_shell_starts(mut words: Vec<OsString>, folder: &Path) -> Result<Vec<OsString>> {
     let named = &words[0];
     let word = named
@@ -100,7 +100,7 @@ pub fn as_a_shell_starts(mut words: Vec<OsString>, folder: &Path) -> Result<Vec<
 /// The shell that shells use for scripts that name no interpreter.
 const SHELL: &str = "/bin/sh";
 
-/// Whether the file is text that the kernel refuses to execute, judged by its first line as shells judge it.
+/// Returns whether the file is text that the kernel refuses to execute, judged by its first line as shells judge it.
 fn is_bare_script(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
@@ -114,7 +114,7 @@ fn is_bare_script(path: &Path) -> bool {
         && !start.starts_with(b"\x7fELF")
 }
 
-/// The name of the program that a command executes, even if the command names a dynamic linker first.
+/// Returns the name of the program that a command executes, even if the command names a dynamic linker first.
 pub fn name_of<S: AsRef<OsStr>>(words: &[S]) -> &OsStr {
     let behind = || linker::program(&words[1..]);
     let program = Some(&words[0]).filter(|word| !linker::is_linker(Path::new(word)));
@@ -138,7 +138,7 @@ pub fn recognise_command<S: AsRef<OsStr>>(words: &[S], folder: &Path) -> Recogni
     found
 }
 
-/// Whether a file can be executed.
+/// Returns whether a file can be executed.
 pub fn is_executable(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
@@ -181,7 +181,7 @@ pub fn recognise(path: &Path) -> Recognised {
     }
 }
 
-/// The interpreter of a script; for `env`, the command that follows it.
+/// Returns the interpreter of a script; for `env`, the command that follows it.
 fn interpreter(data: &[u8]) -> Option<PathBuf> {
     let line = data
         .strip_prefix(b"#!")?
@@ -202,7 +202,7 @@ fn interpreter(data: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// The refusal of a script whose interpreter is missing: the kernel's error would sound as if the script were missing.
+/// Returns the refusal of a script whose interpreter is missing: the kernel's error would sound as if the script were missing.
 fn no_interpreter(interpreter: &Path, error: &std::io::Error) -> Recognised {
     let name = interpreter.display().to_string();
     let why = match name.strip_suffix('\r') {

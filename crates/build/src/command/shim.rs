@@ -1,5 +1,5 @@
-//! Version managers (pyenv, rbenv, nodenv, asdf, ...) put small scripts of a program's name in front of
-//! it in PATH. A shell runs, finds the version, and becomes the program.
+//! Version managers (pyenv, rbenv, nodenv, asdf, ...) put small scripts with a program's name before that program in PATH. A shell runs
+//! such a script, finds the version, and becomes the program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ impl Shim {
         })
     }
 
-    /// Advice for the user to name the program's own path, if the manager tells it.
+    /// Returns advice for the user to name the program's own path, if the manager reports that path.
     pub fn advice(&self) -> String {
         let manager = self.manager.display();
         let output = Command::new(&self.manager)

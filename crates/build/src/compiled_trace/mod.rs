@@ -1,5 +1,6 @@
-//! A trace -> a compiled trace that the guest can map, cached by a hash of its inputs. Several
-//! heapmarks at once do not disturb each other: a compiled trace gets its name when it is complete.
+//! Compiles a trace into a file that the guest can map, and caches it by a hash of its inputs.
+//! Several heapmark processes do not disturb each other: a compiled trace gets its final name only
+//! when it is complete.
 
 mod shelf;
 
@@ -14,7 +15,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Changes when the trace compiler may produce different output for the same trace.
+/// Fingerprint that changes when the trace compiler may produce different output for the same
+/// trace.
 const COMPILER: &str = env!("HEAPMARK_COMPILED_TRACE_SOURCES");
 
 /// A compiled trace that is ready; its file is kept while this value exists.
@@ -31,8 +33,9 @@ const BYTES_AN_EVENT: u64 = 8;
 /// The page size in which a compiled trace counts touched pages.
 const PAGE: u64 = 4096;
 
-/// The compiled trace of a trace with this hash. If it must be compiled, calls `told` with its
-/// approximate size and its folder. `done` counts the bytes that have been read of the trace.
+/// Returns the compiled trace of the trace with this hash. If it must be compiled first, calls
+/// `told` with its approximate size and its folder. `done` counts the bytes of the trace that have
+/// been read.
 pub fn compiled_trace(
     trace: &Path,
     sha256: &str,
@@ -83,13 +86,13 @@ pub fn compiled_trace(
     })
 }
 
-/// How many bytes a user may still write on a file's file system, if that is known.
+/// Returns how many bytes a user may still write on a file's file system, if that is known.
 fn free_bytes(file: &File) -> Option<u64> {
     let disk = rustix::fs::fstatvfs(file).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Refuses a trace that would only fill the disk.
+/// Refuses a trace whose compiled form would not fit on the disk.
 fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
     match free_bytes {
         Some(free) if free < bytes => bail!(
@@ -120,7 +123,7 @@ fn in_pages(record: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Even
     })
 }
 
-/// The head of a compiled trace; `None` if the file is damaged.
+/// Returns the head of a compiled trace; `None` if the file is damaged.
 fn whole(file: &File) -> Option<CompiledHead> {
     let mut bytes = [0; HEAD_WORDS * 8];
     file.read_exact_at(&mut bytes, 0).ok()?;

@@ -36,17 +36,17 @@ impl Shelf {
         })
     }
 
-    /// The folder's path.
+    /// Returns the folder's path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The size limit; exceeded only if all traces are in use at once.
+    /// Returns the size limit in bytes, which is exceeded only if all traces are in use at once.
     pub fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
 
-    /// The size of all compiled traces, finished or not.
+    /// Returns the size of all compiled traces in bytes, finished or not.
     pub fn bytes(&self) -> u64 {
         self.files().iter().map(|(_, bytes, _)| bytes).sum()
     }
@@ -72,7 +72,7 @@ impl Shelf {
 
     /// Begins a compiled trace, with the same permissions as the trace that it is made from.
     pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
-        // Not the process's number: processes of several containers may have the same one.
+        // The process's number would not do: processes of several containers may have the same one.
         let number = RandomState::new().build_hasher().finish();
         let path = self.folder.join(format!(".{key}.{number}"));
         let begin = || -> io::Result<File> {
@@ -128,7 +128,7 @@ impl Shelf {
         }
     }
 
-    /// Our files, with length and time of last use.
+    /// Returns the files that have one of our names, with their lengths in bytes and the times of their last use.
     fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
         let file = |path: PathBuf| {
             kind(&path)?;
@@ -141,7 +141,7 @@ impl Shelf {
             .collect()
     }
 
-    /// Held while a process opens, names or removes a compiled trace.
+    /// Takes the lock that is held while a process opens, names or removes a compiled trace.
     fn lock(&self) -> io::Result<File> {
         cache::make(&self.folder)?;
         // The lock is beside the folder, because the user may delete the folder at any time.
@@ -161,13 +161,13 @@ impl Shelf {
 /// Kinds of files that have one of our names.
 #[derive(PartialEq)]
 enum ShelfFile {
-    /// `KEY.compiled`
+    /// A finished compiled trace, named `KEY.compiled`.
     CompiledTrace,
-    /// `.KEY.NUMBER`
+    /// A compiled trace that is being written, named `.KEY.NUMBER`.
     Unfinished,
 }
 
-/// The kind of a file, by its name. The folder may be a user's own, with other files in it.
+/// Returns the kind of a file, by its name. The folder may be a user's own, with other files in it.
 fn kind(path: &Path) -> Option<ShelfFile> {
     let name = path.file_name()?.to_str()?;
     let is_key = |text: &str| {

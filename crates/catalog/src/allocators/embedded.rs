@@ -11,7 +11,7 @@ pub fn ours(name: &str) -> Option<crate::allocator::Allocator> {
     crate::faults::parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
 }
 
-/// The text of one of our small source files, `allocators/extra/<name>`.
+/// Returns the text of one of our small source files, `allocators/extra/<name>`.
 pub fn extra(name: &str) -> Option<&'static str> {
     OURS.get_file(format!("extra/{name}"))?.contents_utf8()
 }

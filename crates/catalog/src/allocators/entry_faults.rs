@@ -7,7 +7,7 @@ use crate::knob::knob_faults;
 use crate::malloc_api;
 use std::path::Path;
 
-/// Whether `name` is valid on the command line, in a file name and in a cell's name.
+/// Returns whether `name` is valid on the command line, in a file name and in a cell's name.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -60,7 +60,7 @@ pub fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     faults.push(Fault::new(file, key, what, mend));
 }
 
-/// All checks of an entry alone. Expands the patterns in `left-to-libc` to names.
+/// Makes all checks that concern an entry alone. Expands the patterns in `left-to-libc` to names.
 pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add =
         |key: &str, what: &str, mend: &str| faults.push(Fault::new(file, key, what, mend));

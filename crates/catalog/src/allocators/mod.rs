@@ -21,7 +21,8 @@ pub fn load() -> Result<Vec<Allocator>, Faults> {
     load_with(folder::users("allocators").as_deref())
 }
 
-/// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
+/// Does the same as [`load`], with the user's folder as an argument; a folder that does not exist
+/// counts as empty.
 pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut faults = Vec::new();
     let mut entries = BTreeMap::new();

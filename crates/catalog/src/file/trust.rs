@@ -36,20 +36,20 @@ impl fmt::Display for Weakness {
 }
 
 impl Weakness {
-    /// Whether everyone can exchange the file, and not only a group or an owner whom an
+    /// Returns whether everyone can exchange the file, and not only a group or an owner whom an
     /// administrator may have chosen.
     pub fn is_for_everyone(&self) -> bool {
         self.by == By::Everyone
     }
 }
 
-/// The first weakness of a path, if it has one.
+/// Returns the first weakness of a path, if it has one.
 pub fn weakness(path: &Path) -> Option<Weakness> {
     weaknesses(path).next()
 }
 
-/// All weaknesses of a path. If the end of the path does not exist, these include a weakness of the
-/// last folder that does: anyone who can write there could make the rest.
+/// Returns all weaknesses of a path. If the end of the path does not exist, these include a
+/// weakness of the last folder that does: anyone who can write there could make the rest.
 pub fn weaknesses(path: &Path) -> impl Iterator<Item = Weakness> + use<> {
     let (steps, is_whole) = steps(path);
     let last = steps.len() - 1;
@@ -69,8 +69,9 @@ pub fn weaknesses(path: &Path) -> impl Iterator<Item = Weakness> + use<> {
     })
 }
 
-/// Who can change a file, if anyone else can. Many systems give each user a group with the user's
-/// own number. `has_list` tells whether the group's bits are those of an access control list.
+/// Returns who can change a file, if anyone else can. Many systems give each user a group with the
+/// user's own number. `has_list` returns whether the group's bits are those of an access control
+/// list.
 fn who(owner: u32, group: u32, mode: u32, has_list: impl Fn() -> bool) -> Option<By> {
     let is_others = |group| ![0, owner].contains(&group);
     if ![0, geteuid().as_raw()].contains(&owner) && !is_outside(owner) {
@@ -88,8 +89,8 @@ fn has_list(place: &Path) -> bool {
     lgetxattr(place, "system.posix_acl_access", &mut [0_u8; 0]).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Whether an owner is the user to whom all files from outside a user namespace seem to belong.
-/// Inside the namespace, nobody can know which of these files are root's.
+/// Returns whether an owner is the user to whom all files from outside a user namespace seem to
+/// belong. Inside the namespace, there is no way to find out which of these files are root's.
 fn is_outside(owner: u32) -> bool {
     /// The Unix user `nobody`.
     const OVERFLOW: u32 = 65_534;
@@ -107,8 +108,8 @@ fn is_outside(owner: u32) -> bool {
     owner == OVERFLOW && !*IS_MAPPED
 }
 
-/// Every folder, link and file that the kernel passes on the way to a path; and whether all of them
-/// exist.
+/// Returns every folder, link and file that the kernel passes on the way to a path; and whether all
+/// of them exist.
 fn steps(path: &Path) -> (Vec<PathBuf>, bool) {
     /// The kernel's limit on symbolic links in a path.
     const MOST_LINKS: usize = 40;

@@ -85,7 +85,7 @@ impl Workload {
                 );
             }
         }
-        // All other kernels have threads beside the main thread, whatever the job says.
+        // All other kernels have threads beside the main thread, whatever the job requests.
         if has("thread") && !kernel.parameters.contains(&"thread") {
             add(
                 "parameters.thread",
@@ -153,7 +153,8 @@ impl Workload {
         }
     }
 
-    /// Measuring reused memory is a different experiment, which needs a name of its own.
+    /// Checks the rounds: measuring reused memory is a different experiment, which needs a name of
+    /// its own.
     fn check_rounds(&self, name: &str, preset: &Preset, add: Add) {
         let (key, what, mend) = match self.rounds {
             Rounds::First if preset.cold > 0 => (

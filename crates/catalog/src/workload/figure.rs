@@ -60,7 +60,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit's name in files.
+    /// Returns the unit's name in files.
     pub fn word(self) -> &'static str {
         match self {
             Unit::Ns => "ns",
@@ -88,7 +88,7 @@ pub enum Better {
 }
 
 impl Better {
-    /// The direction that is good, in words.
+    /// Returns the direction that is good, in words.
     pub fn word(self) -> &'static str {
         match self {
             Better::Lower => "lower",

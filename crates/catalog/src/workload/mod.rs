@@ -162,7 +162,7 @@ pub enum Calibrated {
 }
 
 impl Workload {
-    /// Whether `value` is allowed for the parameter `name`.
+    /// Checks whether `value` is allowed for the parameter `name`.
     pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
         let parameter = self.parameters.get(name).ok_or_else(|| {
             let hint = super::did_you_mean(name, self.parameters.keys().map(String::as_str));
@@ -173,29 +173,29 @@ impl Workload {
             .map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
     }
 
-    /// The thread count that these parameters imply; `None` if any count is possible.
+    /// Returns the thread count that these parameters imply; `None` if any count is possible.
     pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
         Some(count(self.threads.as_deref()?, values))
     }
 
-    /// How many threads work at a time with these parameters; `None` if all do.
+    /// Returns how many threads work at a time with these parameters; `None` if all do.
     pub fn at_once(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
         Some(count(self.at_once.as_deref()?, values))
     }
 
-    /// Whether the workload is for memory alone, so that its times have no meaning.
+    /// Returns whether the workload is for memory alone, so that its times have no meaning.
     pub fn is_for_memory(&self) -> bool {
         let kernel = self.kernel.as_deref().and_then(kernels::find);
         kernel.is_some_and(|kernel| kernel.memory.only())
     }
 
-    /// The parameters of a preset, written out.
+    /// Returns the parameters of a preset, written out.
     pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
         Some(self.presets.get(preset)?.parameters.clone())
     }
 }
 
-/// A number of threads, computed by a formula over parameters.
+/// Returns a number of threads, computed by a formula over parameters.
 fn count(formula: &str, values: &BTreeMap<String, String>) -> Result<u32, String> {
     let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok())?;
     match u32::try_from(threads) {
@@ -204,12 +204,12 @@ fn count(formula: &str, values: &BTreeMap<String, String>) -> Result<u32, String
     }
 }
 
-/// Values that may be written without quotes.
+/// Deserialises values that may be written without quotes.
 fn plain_values<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     BTreeMap::deserialize(from).map(plain)
 }
 
-/// TOML values without quotes, as kernels and command lines write them.
+/// Converts TOML values to text without quotes, as kernels and command lines write them.
 fn plain(values: BTreeMap<String, toml::Value>) -> BTreeMap<String, String> {
     let plain = |value| match value {
         toml::Value::String(text) => text,

@@ -53,12 +53,12 @@ enum Command {
     Man(man::ManArgs),
 }
 
-/// All commands and flags, with the rules between them.
+/// Returns all commands and flags, with the rules between them.
 pub fn definition() -> clap::Command {
     help::arranged(flags::with_rules(Cli::command()))
 }
 
-/// The version, and the libraries that came with the program.
+/// Returns the version, and the libraries that came with the program.
 fn carries() -> &'static str {
     let version = env!("CARGO_PKG_VERSION");
     if !std::env::args_os().any(|word| word == "--version") {
@@ -74,7 +74,8 @@ fn carries() -> &'static str {
     format!("{version}\n{carried}").leak()
 }
 
-/// Runs the command that the user typed. Its frame is larger than the smallest stacks.
+/// Runs the command that the user typed. Never inlined, since its frame is larger than the smallest
+/// stacks.
 #[inline(never)]
 pub fn run() -> ExitCode {
     let line = definition().long_version(carries());

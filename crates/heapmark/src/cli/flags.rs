@@ -20,7 +20,7 @@ const WITH_RESUME: [&str; 7] = [
     "format",
 ];
 
-/// The rules that hold for every command and its subcommands.
+/// Applies the rules that hold for every command and its subcommands.
 pub fn with_rules(command: Command) -> Command {
     let resumes = command.get_arguments().any(|arg| arg.get_id() == RESUME);
     let command = command.mut_args(|arg| {
@@ -84,7 +84,7 @@ pub fn told(error: &clap::Error, line: &Command) -> Exit {
     Exit::Usage
 }
 
-/// The message about missing arguments: what is missing, its possible values, and a line to type.
+/// Returns the message about missing arguments: what is missing, its possible values, and a line to type.
 fn missing(error: &clap::Error, line: &Command) -> String {
     let words = std::env::args_os().skip(1);
     let words = words.map(|word| word.to_string_lossy().into_owned());

@@ -3,7 +3,7 @@
 use crate::cmd::EXIT_CODES;
 use clap::Command;
 
-/// The commands as a newcomer meets them.
+/// The groups of commands, in the order in which a newcomer needs them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["run", "try", "tune", "check"]),
     ("A running service", &["which"]),
@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Lines to type, for each command; a test types them.
+/// Example command lines for each command; a test runs them.
 const EXAMPLES: [(&str, &[&str]); 36] = [
     (
         "run",
@@ -184,7 +184,7 @@ const EXAMPLES: [(&str, &[&str]); 36] = [
     ),
 ];
 
-/// Lines to type first.
+/// Command lines that a newcomer should type first.
 const FIRST: [&str; 4] = [
     "heapmark run                          # which allocator is the fastest here, in minutes",
     "heapmark try ./program --its-flags    # which one is the best for your program",
@@ -192,7 +192,7 @@ const FIRST: [&str; 4] = [
     "heapmark show                         # the newest result again",
 ];
 
-/// Flags of commands that measure which few need: only `--help` has them.
+/// Rarely needed flags of commands that measure: only `--help` lists them.
 const RARE: [&str; 27] = [
     "age",
     "alone",
@@ -223,14 +223,15 @@ const RARE: [&str; 27] = [
     "warmup",
 ];
 
-/// The first example of the command at this path, without its comment.
+/// Returns the first example of the command at this path, without its comment.
 pub fn example(path: &str) -> Option<&'static str> {
     let (_, lines) = EXAMPLES.iter().find(|(known, _)| *known == path)?;
     let line = lines.first()?;
     Some(line.split(" #").next().unwrap_or(line).trim_end())
 }
 
-/// The commands with all this.
+/// Adds the groups and the examples to the help of the commands, and hides rare flags from the
+/// short help.
 pub fn arranged(line: Command) -> Command {
     let template = format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
@@ -261,7 +262,7 @@ pub fn arranged(line: Command) -> Command {
     EXAMPLES.iter().fold(line, with_examples)
 }
 
-/// Below the help of the command at this path.
+/// Adds a text below the help of the command at this path.
 fn with_text(line: Command, path: &[&str], text: String) -> Command {
     match path {
         [] => {
@@ -295,7 +296,8 @@ fn groups(line: &Command) -> String {
     text
 }
 
-/// A command's name and the first clause of what it is about; its own help has the rest.
+/// Returns a command's name and the first clause of what it is about; the command's own help has
+/// the rest.
 fn line_of(command: &Command) -> String {
     let about = command
         .get_about()

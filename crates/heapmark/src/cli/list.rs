@@ -41,7 +41,7 @@ pub struct ListArgs {
     markdown: bool,
 }
 
-/// Kinds of things.
+/// The kinds of things that can be listed.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
     /// Name, release, version as the library reports it, origin, state, and the command
@@ -198,7 +198,7 @@ fn of_metric(metric: &Metric) -> Value {
     })
 }
 
-/// The entry of a run; a run whose head cannot be read is listed with the reason.
+/// Returns the entry of a run; a run whose head cannot be read is listed with the reason.
 fn of_run(dir: &Path) -> Value {
     let space_bytes = space_of(dir);
     let size = bytes(space_bytes as f64);
@@ -225,7 +225,7 @@ fn of_run(dir: &Path) -> Value {
     }
 }
 
-/// What a run measured, in words: `try g++ -O0 unit.cpp`, or the suite and its number of cases.
+/// Returns what a run measured, in words: `try g++ -O0 unit.cpp`, or the suite and its number of cases.
 fn what(head: &RunFile) -> String {
     let cases = &head.plan.cases;
     match cases.first().and_then(|case| case.command()) {
@@ -234,7 +234,7 @@ fn what(head: &RunFile) -> String {
     }
 }
 
-/// The traces that heapmark carries.
+/// Returns the traces that heapmark carries.
 fn traces() -> Result<Vec<Value>> {
     let programs = real_program::load()?;
     let of = |name: String| {
@@ -248,7 +248,7 @@ fn traces() -> Result<Vec<Value>> {
     Ok(trace_pack::names().into_iter().map(of).collect())
 }
 
-/// A cell of the table. A moment is shown to the minute; a state with its reason and its remedy.
+/// Returns a cell of the table. A time is shown to the minute, a state with its reason and its remedy.
 fn cell(entry: &Value, column: &str) -> String {
     let detail = |key: &str| (!entry[key].is_null()).then(|| plain(&entry[key]));
     let mut text = plain(&entry[column]);
@@ -283,7 +283,7 @@ fn readiness<T>(state: State<T>) -> Readiness {
     }
 }
 
-/// A value as text, short enough for a table: some libraries report their commit hash as part of their version.
+/// Returns a value as text, short enough for a table: some libraries report their commit hash as part of their version.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => match text.split_once("-0-g") {
@@ -334,7 +334,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     catalog.allocators.iter().map(describe).collect()
 }
 
-/// Where a library of pinned sources was built.
+/// Returns where a library of pinned sources was built.
 fn built_by(library: &Library) -> Option<String> {
     match library.built.as_str() {
         "" if library.origin.starts_with("crate ") => Some("built here".into()),
