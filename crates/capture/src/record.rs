@@ -154,8 +154,8 @@ pub fn run(mut args: RecordArgs) -> Result<u8> {
     Ok(recorded.code())
 }
 
-/// A folder for the captures of this recording, which others cannot look into: what lies there is
-/// ours.
+/// Makes a folder for the captures of this recording, which other users cannot look into, so that
+/// all its content is ours.
 fn captures_folder(within: &Path, output: &Path) -> Result<PathBuf> {
     let common = format!("{}.{}", text(output.file_name()), std::process::id());
     let folder = file::numbered(within.join(format!("{common}.captures")), file::is_there);
@@ -228,7 +228,7 @@ fn allocator(word: &str) -> Result<Subject> {
     }
 }
 
-/// Where the traces go.
+/// The destination of the traces.
 struct RecordOutput {
     /// The trace of the program itself.
     output: PathBuf,
@@ -506,7 +506,7 @@ fn is_running(finished: &Finished) -> bool {
         && Path::new("/proc").join(pid).join("exe").exists()
 }
 
-/// A line of the table. How a process ended matters only for the program that was started (`main`). If a process of the
+/// Returns a line of the table. How a process ended matters only for the program that was started (`main`). If a process of the
 /// tree ran unrecorded, no recording is called complete.
 fn process(
     trace: &Path,
@@ -571,7 +571,8 @@ fn killed(recorded: &Recorded) -> Option<String> {
     Some(format!("it was killed by {}{more}", signal_name(signal)))
 }
 
-/// Which memory of the process cannot be in the recording, as far as that shows.
+/// Returns which memory of the process cannot be in the recording, as far as the recording shows
+/// that.
 fn elsewhere(finished: &Finished) -> Vec<String> {
     let mut remarks = Vec::new();
     let peak_live_bytes = finished.peak_live_bytes;

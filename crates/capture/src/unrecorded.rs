@@ -195,8 +195,9 @@ impl Watch {
     }
 }
 
-/// Processes that continue after the program has ended and have no capture by then, each in words.
-/// A daemon may be about to begin one, and may need the lender for that.
+/// Returns the processes that continue after the program has ended and have no capture by then,
+/// each in words. A daemon may be about to begin a capture, and may need this process to lend it
+/// the file.
 pub fn silent(
     word: &str,
     captured: impl Fn() -> Result<Vec<Captured>>,
@@ -219,7 +220,7 @@ pub fn silent(
     }
 }
 
-/// Processes of the tree, even those that left it: no other process has this word in its environment.
+/// Returns the processes of the tree, even those that left it: no other process has this word in its environment.
 fn going_on(word: &str) -> Vec<(i32, String)> {
     let pids = listing("/proc").filter_map(|path| path.file_name()?.to_str()?.parse::<i32>().ok());
     let is_ours = |pid: &i32| {

@@ -65,11 +65,11 @@ pub struct CheckArgs {
 
 #[derive(clap::Subcommand)]
 enum CheckCommand {
-    /// Show which checks ended otherwise: two results of one allocator, or of the same ones
+    /// Show which checks ended differently in two results: of one allocator, or of the same ones
     Diff {
         /// Directory or file of the older result
         old: PathBuf,
-        /// Of the newer one
+        /// Directory or file of the newer result
         new: PathBuf,
     },
 }
@@ -77,8 +77,8 @@ enum CheckCommand {
 const QUICK: &str = "quick";
 const FULL: &str = "full";
 
-/// The names of the two halves of the checks in `--only`: each means its checks that the preset
-/// has.
+/// The names of the two halves of the checks in `--only`: each selects those checks of its half
+/// that the preset has.
 const CONFORMANCE: &str = "conformance";
 const HARDENING: &str = "hardening";
 
@@ -185,7 +185,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     });
     Ok(match is_met {
         true => Exit::Condition,
-        // A check that could not be made is no finding, and no success either.
+        // A check that could not be made is neither a finding nor a success.
         false => Exit::NotAllOk.when(file.has_error()),
     })
 }

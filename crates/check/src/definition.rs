@@ -11,7 +11,7 @@ use std::time::Duration;
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../checks");
 
-/// A small program that shows one property of an allocator. It passes or fails; or it is a wrong
+/// A small program that shows one property of an allocator: it passes or fails, or it is a wrong
 /// program, in the folder `checks/hardening`, and ends in outcomes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +21,7 @@ pub struct Check {
     pub name: String,
     /// What must hold, or what the wrong program does, in one line.
     pub about: String,
-    /// The group: its checks look at similar calls, or are similar mistakes.
+    /// The group of checks that examine similar calls, or make similar mistakes.
     pub group: String,
     /// The reason why a program may rely on the checked property; `None` for a wrong program.
     pub standing: Option<Standing>,
@@ -33,9 +33,9 @@ pub struct Check {
     /// Whether the preset quick leaves the check out.
     #[serde(default)]
     pub full: bool,
-    /// The number of processes for the check, or for each of its cells, if it is not the usual one.
+    /// The number of processes for the check, or for each of its cells, if not the usual number.
     trials: Option<u32>,
-    /// How long a process may take, if not as long as usual.
+    /// The time limit of a process in seconds, if not the usual one.
     seconds: Option<u64>,
     /// For a wrong program: the sizes of its blocks, in bytes.
     #[serde(default = "sizes")]
@@ -75,9 +75,10 @@ pub enum CheckProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Nothing: the bytes are made up.
+    /// The attacker knows nothing: the bytes are made up.
     Naive,
-    /// What genuine blocks look like: the bytes are copied from them, without understanding.
+    /// The attacker knows what genuine blocks look like: the bytes are copied from them, without
+    /// understanding.
     Informed,
 }
 
@@ -129,7 +130,7 @@ pub enum MisuseOutcome {
 }
 
 impl MisuseOutcome {
-    /// Whether the outcome says something about the allocator.
+    /// Whether the outcome shows something about the allocator.
     pub fn is_answer(self) -> bool {
         !matches!(self, MisuseOutcome::Unsupported | MisuseOutcome::Error)
     }
@@ -145,11 +146,11 @@ impl fmt::Display for MisuseOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gather {
-    /// The samples are addresses: which of their bits vary.
+    /// Which bits vary in the samples, which are addresses.
     Bits,
     /// How many of the samples differ.
     Distinct,
-    /// How often the best guess is right, and how many bits the samples hold.
+    /// How often the best guess is right, and how many bits of entropy the samples contain.
     Entropy,
 }
 

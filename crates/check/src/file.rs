@@ -65,7 +65,7 @@ pub struct CheckResult {
     /// The first few things that did not hold, and how the process ended, if not at its regular
     /// end.
     pub reasons: Vec<String>,
-    /// Values that the check saw, where standards leave the behaviour open.
+    /// Values that the check observed, if standards leave the behaviour open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The command that repeats the check.
@@ -131,15 +131,15 @@ pub struct MisuseCell {
     /// Earlier versions did not count them.
     #[serde(default)]
     pub by_next_call: u32,
-    /// If chance decides: how often `outcome` is to be expected.
+    /// How often `outcome` is to be expected, if chance decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// The worst impact in all of the cell's processes.
     pub impact: Impact,
-    /// If `outcome` is stopped-late: the median number of calls until then.
+    /// The median number of calls before the process was stopped, if `outcome` is stopped-late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<u64>,
-    /// Values that the program saw.
+    /// Values that the program observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// How a process with `outcome` ended; then, if others had errors, why one of them did, after
@@ -150,7 +150,7 @@ pub struct MisuseCell {
 }
 
 impl MisuseCell {
-    /// How many of the cell's processes tell something about the allocator.
+    /// How many of the cell's processes show something about the allocator.
     pub fn answers(&self) -> u32 {
         let answers = self.tally.iter().filter(|(outcome, _)| outcome.is_answer());
         answers.map(|(_, times)| times).sum()
@@ -165,7 +165,7 @@ impl MisuseCell {
 /// A share of processes, with its 95 % Wilson interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// The share among the processes that tell something about the allocator.
+    /// The share among the processes that show something about the allocator.
     pub of_processes: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -177,7 +177,7 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Impact {
-    /// No gain that was seen.
+    /// No gain was observed.
     None,
     /// Two live blocks overlap.
     Overlap,

@@ -1,4 +1,5 @@
-//! `heapmark check`: what a program may rely on of each allocator, and what becomes of wrong programs.
+//! `heapmark check`: what a program may rely on under each allocator, and what becomes of wrong
+//! programs.
 
 #[macro_use]
 extern crate heapmark_core;

@@ -6,7 +6,8 @@ use heapmark_core::catalog::joined;
 /// What a program needs from the harness, in short: paragraphs, each of which begins with what it
 /// defines.
 const ALONE: &str = include_str!("../../../checks/harness/alone.h");
-/// The lines `#include` name headers, and after `//` words of programs that need each.
+/// The `#include` lines of this file name headers; after `//`, each lists words of the programs
+/// that need the header.
 const HEADERS: &str = include_str!("../../../checks/harness/check.h");
 
 /// The `#include` lines that a program needs.
@@ -18,10 +19,10 @@ fn headers(program: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Check {
-    /// The check as a program. A check that passes or fails exits with 0 if all holds, and with 1
-    /// if something does not, and says what. A wrong program ends by what stopped it, with 1 if a
-    /// block got two owners, or other bytes than its own, and otherwise with 0; it has no benign
-    /// twin.
+    /// Returns the check as a program. A check that passes or fails exits with 0 if all holds;
+    /// otherwise it prints what does not, and exits with 1. A wrong program ends by what stopped
+    /// it; otherwise it exits with 1 if a block got two owners, or other bytes than its own, and
+    /// with 0 if not. It has no benign twin.
     pub fn printed(&self) -> String {
         let lines = self.body.lines();
         let lines = lines.filter(|line| !line.is_empty() && !line.contains("!wrong"));

@@ -25,7 +25,8 @@ const MOST_PATIENCE: u32 = 10;
 const LOOK: Duration = Duration::from_millis(20);
 /// The exit code of a check that cannot apply.
 const UNSUPPORTED: i32 = 77;
-/// Exit codes of a check that failed itself; allocators that end a process by an exit use others.
+/// Exit codes of a check that went wrong itself; allocators that end a process by exiting use other
+/// codes.
 const FAILED: [i32; 2] = [120, 121];
 /// The loader's exit code if a library of the program is missing.
 const NOT_LOADED: i32 = 127;
@@ -36,13 +37,13 @@ pub struct CheckJob<'a> {
     pub check: &'a Check,
     /// For a wrong program: the size of its blocks, and what the attacker knows.
     pub cell: (u64, Form),
-    /// Whether a wrong program does what is wrong; its benign twin makes the same calls without that.
+    /// Whether a wrong program makes its mistake; its benign twin makes the same calls without it.
     pub is_wrong: bool,
     /// The seed for a wrong program's random bytes and choices.
     pub seed: u32,
 }
 
-/// What one process of a check said, and how it ended.
+/// What one process of a check reported, and how it ended.
 #[derive(Default)]
 pub struct Trial {
     /// How the process ended.
@@ -71,8 +72,8 @@ pub enum ProcessEnd {
     Hung(Duration),
     /// The process took more memory than a check may.
     TooLarge,
-    /// Another library than the requested one served the process, or the check itself went wrong:
-    /// this is why.
+    /// A library other than the requested one served the process, or the check itself went wrong,
+    /// for this reason.
     NotLoaded(String),
 }
 
@@ -105,7 +106,7 @@ pub struct CheckProcesses<'a> {
     pub guest: Guest,
     /// The programs that contain the checks, in the order of [`crate::definition::CheckProgram`].
     pub programs: [PathBuf; 3],
-    /// How long a process may take, if not as long as the check itself says.
+    /// The time limit of a process, if the check's own limit does not apply.
     pub timeout: Option<Duration>,
     /// Set if a signal has stopped the run.
     pub stop: &'a AtomicBool,
@@ -229,7 +230,7 @@ fn by_itself(end: &End, lines: &ReportLines) -> ProcessEnd {
             last_words()
         )),
         (Some(code), _) => ProcessEnd::Broken(format!("exit code {code}{when}{}", last_words())),
-        // If a library has killed its parent process, the launcher is gone and left no account.
+        // If a library has killed its parent process, the launcher is gone and left no report.
         (None, _) if end.killed_for_memory() => {
             ProcessEnd::NotLoaded("killed by the kernel, for lack of memory".into())
         }

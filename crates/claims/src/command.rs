@@ -188,8 +188,8 @@ fn measured(dir: &Path, run: Run) -> Measured {
     }
 }
 
-/// The first run that has a workload of an earlier run with another preset. Two presets are never
-/// compared, and a claim may rest on several runs.
+/// Finds the first run that shares a workload with an earlier run but has another preset; returns
+/// both places. Two presets are never compared, and a claim may rest on several runs.
 fn of_another_preset(runs: &[Measured]) -> Option<[usize; 2]> {
     let workloads = |run: &Measured| -> BTreeSet<String> {
         let cases = run.head.plan.cases.iter();

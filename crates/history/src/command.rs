@@ -57,10 +57,10 @@ pub struct HistoryArgs {
     /// Measure memory instead of time
     #[arg(long, conflicts_with = "command")]
     retained: bool,
-    /// Count events per operation instead of timing, as of `heapmark run`
+    /// Count events per operation instead of timing, as in `heapmark run`
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["command", "retained"])]
     counter: Option<Counter>,
-    /// Number of blocks: each version runs each workload so often [default: that of run or try]
+    /// Number of blocks: how often each version runs each workload [default: that of run or try]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     blocks: Option<u32>,
     /// Start no block that would end after this time: 90s, 5min, 2h
@@ -75,7 +75,7 @@ pub struct HistoryArgs {
     /// What is printed at the end
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: AnswerFormat,
-    /// A command of yours instead of workloads, as of `heapmark try`
+    /// A command of yours instead of workloads, as in `heapmark try`
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -120,7 +120,7 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Says which flags change nothing, since nothing new is measured.
+/// Reports flags that change nothing, since nothing new is measured.
 fn note_idle(args: &HistoryArgs, asked: &[SeriesVersion], history: &History) {
     let known = history.known();
     let is_known = |version: &SeriesVersion| known.contains(&&*version.name);
@@ -203,7 +203,7 @@ pub fn grow(
         return Ok(exit);
     }
     let bridges: Vec<String> = bridges(history).cloned().collect();
-    // By the words that were given last.
+    // Bridges that were not asked for keep the words that were given last.
     let is_asked = |name: &String| again.iter().any(|version| version.name == *name);
     let beside = history
         .versions
@@ -301,7 +301,7 @@ fn bridges(history: &History) -> impl Iterator<Item = &String> {
     reference.into_iter().chain(oldest)
 }
 
-/// Runs what a new part of a history measures, which must be the work of the run `before` it.
+/// Measures a new part of a history, whose work must be that of the run `before` it.
 fn measure(
     history: &History,
     place: usize,
@@ -330,7 +330,7 @@ fn measure(
     }
     let output = Some(run_in(dir, place));
     if history.command.is_empty() {
-        // Where nothing is allocated, allocators do not differ, but whole C libraries do.
+        // Without allocations, allocators do not differ, but whole C libraries do.
         if !is_of_c_libraries(history)? {
             line.push("--no-floor".into());
         }
@@ -351,7 +351,8 @@ fn measure(
     })
 }
 
-/// A selection, unless it is of other work or of other libraries than the run `before` it.
+/// Returns the selection, unless its work or its libraries differ from those of the run `before`
+/// it.
 fn comparable(selection: Selection, before: Option<&RunFile>, dir: &Path) -> Result<Selection> {
     if let Some(before) = before {
         refuse_other_work(before, &selection.plan.cases, dir)?;
@@ -381,7 +382,7 @@ fn resumed(run: &Path) -> Result<Exit> {
     run_command::run(run)
 }
 
-/// The end of two runs, one after the other.
+/// Returns the worse of the ends of two runs.
 pub fn worse(one: Exit, other: Exit) -> Exit {
     match (one, other) {
         (Exit::Done, other) => other,

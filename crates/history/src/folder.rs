@@ -69,7 +69,7 @@ impl History {
     }
 
     /// Reads the history in a directory, if there is one. Its words are programs to start: those of
-    /// another user are refused. A last run that was refused, and so never began, is none.
+    /// another user are refused. A last run that was refused never began, and is left out.
     pub fn read(dir: &Path) -> Result<Option<History>> {
         let file = dir.join(FILE);
         if !file::is_there(&file) {
@@ -112,8 +112,8 @@ impl History {
         names
     }
 
-    /// Adds versions, each behind the one that it follows in `order`, or at the beginning. The words of known ones are those
-    /// that were given last: a library may have moved.
+    /// Adds versions, each after the one that it follows in `order`, or at the beginning. Known versions get the words that
+    /// were given last: a library may have moved.
     pub fn add(&mut self, order: &[SeriesVersion]) {
         let mut place = 0;
         for version in order {

@@ -42,7 +42,7 @@ struct File {
     exhibit: Vec<Exhibit>,
 }
 
-/// A regression.
+/// A regression that shipped in a release.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Exhibit {
@@ -71,7 +71,7 @@ pub struct Exhibit {
     /// The metric in which the regression shows: the bad release takes more of it.
     #[serde(default)]
     pub metric: String,
-    /// The number of blocks.
+    /// The number of blocks, if it is not that of `heapmark history`.
     #[serde(default)]
     pub blocks: Option<u32>,
     /// Why the regression is not measured, in place of `work`.
@@ -238,7 +238,7 @@ pub fn run(args: MuseumArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Measures exhibits one after the other, until a signal ends one. How it ends is how the worst of them did.
+/// Measures exhibits one after the other, until a signal ends one. Returns the worst of their ends.
 fn one_by_one<'e>(
     exhibits: impl Iterator<Item = &'e Exhibit>,
     mut measure: impl FnMut(&Exhibit) -> Result<Exit>,

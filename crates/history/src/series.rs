@@ -1,10 +1,10 @@
-//! Runs of a history -> a series for each metric of each case, and the pairs of releases between which it
+//! Makes a series for each metric of each case from the runs of a history, and finds the pairs of releases between which it
 //! changes. Pure.
 //!
-//! Every run includes the reference, and each version's numbers are those over the reference's in the same block:
-//! versions of one run are compared block by block by the differences of these numbers, versions of different runs as
-//! two samples. Where a test decides, the series is split into stretches of one level; where ranges decide, each
-//! version is compared with the next. All pairs of neighbours of a metric are one family.
+//! Every run includes the reference, and each version's numbers are those over the reference's in the same block: versions of
+//! one run are compared block by block by the differences of these numbers, versions of different runs as two samples. If a
+//! test decides, the series is split into stretches of one level; if ranges decide, each version is compared with the next. All
+//! pairs of neighbours of a metric are one family.
 
 use heapmark_core::analyse::compare::{Side, no_times};
 use heapmark_core::analyse::group::{CaseGroups, Group};
@@ -17,17 +17,17 @@ use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The tested ones of the metrics that a test decides: CPU time says what the wall time says, and
-/// each family of tests is one more chance of a false alarm.
+/// The metrics that are tested, of those that a test can decide: CPU time shows what the wall time
+/// shows, and each family of tests is one more chance of a false alarm.
 const TESTED: [&str; 2] = [WALL.key, "grown_bytes"];
 
-/// All that the runs of a history say together.
+/// The results of all runs of a history together.
 #[derive(Debug, Default, Serialize)]
 pub struct Told {
     /// Series by case and metric, in the order of the first run.
     pub series: Vec<Series>,
-    /// Versions that were measured in several runs and came out different: the machine does not say
-    /// the same any more.
+    /// Versions that were measured in several runs and came out different: the machine no longer
+    /// gives the same numbers.
     pub drifts: Vec<Drift>,
     /// Versions without numbers, and why.
     pub failed: Vec<(String, String)>,
@@ -58,7 +58,7 @@ pub struct VersionPoint {
     pub version: String,
     /// The median of the version's processes, in the metric's unit.
     pub value: f64,
-    /// The ratio to the reference in the same blocks; `None` for the reference, and where ranges decide.
+    /// The ratio to the reference in the same blocks; `None` for the reference, and if ranges decide.
     pub ratio: Option<Ratio>,
     /// The place of the run that the point is from.
     pub run: usize,
@@ -127,7 +127,7 @@ struct Rows {
     by_version: BTreeMap<String, Vec<VersionValues>>,
 }
 
-/// What these runs say about these versions, the oldest first. Differences up to `threshold` are no changes.
+/// Returns what these runs show about these versions, the oldest first. Differences up to `threshold` are no changes.
 pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
     let mut results = Told::default();
     let mut all: Vec<Rows> = Vec::new();
@@ -210,7 +210,7 @@ fn by_test(
         };
         let rows = of_case(all, table.case, metric, side.head);
         for group in versions_of(table) {
-            // As measured: that turns are too short is seen of some versions and runs and not of others.
+            // As measured: turns that are too short are found for some versions and runs and not for others.
             let logs = group.measured_ratios(reference, of).into_iter();
             let logs: BTreeMap<u32, f64> = logs.map(|((block, _), log)| (block, log)).collect();
             let Some(value) = median(&group.values(|_, process| of(process))) else {
@@ -450,8 +450,8 @@ fn is_change(verdict: Option<Verdict>) -> bool {
     matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
 }
 
-/// Judges the cases of one metric, whose pairs of neighbours are one family. What was measured `again`, of all metrics,
-/// is a family of its own: a single drift says that the machine has changed.
+/// Judges the cases of one metric, whose pairs of neighbours are one family. The `again` repeated measurements, of all metrics,
+/// are a family of their own: a single drift shows that the machine has changed.
 fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, results: &mut Told) {
     let pairs = cases
         .iter()
@@ -577,7 +577,7 @@ impl VersionPoint {
         }
     }
 
-    /// Height in the chart: the ratio to the reference, or the value where ranges decide.
+    /// Returns the height in the chart: the ratio to the reference, or the value if ranges decide.
     pub fn height(&self) -> f64 {
         match &self.behind {
             Behind::Logs(_) => self.ratio.map_or(1.0, |ratio| ratio.ratio),

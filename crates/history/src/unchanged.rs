@@ -1,5 +1,5 @@
 //! What must be unchanged for a history to go on: the libraries behind its names, the machine, and the work. Otherwise one
-//! series would be of two things.
+//! series would mix two things.
 
 use crate::folder::{History, SeriesVersion, run_in};
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::iter::zip;
 use std::path::{Path, PathBuf};
 
-/// What can be done in any case.
+/// The advice that helps in any case.
 const MEND: &str = "begin another history with -o";
 
 /// Refuses versions that are not what was measured by their names: a name stands for one library.
@@ -46,8 +46,8 @@ pub fn refuse_changed<'v>(
     Ok(())
 }
 
-/// Why a version is not what a run measured by its name, if so: `now` is what the user's word means, if it is no name of the
-/// catalogue, and `then` what was measured.
+/// Returns why a version is not what a run measured by its name, if it is not: `now` is what the user's word means, if it is no
+/// name of the catalogue, and `then` what was measured.
 fn changed(
     now: Option<&Source>,
     info: &AllocatorInfo,
@@ -65,7 +65,7 @@ fn changed(
     }
     let (files, must_be_there): (Vec<&Path>, bool) = match now {
         Some(Source::Path { files }) => (files.iter().map(PathBuf::as_path).collect(), true),
-        // What heapmark has built or fetched, it can have again.
+        // Files that heapmark has built or fetched may be missing, since it can make them again.
         _ => (info.files.iter().map(Path::new).collect(), false),
     };
     for (file, sha256) in zip(files, &info.sha256) {
@@ -95,7 +95,7 @@ pub fn refuse_elsewhere(before: &RunFile, dir: &Path) -> Result<()> {
     }
 }
 
-/// How this machine, or this heapmark, is another than that of a run, if so.
+/// Returns how this machine, or this heapmark, differs from that of a run, if it does.
 fn elsewhere(before: &RunFile, here: &BTreeMap<String, String>) -> Option<String> {
     Some(match before.other_here(here)? {
         [HEAPMARK, then, now] => {
@@ -118,7 +118,7 @@ pub fn refuse_other_work(before: &RunFile, cases: &[Case], dir: &Path) -> Result
     }
 }
 
-/// How these cases do other work than those of a run, if so.
+/// Returns how the work of these cases differs from that of a run, if it does.
 fn other_work(before: &[Case], now: &[Case]) -> Option<String> {
     if let Some(file) = before.iter().find_map(Case::changed_file) {
         return Some(format!("{file} is not the file that its last run read"));
@@ -142,8 +142,8 @@ pub fn refuse_other_libraries(before: &RunFile, subjects: &[Subject], dir: &Path
     }
 }
 
-/// How a library is another than that which a run has measured by the same name, if one is. A name of the catalogue may stand for
-/// two: the compiler that builds it now is not that of then.
+/// Returns how a library differs from the one that a run has measured by the same name, if one does. A name of the catalogue
+/// may stand for two libraries, if another compiler builds it now.
 fn other_library(before: &[AllocatorInfo], subjects: &[Subject]) -> Result<Option<String>> {
     for subject in subjects {
         let name = &subject.allocator.name;
@@ -162,7 +162,7 @@ fn other_library(before: &[AllocatorInfo], subjects: &[Subject]) -> Result<Optio
     Ok(None)
 }
 
-/// Refuses a command of the user's whose programs are others than in a run, or that would start in another folder.
+/// Refuses a user's command whose programs differ from those in a run, or that would start in another folder.
 pub fn refuse_other_command(before: &RunFile, words: &[String], dir: &Path) -> Result<()> {
     let mut commands = before.plan.cases.iter().filter_map(Case::command);
     let Some(command) = commands.next().filter(|_| !words.is_empty()) else {
@@ -175,7 +175,7 @@ pub fn refuse_other_command(before: &RunFile, words: &[String], dir: &Path) -> R
     }
 }
 
-/// How a command is another than that of a run, if so.
+/// Returns how a command differs from that of a run, if it does.
 fn other_command(before: &UserCommand, words: &[String], folder: &Path) -> Result<Option<String>> {
     if before.folder != folder {
         return Ok(Some(format!(

@@ -25,7 +25,7 @@ pub const MOST_MACHINES: u32 = 10_000;
 pub const MOST_JOBS: u32 = 100;
 /// The time between two signs of life of an attempt.
 const BEAT: Duration = Duration::from_secs(10);
-/// An attempt is lost after this long without a sign of life: what a scheduler says about a job may be half a minute old,
+/// An attempt is lost after this long without a sign of life: what a scheduler reports about a job may be half a minute old,
 /// and the clocks of two machines differ a little.
 const LOST: Duration = Duration::from_secs(60);
 
@@ -98,7 +98,7 @@ pub struct Campaign {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum ShardState {
-    /// Nothing was heard of the shard.
+    /// No attempt at the shard has given a sign of life.
     Waiting,
     /// An attempt gave a sign of life less than a minute ago.
     Running {

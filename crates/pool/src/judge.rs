@@ -1,4 +1,4 @@
-//! Runs of the same work on several machines: what they say together, and about the next one. A
+//! Runs of the same work on several machines: what they show together, and about the next one. A
 //! ratio is always formed within a block on one machine; only ratios are pooled.
 
 use heapmark_core::analyse::compare::{
@@ -30,7 +30,7 @@ pub struct Pool {
     pub rows: Vec<PooledRow>,
     /// Rows of a run that cannot be pooled, and why.
     pub left_out: Vec<LeftAlone>,
-    /// Runs of which nothing counts, and why.
+    /// Runs that do not count at all, and why.
     pub refused: Vec<RefusedRun>,
     /// Memory by the number of usable CPUs, if the machines differ in it: allocators keep arenas for
     /// each CPU.
@@ -69,7 +69,7 @@ pub struct MemoryByCpus {
     pub bytes: Vec<(u32, f64)>,
 }
 
-/// A machine.
+/// A machine whose runs are pooled.
 #[derive(Debug, Serialize)]
 pub struct PooledMachine {
     /// The machine's number, from 1.
@@ -84,18 +84,18 @@ pub struct PooledMachine {
     pub blocks: usize,
 }
 
-/// A run that says nothing beside the others.
+/// A run that cannot be pooled with the others.
 #[derive(Debug, Serialize)]
 pub struct RefusedRun {
     /// The run's name.
     pub run: String,
-    /// The run's machine, as it describes it.
+    /// The run's machine, as the run describes it.
     pub facts: BTreeMap<String, String>,
     /// Why the run is refused.
     pub why: String,
 }
 
-/// An allocator in a case.
+/// The pooled results of an allocator in a case.
 #[derive(Debug, Serialize)]
 pub struct PooledRow {
     /// Workload name.
@@ -139,7 +139,7 @@ pub struct RatioSpreads {
     pub blocks: f64,
 }
 
-/// A row on a machine.
+/// The results of a row on one machine.
 #[derive(Debug, Serialize)]
 pub struct OnMachine {
     /// The number of the machine.
@@ -152,7 +152,7 @@ pub struct OnMachine {
     pub verdict: Verdict,
 }
 
-/// A row on machines of one type.
+/// The results of a row on machines of one type.
 #[derive(Debug, Serialize)]
 pub struct OnType {
     /// The number of the type.
@@ -170,7 +170,7 @@ pub struct Help {
     pub now: f64,
     /// Half-width with twice as many machines.
     pub machines: f64,
-    /// Half-width with twice as many blocks on each.
+    /// Half-width with twice as many blocks on each machine.
     pub blocks: f64,
 }
 
@@ -179,7 +179,7 @@ pub fn ways(by: &Metric) -> [&'static str; 2] {
     [Verdict::Faster, Verdict::Slower].map(|verdict| verdict.word_of(by))
 }
 
-/// The words for a row of machines of so many types, with these findings.
+/// Returns the verdict in words for a row with these findings, on machines of this many types.
 fn in_words(transfer: Transfer, types: usize, findings: &[Finding], by: &Metric) -> String {
     let [less, more] = ways(by);
     // Machines of one type say nothing about other types.
@@ -295,8 +295,9 @@ impl<'a> Pooling<'a> {
         })
     }
 
-    /// Adds a run, which its user knows by this name, or refuses it. The run's machine is of the type with this label, or
-    /// of one with all machines that have the same processor and C library and as many CPUs and as much memory.
+    /// Adds a run under the name by which its user knows it, or refuses it. The run's machine is of the type with this label
+    /// or, without a label, of the type of all machines that have the same processor and C library and as many CPUs and as much
+    /// memory.
     pub fn add(&mut self, name: &str, label: Option<&str>, run: &Side) {
         if let Some(why) = self.refusal(run.head) {
             self.refuse(name, run.head, why);
@@ -391,8 +392,8 @@ impl<'a> Pooling<'a> {
     }
 }
 
-/// Settings whose warning means that a machine's ratios are its own: a single CPU, a slow or coarse
-/// clock, the same addresses in each process, memory that may not be reserved.
+/// Settings whose warning means that a machine's ratios do not apply to others: a single CPU, a
+/// slow or coarse clock, the same addresses in each process, memory that may not be reserved.
 const LIKE_NO_OTHER: [&str; 4] = ["usable-cpus", "clock-source", "aslr", "overcommit"];
 
 /// The first of those settings that gave a warning on a run's machine, with what was found.
@@ -510,7 +511,7 @@ fn usable(
             "the baseline differed from its own copy there: that machine was disturbed".into(),
         );
     }
-    // As measured: that turns are too short is seen in some runs and not in others, whose ratios must be of the same.
+    // As measured: turns that are too short are found in some runs and not in others, and all ratios must be of the same kind.
     let logs = table.measured_logs(group, value);
     if logs.is_empty() {
         return Err("it has no numbers beside the baseline's".into());
@@ -541,7 +542,7 @@ fn position<'a>(
     }
 }
 
-/// A row of all machines.
+/// Pools a row over all machines.
 fn pooled(
     case: &Case,
     allocator: &str,
@@ -550,8 +551,8 @@ fn pooled(
     by: &Metric,
     alpha: f64,
 ) -> Option<PooledRow> {
-    // Each block of a machine counts the same, for its ratio as for its interval, which leaves out how much its runs differ:
-    // one or two runs do not show that.
+    // Each block of a machine counts the same, in its ratio and in its interval. The interval leaves out how much the machine's
+    // runs differ: one or two runs do not show that.
     let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
     let judged = judge_family(&logs, alpha);
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;

@@ -1,4 +1,4 @@
-//! What runs of several machines say together: `heapmark campaign`.
+//! Pools runs of several machines: `heapmark campaign`.
 
 #[macro_use]
 extern crate heapmark_core;

@@ -1,5 +1,5 @@
-//! Does a setting arrive, and does it do anything? One process without a clock is looked at while it runs, and counted at its
-//! end.
+//! Whether a setting reaches its allocator, and whether it has any effect. One process that is not timed is looked at while it
+//! runs, and counted at its end.
 
 use crate::setting::Setting;
 use heapmark_core::build::libc_version;
@@ -8,27 +8,27 @@ use heapmark_which::settings::{Judged, Setting as Part, version};
 use heapmark_which::{Given, SettingState};
 use serde::{Deserialize, Serialize};
 
-/// A process that was looked at.
+/// What was seen of a process that was not timed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sight {
-    /// What the kernel counted; `None` where another process stood in for what is tuned.
+    /// The kernel's counts; `None` if another process stood in for the tuned one.
     pub counts: Option<Counts>,
-    /// What became of the variables in it.
+    /// What became of the variables in the process.
     pub given: Vec<Given>,
-    /// Lines of its stderr in which an allocator or the dynamic linker speaks.
+    /// Lines of the process's stderr that an allocator or the dynamic linker has printed.
     pub complaints: Vec<String>,
     /// How the process ended, if not as it should.
     pub failure: Option<String>,
 }
 
-/// What the kernel counted of a process and all that it started.
+/// The kernel's counts for a process and all processes that it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Page faults without I/O.
+    /// The number of page faults without I/O.
     pub faults: u64,
-    /// The highest resident set.
+    /// The peak of the resident set, in bytes.
     pub peak_bytes: u64,
-    /// CPU time.
+    /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
 }
 
@@ -38,13 +38,13 @@ pub struct Counts {
 pub enum Arrival {
     /// The value was read in the process.
     ReadBack,
-    /// Nothing speaks against the value, and it cannot be read in the process.
+    /// Nothing contradicts the value, but it cannot be read in the process.
     NotReadBack,
     /// The setting did not reach the allocator, or only in part.
     NotArrived(String),
 }
 
-/// What a line of stderr contains in which an allocator or the loader complains of its settings.
+/// Parts of stderr lines in which an allocator or the dynamic linker complains about its settings.
 const SPEAKERS: [&str; 6] = [
     "<jemalloc>",
     "mimalloc: ",
@@ -54,7 +54,7 @@ const SPEAKERS: [&str; 6] = [
     "ld.so: ",
 ];
 
-/// The lines of a stderr in which an allocator or the dynamic linker speaks.
+/// Returns the lines of a stderr that an allocator or the dynamic linker has printed.
 pub fn complaints(stderr: &str) -> Vec<String> {
     let speaks = |line: &&str| SPEAKERS.iter().any(|speaker| line.contains(speaker));
     let mut lines: Vec<String> = stderr.lines().filter(speaks).map(str::to_owned).collect();
@@ -62,7 +62,7 @@ pub fn complaints(stderr: &str) -> Vec<String> {
     lines
 }
 
-/// Whether the variables of a setting reached the allocator, by a process that had them and one that had not.
+/// Whether the variables of a setting reached the allocator, judged by a process with them and by one without.
 pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
     let of_setting: Vec<&Given> = sight
         .given
@@ -101,8 +101,8 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
     }
 }
 
-/// What stands in `GLIBC_TUNABLES` and was not seen in the process, each with why it does nothing if that is known: the dynamic
-/// linker of glibc before 2.39 cuts the variable off behind its first setting.
+/// Returns an item for each setting in `GLIBC_TUNABLES` that was not seen in the process: why it has no effect, if that is
+/// known. The dynamic linker of glibc before 2.39 cuts the variable off after its first setting.
 fn unseen(setting: &Setting, seen: &[&Given]) -> Vec<Option<String>> {
     const TUNABLES: &str = "GLIBC_TUNABLES";
     let text = setting.environment.get(TUNABLES).map_or("", String::as_str);
@@ -122,11 +122,11 @@ fn unseen(setting: &Setting, seen: &[&Given]) -> Vec<Option<String>> {
     unseen.map(why).collect()
 }
 
-/// Counts of processes of the same kind: the least and the most of each.
+/// The smallest and the largest of each count, over several processes of the same kind.
 pub struct CountRanges([(u64, u64); 2]);
 
 impl CountRanges {
-    /// The ranges of the default's counts, `None` without any.
+    /// Returns the ranges of these counts; `None` if there are none.
     pub fn of(all: &[Counts]) -> Option<CountRanges> {
         let range = |of: fn(&Counts) -> u64| {
             let values = || all.iter().map(of);
@@ -138,7 +138,7 @@ impl CountRanges {
         ]))
     }
 
-    /// Whether nothing tells these counts from the ranges.
+    /// Whether these counts lie within the ranges.
     pub fn have(&self, counts: Option<Counts>) -> bool {
         counts.is_some_and(|counts| {
             let mut both = self.0.iter().zip([counts.faults, counts.peak_bytes]);

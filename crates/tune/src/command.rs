@@ -1,4 +1,4 @@
-//! `heapmark tune`: reads flags, searches, prints.
+//! `heapmark tune`: reads the flags, searches, and prints what was found.
 
 use crate::copied;
 use crate::judged::{AtMost, Goal};
@@ -31,29 +31,30 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Find the settings of allocators that help your program: raced, confirmed in new pairs, and what does nothing is said
+/// Find the allocator settings that help your program: raced, and confirmed in new pairs; those without effect are named
 ///
-/// Settings come from `heapmark list allocators` and their entries. The first allocator as it is, without settings, is what all are
-/// compared with.
+/// Settings come from the entries of `heapmark list allocators`. All are compared with the first allocator as it is, without
+/// settings.
 #[derive(clap::Args)]
 pub struct TuneArgs {
     /// Allocators whose settings are tried: names from `heapmark list allocators`; the first one is what the program has now
     #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed, default_value = "glibc")]
     allocators: Vec<String>,
-    /// What is to become less
+    /// What to reduce
     #[arg(long = "for", value_name = "GOAL", default_value = "time")]
     goal: Goal,
-    /// What else must hold, over the default: memory=0.8, time=1.02
+    /// A limit on another goal, as a ratio to the default: memory=0.8, time=1.02
     #[arg(long, value_name = "GOAL=RATIO", value_parser = at_most)]
     at_most: Option<AtMost>,
-    /// How long all of it may take: 90s, 15min
+    /// How long the whole tuning may take: 90s, 15min
     #[arg(long, value_name = "TIME", value_parser = budget, default_value = "15min")]
     budget: Duration,
-    /// Confirm on this command, in quotes: the same program with another input; of a server, another client [default: the same again]
+    /// Confirm on this command, in quotes: the same program with another input or, for a server, another client [default: the
+    /// same again]
     #[arg(long, value_name = "CMD")]
     held_out: Option<String>,
-    /// Tune a workload of `heapmark list workloads`, or trace:FILE; with a command behind `--`, search on that trace of it, and confirm
-    /// on the command
+    /// Tune a workload of `heapmark list workloads`, or trace:FILE; with a command after `--`, search on that trace of the
+    /// command, and confirm on the command
     #[arg(short, long, value_name = "NAME", conflicts_with = "server")]
     workload: Option<String>,
     /// Threads of the workload
@@ -68,10 +69,10 @@ pub struct TuneArgs {
     /// Port or Unix socket that answers when the server is ready, or `started`
     #[arg(long, value_name = "PORT|PATH", requires = "server")]
     ready: Option<String>,
-    /// Also try this variable, as of a web page
+    /// Also try this variable, such as one from a web page
     #[arg(long, value_name = "VAR=VALUE", value_parser = variable)]
     also: Vec<(String, String)>,
-    /// Judge by a number that the command prints, as of `heapmark try`
+    /// Judge by a number that the command prints, as in `heapmark try`
     #[arg(long, value_name = "NAME:BETTER[:UNIT]=REGEX")]
     value: Option<String>,
     /// The exit code that the command is expected to end with [default: 0]
@@ -83,7 +84,7 @@ pub struct TuneArgs {
     /// File for the command's stdin [default: nothing]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Directory of the tuning; the same command goes on there [default: heapmark-tune/NAME]
+    /// Directory of the tuning; the same command resumes it [default: heapmark-tune/NAME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// What is printed at the end
@@ -97,7 +98,7 @@ pub struct TuneArgs {
 /// Where tunings are stored unless `-o` says otherwise.
 const TUNINGS: &str = "heapmark-tune";
 
-/// `memory=0.8`.
+/// Parses a limit on another goal: `memory=0.8`.
 fn at_most(text: &str) -> Result<AtMost, String> {
     let known = || {
         let (goal, ratio) = text.trim().split_once([' ', '='])?;
@@ -110,7 +111,7 @@ fn at_most(text: &str) -> Result<AtMost, String> {
     known().ok_or_else(|| "expected time, memory or idle, and a ratio: memory=0.8".into())
 }
 
-/// `VAR=VALUE`.
+/// Parses an environment variable: `VAR=VALUE`.
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && name != "LD_PRELOAD" => {
@@ -130,7 +131,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     let looked_at = looked_at(&args, &folder)?;
     let (workload, workload_name) = workload(&args)?.unzip();
     let (search, confirm) = loads(&args, workload)?;
-    // Before anything is looked at.
+    // Wrong flags are refused before any process starts.
     search.must_be_taken()?;
     confirm.must_be_taken()?;
     let name = match &looked_at {
@@ -183,7 +184,7 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses what would change nothing.
+/// Refuses flags that would have no effect.
 fn refuse_unused(args: &TuneArgs) -> Result<()> {
     if args.threads.is_some() && args.workload.is_none() {
         refuse!("--threads: of a workload (-w): other programs have the threads that they start");
@@ -204,7 +205,7 @@ fn refuse_unused(args: &TuneArgs) -> Result<()> {
     Ok(())
 }
 
-/// The command, if there is one.
+/// Returns the command that is tuned, if there is one.
 fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
     match args.command.is_empty() {
         true => Ok(None),
@@ -212,7 +213,8 @@ fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
     }
 }
 
-/// The command that confirms, if it is another one; that of a server is its client's.
+/// Returns the command that confirms, if it is not the tuned one; `None` for a server, which
+/// another client confirms.
 fn held_out(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
     let words = args.held_out.iter().filter(|_| args.server.is_none());
     let mut words = words.map(|line| command(args, &words_of(line)?, folder));
@@ -236,7 +238,7 @@ fn command(args: &TuneArgs, words: &[String], folder: &Path) -> Result<LookedAt>
     })
 }
 
-/// The words of --held-out.
+/// Splits the value of `--held-out` into words.
 fn words_of(line: &str) -> Result<Vec<String>> {
     let words = shlex::split(line).filter(|words| !words.is_empty());
     words
@@ -248,7 +250,7 @@ fn stdin(args: &TuneArgs) -> &Path {
     args.stdin.as_deref().unwrap_or(Path::new("/dev/null"))
 }
 
-/// What is measured in the search, and what confirms.
+/// Returns what the search measures, and what the confirmation measures.
 fn loads(args: &TuneArgs, workload: Option<Load>) -> Result<(Load, Load)> {
     if let Some(workload) = workload.clone().filter(|_| args.command.is_empty()) {
         return Ok((workload.clone(), workload));
@@ -277,7 +279,8 @@ fn loads(args: &TuneArgs, workload: Option<Load>) -> Result<(Load, Load)> {
     Ok((workload.unwrap_or(command), confirm))
 }
 
-/// The workload of `-w`, and its name. Of a trace only the first round is measured: a program begins in a fresh heap, too.
+/// Returns the workload of `-w`, and its name. Only the first round of a trace is measured: a program begins in a fresh heap,
+/// too.
 fn workload(args: &TuneArgs) -> Result<Option<(Load, String)>> {
     if args.workload.is_none() {
         return Ok(None);
@@ -306,7 +309,7 @@ fn workload(args: &TuneArgs) -> Result<Option<(Load, String)>> {
     Ok(Some((Load::Workload(flags), name)))
 }
 
-/// Flags with their values, of those that are given.
+/// Returns those flags that have a value, each with its value.
 fn given(flags: &[(&str, Option<&String>)]) -> Vec<String> {
     let given = flags
         .iter()
@@ -369,7 +372,7 @@ fn allocators(
     Ok((words, subjects))
 }
 
-/// What is tried: the knobs of each allocator, and what was given by hand in the allocator that reads it.
+/// Returns the settings to try: the knobs of each allocator, and each variable given by hand, in the allocators that read it.
 fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -> Vec<Setting> {
     let mut all = Vec::new();
     for subject in subjects {
@@ -384,7 +387,7 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
             .iter()
             .filter(|subject| reads(subject, variable, catalog))
             .peekable();
-        // Where nobody reads it, the first one tells.
+        // If no allocator reads the variable, a process of the first one shows that.
         let first = reading.peek().is_none().then(|| &subjects[0]);
         for subject in first.into_iter().chain(reading) {
             let name = &subject.allocator.name;
@@ -394,14 +397,14 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
     all
 }
 
-/// Whether an allocator of this family is configured by such variables.
+/// Whether an allocator of this family reads the variable.
 fn reads(subject: &Subject, variable: &str, catalog: &Catalog) -> bool {
     let reader = heapmark_which::family_of(variable, &catalog.allocators);
     let family = &subject.allocator.family;
     reader == family || reader == "tcmalloc" && family == "gperftools"
 }
 
-/// What decides what is measured.
+/// Returns the arguments that determine what is measured.
 fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     let mut asked = vec!["tune".to_owned(), "-a".into(), args.allocators.join(",")];
     let goal = args.goal.to_possible_value();
@@ -438,7 +441,8 @@ fn asked(args: &TuneArgs, folder: &Path) -> Vec<String> {
     asked
 }
 
-/// What the numbers depend on and the command does not say: a rebuilt program or library, another value of a setting, another machine.
+/// Returns what the numbers depend on besides the command line: a program or library may be rebuilt, a setting have another
+/// value, the machine be another one.
 fn surroundings(
     args: &TuneArgs,
     subjects: &[Subject],
@@ -526,7 +530,7 @@ fn tell(
     Ok(())
 }
 
-/// What defaults of allocators and their effects depend on.
+/// Returns the facts on which the defaults of allocators and their effects depend.
 fn valid_for(subjects: &[Subject]) -> Vec<String> {
     let facts = machine::describe();
     let mut valid: Vec<String> = Vec::new();

@@ -5,16 +5,17 @@ use heapmark_core::catalog::knob;
 use heapmark_core::execute::Subject;
 use serde::Serialize;
 
-/// A line, and where it belongs.
+/// A line to copy, and the place where it belongs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CopiedLine {
-    /// `shell`, `systemd`.
+    /// The place, such as `shell` or `systemd`.
     pub place: &'static str,
-    /// To copy.
+    /// The line itself.
     pub line: String,
 }
 
-/// The lines of a setting whose row is `row`; `command` is the program's line. None of an allocator that the program has anyway.
+/// Returns the lines for a setting whose row is `row`; `command` is the program's command line. Empty for an allocator that the
+/// program has anyway.
 pub fn lines(setting: &Setting, row: &Subject, command: &str) -> Vec<CopiedLine> {
     let variables = row.environment();
     if variables.is_empty() {
@@ -55,7 +56,7 @@ pub fn lines(setting: &Setting, row: &Subject, command: &str) -> Vec<CopiedLine>
         .collect();
     let parts = setting.parts.iter();
     let set_by_parts = knob::variables(parts.map(|(knob, value)| (knob, value.as_str())));
-    // Part of a bundle would be another setting, as would be one without what the allocator's entry sets.
+    // Some knobs of a bundle would be another setting, and so would all knobs without what the allocator's entry sets.
     if !calls.is_empty()
         && calls.len() == setting.parts.len()
         && set_by_parts == row.allocator.environment

@@ -1,11 +1,11 @@
-//! What the confirmation says of its finalists. Pure.
+//! Judges the finalists by the pairs of the confirmation. Pure.
 
 use heapmark_core::analyse::Ratio;
 use heapmark_stats::{ALPHA, Finding, Rule, judge_tested, paired, shift};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// What a setting is to make less.
+/// The quantity that a setting is to reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Goal {
     /// CPU time of the command (wall time if it cannot take turns, or of a client), or the number that it reports (--value)
@@ -45,16 +45,17 @@ impl Serialize for Goal {
     }
 }
 
-/// By goal: ln of a row's value over that of the default beside it, one for each pair.
+/// Log ratios of a row by goal: for each pair, ln of the row's value over that of the default
+/// beside it.
 pub type Logs = BTreeMap<Goal, Vec<f64>>;
 
-/// The ratios of these.
+/// Returns the ratio for each goal that has one.
 pub fn ratios(logs: &Logs) -> BTreeMap<Goal, Ratio> {
     let of = |(goal, logs): (&Goal, &Vec<f64>)| Some((*goal, Ratio::from_logs(logs)?));
     logs.iter().filter_map(of).collect()
 }
 
-/// ln of the ratio of these; `None` if there is none.
+/// Returns ln of the ratio for a goal; `None` if there is none.
 pub fn estimate(logs: &Logs, goal: Goal) -> Option<f64> {
     Some(shift(logs.get(&goal)?)?.estimate)
 }
@@ -62,9 +63,9 @@ pub fn estimate(logs: &Logs, goal: Goal) -> Option<f64> {
 /// A limit on another goal: `memory=0.8`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AtMost {
-    /// Of what.
+    /// The goal that is limited.
     pub goal: Goal,
-    /// Over the default's.
+    /// The largest allowed ratio to the default.
     pub ratio: f64,
 }
 
@@ -74,12 +75,12 @@ pub struct AtMost {
 pub enum Confirmation {
     /// The setting helps.
     Confirmed,
-    /// Not known whether it helps, and why.
+    /// Whether the setting helps is not known, for this reason.
     NotConfirmed(String),
 }
 
-/// Judges finalists by pairs that the search has not seen. All their ratios are one family (Holm); beyond chance is not enough:
-/// the interval must lie below the better of two copies of the default, too.
+/// Judges finalists by pairs that the search has not seen. All their ratios are one family (Holm). A difference beyond chance
+/// is not enough: the interval must also lie below the better of two copies of the default.
 pub fn judged(
     finalists: &[Logs],
     decoys: &[Logs],

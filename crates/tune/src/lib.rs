@@ -1,5 +1,5 @@
-//! `heapmark tune`: which settings of allocators help a program. What is searched, and in which order, stands in
-//! `search`; processes stand behind its trait.
+//! `heapmark tune`: which settings of allocators help a program. The module `search` defines what is searched and in which
+//! order; it starts processes through a trait only.
 
 #[macro_use]
 extern crate heapmark_core;

@@ -14,7 +14,7 @@ use heapmark_core::report::units;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The page.
+/// Makes the page of a tuning as HTML.
 pub fn page(told: &TuneReport) -> String {
     let tuned = told.tuned;
     let points = points(told);
@@ -59,12 +59,12 @@ pub fn page(told: &TuneReport) -> String {
 /// A setting in the picture.
 struct FrontPoint {
     name: String,
-    /// A copy of the default.
+    /// Whether the point is a copy of the default.
     is_control: bool,
     ratios: BTreeMap<Goal, Ratio>,
 }
 
-/// What was confirmed or not, and the copies of the default.
+/// Returns the points of the settings that were to be confirmed, and of the copies of the default.
 fn points(report: &TuneReport) -> Vec<FrontPoint> {
     let tuned = report.tuned;
     let of = |row: &Confirmed| FrontPoint {
@@ -84,7 +84,7 @@ fn points(report: &TuneReport) -> Vec<FrontPoint> {
     tuned.confirmed.iter().map(of).chain(copies).collect()
 }
 
-/// Time against memory.
+/// Makes the picture of time against memory.
 fn front(report: &TuneReport, points: &[FrontPoint]) -> Section {
     let memory = match report.goal {
         Goal::Idle => Goal::Idle,
@@ -144,7 +144,7 @@ fn front(report: &TuneReport, points: &[FrontPoint]) -> Section {
     )
 }
 
-/// All settings, in the order in which they were named.
+/// Makes the table of all settings, in the order in which they were named.
 fn race(tuned: &Tuned) -> Sheet {
     let mut table = SheetOf::new("", &tuned.entries);
     table.add("setting", |entry: &Entry| entry.setting.name.as_str());

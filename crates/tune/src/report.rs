@@ -1,4 +1,5 @@
-//! What a tuning prints: the answer, what was confirmed, what did nothing, what to copy.
+//! What a tuning prints: the answer, the confirmed settings, those without effect, and lines to
+//! copy.
 
 use crate::copied::CopiedLine;
 use crate::judged::{Confirmation, GOALS, Goal};
@@ -11,36 +12,36 @@ use heapmark_core::report::text::{cut, list};
 use heapmark_core::report::units;
 use serde::Serialize;
 
-/// Characters of what an allocator said that are shown.
+/// The most characters of an allocator's message that are shown.
 const LONGEST: usize = 150;
-/// Lines of what goes together.
+/// The most lines about combinations.
 const MOST_TOGETHER: usize = 2;
 
-/// All that is said, for the renderers and for programs.
+/// The content of the report, for the renderers and for programs.
 #[derive(Serialize)]
 pub struct TuneReport<'a> {
     /// The command, as it was typed.
     pub command: String,
-    /// What was confirmed on, if that is another one.
+    /// What the confirmation ran on, if not on `command`.
     pub held_out: Option<String>,
-    /// The trace that was searched on, if a command confirms.
+    /// The trace that the search measured, if a command confirms.
     pub searched_on: Option<String>,
-    /// What was to become less.
+    /// The quantity that was to be reduced.
     pub goal: Goal,
     /// The default: an allocator without settings.
     pub default: &'a str,
-    /// What was found.
+    /// The result of the search and the confirmation.
     #[serde(flatten)]
     pub tuned: &'a Tuned,
-    /// Lines to copy of the best one.
+    /// Lines to copy, which set the best setting.
     pub copy: Vec<CopiedLine>,
-    /// For which surroundings that holds.
+    /// The surroundings for which the answer holds.
     pub valid_for: Vec<String>,
-    /// The run of the confirmation, or the last one of the search.
+    /// The run of the confirmation or, without one, the last run of the search.
     pub run: Option<String>,
 }
 
-/// The tables and their notes.
+/// Returns the tables of a tuning, and their notes.
 pub fn told(told: &TuneReport) -> Vec<Block> {
     let tuned = told.tuned;
     let mut blocks = vec![Block::Text(Note::marked(conclusion(told), Mark::Strong))];
@@ -89,7 +90,7 @@ pub fn conclusion(told: &TuneReport) -> String {
     )
 }
 
-/// Whether settings on the trace are in the order of the program.
+/// Returns a note on whether the trace orders settings as the program does.
 pub fn order(told: &TuneReport) -> Option<Note> {
     /// From this rank correlation on, a trace may choose for its program.
     const ENOUGH: f64 = 0.5;
@@ -187,7 +188,7 @@ pub fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     notes
 }
 
-/// `both 0.81 [0.80, 0.82]; a alone 0.90 [...], b alone 1.02 [...]`.
+/// Returns the note `both 0.81 [0.80, 0.82]; a alone 0.90 [...], b alone 1.02 [...]`.
 fn together(combination: &Together) -> Note {
     let apart = combination.apart.iter();
     let apart = apart.map(|(name, ratio)| format!("{name} {}", units::interval(ratio)));

@@ -1,5 +1,5 @@
-//! The directory of a tuning, and the processes behind the search: `tune.json`, and a stored run in `runs/N` for each round. The search
-//! depends on what is stored only, so the same command goes on where it was interrupted.
+//! The directory of a tuning, and the processes behind the search: `tune.json`, and a stored run in `runs/N` for each round.
+//! The search depends only on what is stored, so the same command resumes where a tuning was interrupted.
 
 use crate::arrival::{Counts, Sight, complaints};
 use crate::judged::{Goal, Logs};
@@ -33,44 +33,45 @@ use std::time::{Duration, Instant};
 
 const FILE: &str = "tune.json";
 const SCHEMA: u32 = 3;
-/// The command line of a user may be private.
+/// The mode of a tuning's files: the user's command line may be private.
 pub const MODE: u32 = 0o600;
-/// A process is looked at when it is this old, and then twice as old each time.
+/// A process is first looked at when it is this old, and again each time that its age has doubled.
 const YOUNG: Duration = Duration::from_millis(40);
-/// A process without a clock may take this long.
+/// The time limit of a process that is not timed.
 const PATIENCE: Duration = Duration::from_secs(1800);
-/// Lives long enough to be looked at, in place of a command that does not; it is ended then.
+/// The command that stands in for one that ends too soon to be looked at; it is ended after the
+/// look.
 const LASTING: [&str; 2] = ["/bin/sleep", "10"];
-/// Until then a process that lasts has shown what it will.
+/// At this age, a process has shown all that a look at it can show.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
-/// The row that is a copy of the default, beside the A/A copy of each run.
+/// The name of the row that is a copy of the default, beside the A/A copy of each run.
 const DECOY: &str = "decoy";
 
-/// The file that is kept in the directory.
+/// The content of `tune.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     schema: u32,
     #[serde(flatten)]
     of: Tuning,
-    /// Processes that were looked at, in their order.
+    /// The looks at processes, each with the name of its setting, in the order of the search.
     sights: Vec<(String, Sight)>,
-    /// Rounds.
+    /// The rounds of pairs, in their order.
     runs: Vec<RoundRun>,
 }
 
-/// What a tuning is of: only the same goes on in its directory.
+/// What a tuning is of: a directory is resumed only by a tuning of the same.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Tuning {
-    /// What was asked for, as it was typed.
+    /// The arguments that determine what is measured, as they were typed.
     pub asked: Vec<String>,
-    /// What the numbers depend on besides: programs, libraries, settings, the machine.
+    /// What else the numbers depend on: programs, libraries, settings, the machine.
     pub surroundings: Vec<String>,
-    /// What the lengths of rounds follow from.
+    /// The time budget in seconds, which determines the lengths of rounds.
     pub budget_s: f64,
 }
 
 impl Tuning {
-    /// Fails unless what is kept in `dir` is of the same tuning.
+    /// Fails unless what is stored in `dir` belongs to this tuning.
     fn must_be_that_of(&self, kept: &Kept, dir: &Path) -> Result<()> {
         let before = &kept.of;
         if before.asked != self.asked {
@@ -87,7 +88,7 @@ impl Tuning {
                 dir.display()
             );
         }
-        // Before the first round it decides nothing.
+        // Before the first round, the budget has decided nothing.
         if before.budget_s != self.budget_s && !kept.runs.is_empty() {
             refuse!(
                 "{} is being measured with --budget {}s: give that, or choose another directory with -o",
@@ -106,7 +107,7 @@ struct RoundRun {
     whole: bool,
 }
 
-/// What is measured.
+/// The work that is measured.
 #[derive(Clone, Debug)]
 pub enum Load {
     /// A command, or a server with its client: flags and words of `heapmark try`.
@@ -124,7 +125,7 @@ impl Load {
         }
     }
 
-    /// Measures it with these flags, and with what no flag can say.
+    /// Measures the load with these flags, and with options that no flag can express.
     fn measure(&self, flags: &[&str], with: impl FnOnce(Comparison) -> Comparison) -> Result<Exit> {
         let (Load::Tried(words) | Load::Workload(words)) = self;
         let flags = flags.iter().map(ToString::to_string);
@@ -144,20 +145,20 @@ impl Load {
     }
 }
 
-/// What is tuned.
+/// The work that is tuned.
 #[derive(Clone, Debug)]
 pub struct TunedWork {
-    /// A command that is looked at while it runs; a server or a workload is not.
+    /// The command that is looked at while it runs; `None` for a server or a workload.
     pub looked_at: Option<LookedAt>,
-    /// What the search measures.
+    /// The load that the search measures.
     pub search: Load,
-    /// What confirms.
+    /// The load that the confirmation measures.
     pub confirm: Load,
-    /// Run by `sh` before each process.
+    /// The command that `sh` runs before each process.
     pub prepare: Option<String>,
-    /// What `-a` takes for the default, and for each allocator by its name.
+    /// The word for the default after `-a`.
     pub baseline: String,
-    /// See there.
+    /// The word for each allocator after `-a`, by the allocator's name.
     pub words: BTreeMap<String, String>,
 }
 
@@ -173,7 +174,7 @@ pub struct LookedAt {
 }
 
 impl LookedAt {
-    /// A process that lives long enough.
+    /// Returns the command that stands in for one that ends too soon to be looked at.
     fn lasting() -> LookedAt {
         LookedAt {
             command: LASTING.map(OsString::from).to_vec(),
@@ -183,7 +184,7 @@ impl LookedAt {
     }
 }
 
-/// Processes of this machine.
+/// The stored part of a tuning, and the processes that add to it.
 pub struct Rounds<'a> {
     dir: PathBuf,
     kept: Kept,
@@ -191,13 +192,13 @@ pub struct Rounds<'a> {
     allocators: Vec<Subject>,
     catalog: &'a Catalog,
     guest: Guest,
-    /// How many of what is kept the search has asked for.
+    /// How many of the stored looks, and of the stored runs, the search has asked for so far.
     sights: usize,
     runs: usize,
 }
 
 impl<'a> Rounds<'a> {
-    /// A new tuning in a directory, or the one that is there; refuses one of other work.
+    /// Opens the tuning in a directory, or begins a new one; refuses a tuning of other work.
     pub fn opened(
         dir: &Path,
         of: Tuning,
@@ -259,7 +260,8 @@ impl<'a> Rounds<'a> {
         Some(self.run_in(self.runs.checked_sub(1)?))
     }
 
-    /// Runs a command under a setting, until it is looked at or to its end. The second value says whether that was possible.
+    /// Runs a command under a setting, to its end or, with `once`, until it was looked at. The second value is whether a look
+    /// succeeded.
     fn process(&self, setting: &Setting, of: &LookedAt, once: bool) -> Result<(Sight, bool)> {
         let row: SettingRow = setting.row();
         let mut variables = row.subject(&self.allocators)?.environment();
@@ -296,7 +298,7 @@ impl<'a> Rounds<'a> {
                 next = began.elapsed() * 2;
                 for pid in descendants(launcher) {
                     if let Ok(view) = ProcessView::at(pid, &self.catalog.allocators) {
-                        // Before that it may not have read anything yet.
+                        // Until its allocator is known, a process may not have read anything.
                         let is_over =
                             is_settled(&view) && !is_lost(&view) || began.elapsed() > LONG_ENOUGH;
                         stop.fetch_or(once && is_over, Ordering::Relaxed);
@@ -369,7 +371,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Fails unless this command, which confirms, runs under the default: better now than after the search.
+    /// Fails unless the command that confirms runs under the default: better now than after the search.
     pub fn must_run(&self, held_out: &LookedAt) -> Result<()> {
         if !self.kept.runs.is_empty() {
             return Ok(());
@@ -445,7 +447,7 @@ impl Race for Rounds<'_> {
             }
             None => self.process(setting, &LookedAt::lasting(), true)?.0,
         };
-        // A default that fails ends the tuning: once that is mended, it runs anew.
+        // A default that fails is not stored, since it ends the tuning: once mended, it runs anew.
         if !setting.is_none() || sight.failure.is_none() {
             self.kept.sights.truncate(number);
             self.kept.sights.push((setting.name.clone(), sight.clone()));
@@ -478,7 +480,7 @@ impl Race for Rounds<'_> {
                 rows: names,
                 whole: false,
             });
-            // Before the run: an interrupted one is found again.
+            // Stored before the run, so that an interrupted run is found again.
             self.keep()?;
             let exit = match has_begun {
                 true => {
@@ -506,19 +508,19 @@ impl Race for Rounds<'_> {
     }
 }
 
-/// Whether it is known what serves a process: it has begun.
+/// Whether the allocator that serves a process is known, so that the process has begun.
 fn is_settled(view: &ProcessView) -> bool {
     view.malloc
         .first()
         .is_some_and(|serving| serving.allocator.is_some())
 }
 
-/// Whether a setting has not reached it, as far as that can be said: a constructor may read it later.
+/// Whether a setting has not reached the process, as far as that can be known: a constructor may read it later.
 fn is_lost(view: &ProcessView) -> bool {
     view.settings.iter().any(|given| given.state.is_lost())
 }
 
-/// What a stored round says, by row.
+/// Reads the results of a stored round, by row.
 fn read(dir: &Path) -> Result<Round> {
     let run = store::read(dir)?;
     let records = counting(&run.records);
@@ -539,7 +541,8 @@ fn read(dir: &Path) -> Result<Round> {
         .filter_map(|record| Some(record.wall_ns()? as f64))
         .collect();
     let mut round = Round {
-        // The other half is that of the process with which it takes turns; where none does, that of all rows.
+        // The other half belongs to the process with which the default takes turns; without turns, one process of the default
+        // serves all rows.
         process_s: median(&walls).unwrap_or_default() / 2e9,
         is_paced: table.is_paced(),
         ..Round::default()

@@ -1,5 +1,5 @@
-//! The search: what arrives, what does anything, what survives pairs that grow in number, what goes together, and what new pairs
-//! confirm. What starts processes stands behind [`Race`], so that a script can take its place.
+//! The search: which settings arrive, which have an effect, which survive rounds with more and more pairs, which go together,
+//! and which are confirmed by new pairs. Processes are started only through [`Race`], so that a script can take its place.
 
 use crate::arrival::{Arrival, CountRanges, Counts, Sight, arrival};
 use crate::judged::{AtMost, Confirmation, Goal, Logs, estimate, judged, ratios};
@@ -10,11 +10,12 @@ use heapmark_stats::{rank_correlation, shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a search asks of the machine.
+/// The measurements that a search needs from the machine.
 pub trait Race {
-    /// Runs one process under this setting without a clock.
+    /// Runs one process under this setting, without timing it.
     fn sight(&mut self, setting: &Setting) -> Result<Sight>;
-    /// Pairs of each of these and the default, of which two copies run beside them.
+    /// Measures pairs of each of these rows and the default; two copies of the default run beside
+    /// them.
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round>;
 }
 
@@ -27,40 +28,43 @@ pub enum Stage {
     Confirm,
 }
 
-/// What a round has measured.
+/// The results of a round.
 #[derive(Default)]
 pub struct Round {
-    /// Logs by name, or why there are none.
+    /// The log ratios of each row by its name, or why there are none.
     pub rows: BTreeMap<String, Result<Logs, String>>,
     /// The logs of the copies of the default.
     pub decoys: Vec<Logs>,
     /// How long a process of the default takes by itself, in seconds.
     pub process_s: f64,
-    /// Whether the time is not the allocator's: that of a client that sends for ten seconds.
+    /// Whether the time does not depend on the allocator, like that of a client that sends for ten
+    /// seconds.
     pub is_paced: bool,
 }
 
 /// The goal and the limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// What is to become less.
+    /// The quantity that is to be reduced.
     pub goal: Goal,
-    /// What else must hold.
+    /// The limit on another goal, if there is one.
     pub at_most: Option<AtMost>,
-    /// How long all of it may take, in seconds.
+    /// The time for the whole tuning, in seconds.
     pub budget_s: f64,
-    /// Whether the search measures something else than the confirmation: a trace of the program.
+    /// Whether the search measures a stand-in for what the confirmation measures: a trace of the
+    /// program.
     pub is_stand_in: bool,
 }
 
 impl Wanted {
-    /// All that settings are judged by: the goal, and that of the limit.
+    /// Returns all goals that settings are judged by: the goal, and that of the limit.
     fn goals(&self) -> impl Iterator<Item = Goal> {
         let limited = self.at_most.map(|limit| limit.goal);
         [self.goal].into_iter().chain(limited)
     }
 
-    /// Whether it depends on what is resident at the end, which no process without a clock tells.
+    /// Whether a goal is what is resident at the end, which a process that is not timed does not
+    /// show.
     fn is_of_idle(&self) -> bool {
         self.goals().any(|goal| goal == Goal::Idle)
     }
@@ -95,26 +99,26 @@ impl Wanted {
 pub enum Fate {
     /// The setting did not reach the allocator.
     NotArrived(String),
-    /// All that it can change was counted, and is as without it.
+    /// All that the setting can change was counted, and is as without it.
     NoEffect,
     /// A process did not end as it should.
     Failed(String),
-    /// Others were better, or the default.
+    /// Other settings were better, or the default was.
     Left,
-    /// Among those that were to be confirmed.
+    /// The setting was among those to be confirmed.
     Finalist,
 }
 
-/// A setting and what the search knows of it.
+/// A setting, and what the search has found out about it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
     /// The setting that is judged.
     pub setting: Setting,
-    /// Whether that reached the allocator; `None` if it was not looked at by itself.
+    /// Whether the setting reached the allocator; `None` if it was not looked at by itself.
     pub arrival: Option<Arrival>,
-    /// What became of it.
+    /// What became of the setting.
     pub fate: Fate,
-    /// What the search measured: chosen as the best of many, so too good on average.
+    /// The ratios that the search measured: as those of the best of many, too good on average.
     pub search: BTreeMap<Goal, Ratio>,
     #[serde(skip)]
     logs: Logs,
@@ -138,7 +142,7 @@ impl Entry {
         self.search = ratios(&self.logs);
     }
 
-    /// The lowest and the highest that the logs leave likely.
+    /// Returns the lowest and the highest log ratio that the measured ones leave likely.
     fn ends(&self, goal: Goal) -> (f64, f64) {
         let all = self.logs.get(&goal).map_or(&[][..], Vec::as_slice);
         match shift(all).and_then(|shift| shift.interval) {
@@ -152,7 +156,7 @@ impl Entry {
         }
     }
 
-    /// Whether the entry may still be what is wanted.
+    /// Whether the entry may still help, and stay within the limit.
     fn may_win(&self, wanted: &Wanted) -> bool {
         let within = wanted
             .at_most
@@ -161,14 +165,14 @@ impl Entry {
     }
 }
 
-/// What two settings, or the knobs of one, are together and apart.
+/// The ratios of two settings, or of the knobs of one, together and apart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Together {
-    /// The name of both.
+    /// The name of the combination.
     pub both: String,
     /// Both settings together, over the default.
     pub ratio: Ratio,
-    /// Each by itself, in the same blocks.
+    /// The ratio of each part by itself, in the same blocks.
     pub apart: Vec<(String, Ratio)>,
 }
 
@@ -177,40 +181,42 @@ pub struct Together {
 pub struct Confirmed {
     /// The setting that was confirmed or not.
     pub setting: Setting,
-    /// What the search had said.
+    /// The ratio that the search measured.
     pub search: Option<Ratio>,
-    /// What the new pairs say, by goal.
+    /// The ratios of the new pairs, by goal.
     pub ratios: BTreeMap<Goal, Ratio>,
-    /// Whether the setting helps; `None` of a row that stands for comparison.
+    /// Whether the setting helps; `None` for a row that is there for comparison.
     pub confirmation: Option<Confirmation>,
 }
 
-/// All that is found.
+/// All results of a tuning.
 #[derive(Debug, Default, Serialize)]
 pub struct Tuned {
     /// All settings, in the order in which they were named.
     pub entries: Vec<Entry>,
-    /// What goes together.
+    /// The combinations that were measured.
     pub together: Vec<Together>,
-    /// The finalists, and what stands beside them.
+    /// The finalists, and the rows measured beside them.
     pub confirmed: Vec<Confirmed>,
-    /// Two copies of the default in the confirmation; of the search if nothing came so far.
+    /// The ratios of two copies of the default in the confirmation, or in the search if there was
+    /// no confirmation.
     pub decoys: Vec<BTreeMap<Goal, Ratio>>,
-    /// Whether what was searched on orders settings as what confirms does, if these are two things.
+    /// Whether the search orders settings as the confirmation does, if they measured different
+    /// things.
     pub order: Option<SharedOrder>,
 }
 
 /// The order of settings in the search and in the confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SharedOrder {
-    /// Spearman's rank correlation of both.
+    /// Spearman's rank correlation of the two orders.
     pub rank_correlation: f64,
-    /// Settings that both have measured.
+    /// The number of settings that both have measured.
     pub settings: usize,
 }
 
 impl SharedOrder {
-    /// Of the ratios of both; `None` for too few.
+    /// Compares the orders of both ratios; `None` for too few settings.
     fn of(rows: &[Confirmed], goal: Goal) -> Option<SharedOrder> {
         let pair = |row: &Confirmed| Some((row.search?.ratio, row.ratios.get(&goal)?.ratio));
         let (searched, confirmed): (Vec<f64>, Vec<f64>) = rows.iter().filter_map(pair).unzip();
@@ -225,25 +231,26 @@ impl SharedOrder {
 }
 
 impl Tuned {
-    /// Settings that help, the search's choice first: a second choice among confirmed numbers would make them too good.
+    /// Returns the settings that help, the search's choice first: a second choice among confirmed numbers would make them too
+    /// good.
     pub fn winners(&self) -> impl Iterator<Item = &Confirmed> {
         let is_it = |row: &&Confirmed| row.confirmation == Some(Confirmation::Confirmed);
         self.confirmed.iter().filter(is_it)
     }
 }
 
-/// How many pairs each step takes.
+/// The number of pairs in each step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lengths {
-    /// Of each survivor, in each round of the screening.
+    /// Pairs of each survivor, in each round of the screening.
     screening: [u32; 3],
-    /// Of combinations; 0 for none.
+    /// Pairs of each combination; 0 if there are no combinations.
     together: u32,
-    /// Of the confirmation.
+    /// Pairs of each row of the confirmation.
     confirmation: u32,
 }
 
-/// The richest first.
+/// The lengths to choose from, those with the most pairs first.
 const LENGTHS: [Lengths; 4] = [
     lengths([4, 6, 10], 8, 24),
     lengths([3, 3, 6], 6, 15),
@@ -259,29 +266,31 @@ const fn lengths(screening: [u32; 3], together: u32, confirmation: u32) -> Lengt
     }
 }
 
-/// Survivors that are screened to the end.
+/// The number of survivors that are screened to the end.
 const LAST: usize = 4;
-/// Settings that are confirmed at most.
+/// The most settings that are confirmed.
 const FINALISTS: usize = 3;
-/// Settings beside the finalists that confirm the order of a search on something else, and how many make an order.
+/// Settings that are measured beside the finalists if the search measured a stand-in, and the fewest settings that make an
+/// order.
 const BESIDE_FINALISTS: usize = 4;
 const LEAST_IN_ORDER: usize = 5;
-/// Bundles that are combined.
+/// The most bundles that are combined.
 const COMBINED: usize = 3;
-/// Copies of the default beside each round.
+/// The number of copies of the default beside each round.
 const DECOYS: usize = 2;
-/// A pair takes turns until both sides together have used so much CPU time.
+/// A pair takes turns until both sides together have used this much CPU time, in seconds.
 const SHORTEST_PAIR_S: f64 = 0.75;
-/// What a pair takes besides, and a row before its first pair, in processes.
+/// The time that a pair takes besides, in seconds; then what a row takes before its first pair, in
+/// processes.
 const BESIDE_S: f64 = 0.3;
 const CHECKS: f64 = 3.0;
-/// Processes of a default before it is known how much it varies.
+/// The number of processes of a default before it is known how much it varies.
 const SIGHTS: usize = 4;
-/// Pairs that tell how long a process takes, if none was looked at.
+/// The number of pairs that show how long a process takes, if none was looked at.
 const FIRST_PAIRS: u32 = 2;
 
 impl Lengths {
-    /// Seconds that all of it takes, if a process takes this much CPU time.
+    /// Returns the seconds that the whole search takes, if a process takes this much CPU time.
     fn cost_s(&self, settings: usize, bundles: usize, beside: usize, process_s: f64) -> f64 {
         let pair = (2.0 * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
         let checks = CHECKS * (process_s + BESIDE_S);
@@ -297,7 +306,7 @@ impl Lengths {
             + round(FINALISTS + 1 + beside, self.confirmation)
     }
 
-    /// The richest within a budget; otherwise how long the poorest takes.
+    /// Returns the longest lengths within a budget; otherwise, the seconds that the shortest take.
     fn within(budget_s: f64, cost: impl Fn(&Lengths) -> f64) -> Result<Self, f64> {
         let found = LENGTHS.iter().find(|lengths| cost(lengths) <= budget_s);
         found
@@ -306,7 +315,8 @@ impl Lengths {
     }
 }
 
-/// The search for settings: `defaults` are the allocators as they are, that of the program first.
+/// Searches for settings that help; `defaults` are the allocators as they are, that of the program
+/// first.
 pub fn tune(
     defaults: &[Setting],
     settings: Vec<Setting>,
@@ -382,15 +392,15 @@ pub fn tune(
     });
     field.truncate(FINALISTS);
     tuned.decoys = decoys.iter().map(ratios).collect();
-    // Also without finalists it must be seen whether the trace stands for the program.
+    // Even without finalists, the result must show whether the trace stands for the program.
     if !field.is_empty() || wanted.is_stand_in {
         confirm(&mut tuned, &field, defaults, &lengths, wanted, race)?;
     }
     Ok(tuned)
 }
 
-/// One process of each setting: what does not arrive or does nothing leaves. Returns the CPU time of the default, in
-/// seconds, if that was counted.
+/// Looks at one process of each setting: those that do not arrive, or have no effect, leave the search. Returns the CPU time of
+/// the default, in seconds, if that was counted.
 fn look(
     defaults: &[Setting],
     settings: Vec<Setting>,
@@ -440,7 +450,7 @@ fn look(
 }
 
 impl Tuned {
-    /// Settings that were given and did not arrive anywhere.
+    /// Returns the settings that did not arrive, each with the reason.
     fn not_arrived(&self) -> Vec<String> {
         let of = |entry: &Entry| match &entry.fate {
             Fate::NotArrived(why) => Some(format!("{} did not arrive: {why}", entry.setting.name)),
@@ -467,13 +477,13 @@ impl Tuned {
         field.iter().map(setting).collect()
     }
 
-    /// The place of an allocator as it is, if that was raced.
+    /// Returns the place of an allocator's row without settings among the entries, if there is one.
     fn place_of(&self, row: &Setting) -> Option<usize> {
         let mut entries = self.entries.iter();
         entries.position(|entry| entry.setting.name == row.name)
     }
 
-    /// Settings that were measured and are not in these rows, from the best to the worst with equal steps between them.
+    /// Returns measured settings that are not in these rows, from the best to the worst with equal steps between them.
     fn spread(&self, rows: &[Setting], goal: Goal) -> Vec<usize> {
         let value = |place: usize| estimate(&self.entries[place].logs, goal);
         let is_other = |place: &usize| {
@@ -505,8 +515,8 @@ impl Tuned {
     }
 }
 
-/// Rounds of pairs, in which the better half stays by the lower bound of its interval: what may still win. After the first round the
-/// best of each bundle stays, too.
+/// Measures rounds of pairs. After each round, the settings that may still win stay, and of these the better half by the lower
+/// bound of the interval. After the first round, the best of each bundle stays, too.
 fn screen(
     tuned: &mut Tuned,
     mut field: Vec<usize>,
@@ -553,8 +563,8 @@ fn screen(
     Ok(field)
 }
 
-/// The best bundles in pairs, and the knobs of the best one apart. Returns the places of pairs that are certainly better than both
-/// of them: otherwise what does nothing would ride along.
+/// Measures the best bundles two by two, and the knobs of one of them apart. Returns the places of combinations that are
+/// certainly better than both parts: otherwise a setting without effect would ride along.
 fn combine(
     tuned: &mut Tuned,
     field: &[usize],
@@ -617,7 +627,7 @@ fn combine(
     Ok(better)
 }
 
-/// Whether the first is certainly less than the second, by blocks that both have.
+/// Whether the first is certainly less than the second, judged by the blocks of both.
 fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
     let logs = |row: Option<&Logs>| {
         row.and_then(|row| row.get(&goal).cloned())
@@ -629,8 +639,8 @@ fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
     one.len() == other.len() && interval.is_some_and(|interval| interval.high < 0.0)
 }
 
-/// New pairs of the finalists. An allocator that only settings bring in stands beside them as it is; where the search measured something
-/// else, others do, too: is their order the same?
+/// Measures new pairs of the finalists. If only a setting brings in an allocator, the allocator without settings is measured
+/// beside it. If the search measured a stand-in, further settings are measured, too, to show whether their order is the same.
 fn confirm(
     tuned: &mut Tuned,
     field: &[usize],

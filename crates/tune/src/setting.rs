@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 pub struct Setting {
     /// The setting's name in tables: `glibc+thresholds-1`; that of the allocator if nothing is set.
     pub name: String,
-    /// The allocator's.
+    /// The allocator's name.
     pub allocator: String,
     /// The bundles that are set; several if settings are combined.
     pub bundles: Vec<String>,
     /// The environment that sets them.
     pub environment: BTreeMap<String, String>,
-    /// The knobs and their values; none of a setting that was given as a variable.
+    /// The knobs and their values; empty for a setting that was given as a variable.
     pub parts: Vec<(Knob, String)>,
 }
 
 impl Setting {
-    /// The allocator as it is.
+    /// Returns the allocator as it is, without settings.
     pub fn none(allocator: &str) -> Setting {
         Setting {
             name: allocator.into(),
@@ -30,7 +30,7 @@ impl Setting {
         }
     }
 
-    /// A variable that the user names, in an allocator.
+    /// Makes a setting of a variable that the user names, for an allocator.
     pub fn given(allocator: &str, number: usize, variable: &str, value: &str) -> Setting {
         Setting {
             name: format!("{allocator}+also-{number}"),
@@ -57,7 +57,7 @@ impl Setting {
         }
     }
 
-    /// Both settings together; `None` if they are of two allocators, or set the same.
+    /// Combines both settings; `None` if they are of two allocators, or set the same thing.
     pub fn with(&self, other: &Setting) -> Option<Setting> {
         let is_shared = self
             .bundles
@@ -66,7 +66,7 @@ impl Setting {
         if self.allocator != other.allocator || is_shared || self.is_none() || other.is_none() {
             return None;
         }
-        // With its number: two values of a bundle make two pairs.
+        // The name keeps the number of the values: two values of a bundle make two pairs.
         let behind = other.name.strip_prefix(&*self.allocator)?;
         let name = format!("{}{behind}", self.name);
         let bundles = [&self.bundles[..], &other.bundles].concat();
@@ -91,7 +91,7 @@ impl Setting {
         Some(both)
     }
 
-    /// Each of its knobs alone, if it has several.
+    /// Returns a setting for each knob alone, if there are several knobs.
     pub fn alone(&self) -> Vec<Setting> {
         let one = |(knob, value): &(Knob, String)| {
             let name = format!("{}:{}", self.name, short(&knob.name));
@@ -104,18 +104,18 @@ impl Setting {
         }
     }
 
-    /// Whether it sets nothing.
+    /// Whether the setting sets nothing.
     pub fn is_none(&self) -> bool {
         self.environment.is_empty()
     }
 
-    /// Whether all that it can change is counted.
+    /// Whether all that the setting can change is counted.
     pub fn is_counted(&self) -> bool {
         let mut moves = self.parts.iter().flat_map(|(knob, _)| &knob.moves);
         !self.parts.is_empty() && moves.all(|moved| *moved != Moved::Time)
     }
 
-    /// `mmap_threshold=33554432 trim_threshold=67108864`.
+    /// Returns the knobs with their values: `mmap_threshold=33554432 trim_threshold=67108864`.
     pub fn words(&self) -> String {
         let mut words: Vec<String> = Vec::new();
         for (knob, value) in &self.parts {
@@ -131,7 +131,7 @@ impl Setting {
         words.join(" ")
     }
 
-    /// The row of a run.
+    /// Returns the row that has this setting in a run.
     pub fn row(&self) -> SettingRow {
         SettingRow {
             name: self.name.clone(),
@@ -141,7 +141,7 @@ impl Setting {
     }
 }
 
-/// `top_pad` of `glibc.malloc.top_pad`.
+/// Returns the short name of a knob: `top_pad` for `glibc.malloc.top_pad`.
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
@@ -159,7 +159,8 @@ pub fn knobs<'k>(allocator: &'k Allocator, known: &'k [Allocator]) -> &'k [Knob]
         .map_or(&[], |other| &other.knobs)
 }
 
-/// All that is worth a try: of each bundle a setting for each place in the lists of its values.
+/// Returns all settings worth trying: for each bundle, one for each place in the lists of its
+/// values.
 pub fn settings(allocator: &str, knobs: &[Knob]) -> Vec<Setting> {
     let mut bundles: Vec<&str> = Vec::new();
     for knob in knobs {

@@ -28,10 +28,10 @@ pub struct WhichArgs {
     /// Exit with code 3 if another allocator serves one of the processes, or if that is not known
     #[arg(long, value_name = "ALLOCATOR")]
     expect: Option<String>,
-    /// Print a line of what the process holds, each time this has passed, until it ends
+    /// Print a line of what the process holds at this interval, until it ends
     #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with_all = ["expect", "command"])]
     watch: Option<Duration>,
-    /// With a command: look at it until this has passed, and then end it [default: 2s]
+    /// With a command: look at it for this long, and then end it [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = interval, requires = "command")]
     after: Option<Duration>,
     /// What to print

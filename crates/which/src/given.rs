@@ -22,7 +22,7 @@ pub struct Given {
     pub value: String,
     /// What became of the setting.
     pub state: SettingState,
-    /// The reason for that, or the value that is in effect instead.
+    /// The reason for the state, or the value that is in effect instead.
     pub why: String,
 }
 
@@ -150,7 +150,7 @@ struct EnvironmentReader<'a> {
 /// The values that an allocator has, as far as they can be read.
 struct Taken {
     values: Result<Values, String>,
-    /// Whether a setting that is not among the values was not set.
+    /// Whether the values are complete, so that a setting that is not among them was not set.
     are_all: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A look at a process: all that heapmark says about it.
+//! A look at a process: all that heapmark reports about it.
 
 use crate::given::{Dropped, Given, dropped, given};
 use crate::held::HeldMemory;

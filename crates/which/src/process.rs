@@ -33,12 +33,12 @@ pub struct Process {
     pub is_secure: bool,
     /// When the process was started, in the kernel's ticks: the kernel may reuse a process number.
     started: String,
-    /// The auxiliary vector, with the addresses where the kernel has put things: they change with
-    /// every program that is executed, even if it is the same one.
+    /// The auxiliary vector, with the addresses that the kernel has chosen: they change with every
+    /// program that is executed, even if the same one is executed again.
     vector: Vec<u8>,
 }
 
-/// An error: what was looked at is no more.
+/// The error that a process, or the program that it executed, no longer exists.
 #[derive(Debug)]
 pub enum Gone {
     /// The process of this name and number has ended.
@@ -63,7 +63,8 @@ impl std::error::Error for Gone {}
 
 /// The kernel's `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The place of the start time in `stat`, counted from behind the process's name.
+/// The place of the start time in `stat`, counted from 0 at the first word after the process's
+/// name.
 const STARTED: usize = 19;
 /// `AT_SECURE` of the auxiliary vector.
 const AT_SECURE: u64 = 23;
@@ -228,7 +229,8 @@ impl Process {
     }
 }
 
-/// Whether a process could not be looked at because it is no more; any other error leaves its allocator unknown.
+/// Whether a process could not be looked at because it no longer exists; any other error leaves its
+/// allocator unknown.
 pub fn has_gone(pid: i32, error: &anyhow::Error) -> bool {
     error.is::<Gone>()
         || match fs::read_to_string(format!("/proc/{pid}/status")) {
@@ -255,7 +257,8 @@ pub fn is_refused(error: &anyhow::Error) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// A word of `stat`, counted from behind the process's name, which may contain anything.
+/// Returns a word of `stat`, counted from 0 after the process's name, which may contain any
+/// characters.
 fn behind_name(stat: &str, place: usize) -> &str {
     let words = stat.rsplit_once(')').map_or("", |(_, words)| words);
     words.split_whitespace().nth(place).unwrap_or_default()

@@ -32,9 +32,9 @@ pub struct Serving {
     pub file: String,
     /// How the allocator comes to serve.
     pub how: How,
-    /// Whether this was read in the process, and not concluded from files.
+    /// Whether the answer was read in the process, and not concluded from files.
     pub proven: bool,
-    /// The evidence for this, in words.
+    /// The evidence for the answer, in words.
     pub evidence: String,
 }
 
@@ -331,8 +331,8 @@ fn inside(elf: &ElfFile64, data: &[u8], defines: bool) -> Vec<(String, Option<St
     named
 }
 
-/// The file to which calls lead unless an object decides otherwise: where libc's own calls lead,
-/// which every process has.
+/// Returns the file to which calls lead unless an object decides otherwise: the target of libc's
+/// own calls, which every process has.
 fn global(bindings: &[Binding]) -> Option<(String, String)> {
     let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
     for file in bindings.iter().flat_map(|binding| &binding.to) {

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two searches for new processes.
 const PACE: Duration = Duration::from_millis(5);
-/// A process is looked at again when it is this old, and then each time that its age has doubled:
-/// before, it may not have loaded its libraries or read its settings.
+/// A process is looked at again at this age, and then each time that its age has doubled: earlier,
+/// it may not have loaded its libraries or read its settings.
 const YOUNG: Duration = Duration::from_millis(40);
 
 /// A process that was found, identified by its number and program.
@@ -89,7 +89,7 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
             if age >= started.next || is_over {
                 match ProcessView::at(pid, known) {
                     Ok(look) => (started.look, started.fault) = (Some(look), None),
-                    // Otherwise the look was at two programs.
+                    // If the process has gone, the look was at two programs.
                     Err(error) if !is_gone(&process) => {
                         started.fault = Some(format!("{error:#}"));
                     }

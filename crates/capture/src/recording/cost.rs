@@ -17,7 +17,7 @@ use std::process::Command;
 const TRIES: usize = 3;
 /// Pairs of calls in an estimate: some tenths of a second in all.
 const ESTIMATE_PAIRS: u32 = 400_000;
-/// Changes with what is measured, or with the file's format.
+/// The version of the estimate, which changes with what is measured, or with the file's format.
 const FORMAT: &str = "1";
 /// The kernel's file that names the CPU model in its first lines; reading all lines of a large
 /// machine takes milliseconds.

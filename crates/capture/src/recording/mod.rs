@@ -40,7 +40,7 @@ pub struct Recording<'a> {
     pub subject: Option<&'a Subject>,
     /// Captures are named `STEM.PID.cap`. No other recording may use the same stem.
     pub stem: &'a Path,
-    /// The largest size of a process's capture.
+    /// The largest size of a process's capture, in bytes.
     pub most_bytes: Option<u64>,
     /// How long to record.
     pub duration: Option<Duration>,
@@ -60,7 +60,8 @@ pub struct Recorded {
     pub stem: PathBuf,
     /// Programs of the tree that ran unrecorded, with the reasons.
     pub unrecorded: Vec<String>,
-    /// Whether some processes run on without a capture so far: one of them may still inherit.
+    /// Whether some processes run on without a capture so far: one of them may still begin
+    /// one, which needs the capture of its parent.
     pub goes_on: bool,
 }
 

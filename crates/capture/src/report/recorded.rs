@@ -9,17 +9,17 @@ use heapmark_core::report::sheet::SheetOf;
 pub struct RecordedProcess {
     /// The process's command.
     pub program: String,
-    /// Process ID.
+    /// The process's ID.
     pub pid: String,
     /// The path of the process's trace.
     pub trace: String,
-    /// Events of the process itself.
+    /// The number of events of the process itself.
     pub events: u64,
-    /// Threads in the process.
+    /// The number of threads in the process.
     pub threads: u64,
     /// Bytes per event in the capture.
     pub bytes_per_event: f64,
-    /// The cost of recording an event on this machine.
+    /// The cost of recording an event on this machine, in nanoseconds.
     pub ns_per_event: f64,
     /// The peak of live bytes.
     pub peak_live_bytes: u64,

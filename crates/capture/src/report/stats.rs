@@ -9,7 +9,7 @@ use heapmark_trace::stats::{Histogram, Stats, Thread};
 use heapmark_trace::{Head, JointRow, ended};
 use std::cmp::Reverse;
 
-/// Threads that the terminal shows; the page and the files show all.
+/// The most threads that the terminal shows; the page and the files show all.
 const MOST_THREADS: usize = 16;
 
 /// The statistics as tables for the terminal.
@@ -231,7 +231,7 @@ fn threads(threads: &[Thread]) -> Sheet {
     table.sheet
 }
 
-/// Sizes as a table that a workload can draw from, or lifetimes: columns of whole numbers.
+/// Returns sizes as a table that a workload can draw from, or lifetimes: columns of whole numbers.
 pub fn histogram_csv(histogram: &Histogram, column: &str) -> String {
     // Buckets whose rounded means are equal become one row.
     let mut rows: Vec<(u64, u64)> = Vec::new();

@@ -21,8 +21,8 @@ pub struct Changed<'a, T> {
     pub new: &'a T,
 }
 
-/// Pairs of allocators that both results have; if each has only one, these two, whatever their
-/// names.
+/// Pairs the allocators that both results have; if each result has only one, pairs these two,
+/// whatever their names.
 fn pairs<'a>(
     old: &'a CheckFile,
     new: &'a CheckFile,
@@ -114,8 +114,8 @@ impl Changed<'_, MisuseCell> {
     }
 }
 
-/// Whether chance alone may explain the difference: the intervals of how often the old and the new
-/// cell have the old one's outcome overlap. With two processes each, they always do.
+/// Whether chance alone may explain the difference: the intervals of the old outcome's share, in
+/// the old and in the new cell, overlap. With two processes each, they always do.
 fn may_be_chance(old: &MisuseCell, new: &MisuseCell) -> bool {
     let share = |cell: &MisuseCell| {
         let times = cell.tally.get(&old.outcome).copied().unwrap_or(0);

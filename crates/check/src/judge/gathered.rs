@@ -3,7 +3,7 @@
 use crate::definition::Gather;
 use std::collections::BTreeMap;
 
-/// The seed of resampling: the same samples have the same interval.
+/// The fixed seed of resampling, so that the same samples always have the same interval.
 const SEED: u64 = 1;
 
 /// The rate in a line `TIMES TRIALS NAME` of a process that made many trials.

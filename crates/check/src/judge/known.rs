@@ -5,9 +5,9 @@ use crate::file::{CheckFile, CheckResult, CheckedAllocator};
 use heapmark_core::store::{CheckVerdict, Standing};
 use heapmark_core::store::{Checked, Detection, KnownFault};
 
-/// What later runs know from the results in `file`: neither what standards leave open, nor errors,
-/// which must not replace what is known, nor what a check with less time than usual may have
-/// missed.
+/// Returns what later runs use from the results in `file`. Leaves out what standards leave open,
+/// errors, which must not replace earlier findings, and what a check with less time than usual may
+/// have missed.
 pub fn known(one: &CheckedAllocator, file: &CheckFile, is_hasty: impl Fn(&str) -> bool) -> Checked {
     let is_known = |result: &&CheckResult| match result.verdict {
         CheckVerdict::Error => false,

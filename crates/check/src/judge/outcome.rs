@@ -9,8 +9,8 @@ use crate::processes::{ProcessEnd, Trial};
 use heapmark_core::execute::signal_name;
 use std::collections::BTreeMap;
 
-/// How a cell's processes ended, and what they said. The twin is the same process without the
-/// misuse: if it does not end well, nothing is known about the allocator.
+/// Returns how a cell's processes ended, and what they reported. The twin is the same process
+/// without the misuse: if it does not end well, nothing is known about the allocator.
 pub fn cell(check: &Check, tried: &Tried, again: &str) -> MisuseCell {
     let trials = &tried.trials;
     let with = |wanted| {
@@ -200,8 +200,8 @@ fn why(trial: &Trial) -> Option<String> {
     }
 }
 
-/// The share of the cell's outcome, if chance decides: the check says so, or the processes ended in
-/// different ways.
+/// Returns the share of the cell's outcome if chance decides: because the check declares so, or
+/// because the processes ended in different ways.
 fn share(check: &Check, cell: &MisuseCell) -> Option<Share> {
     let outcome = Some(cell.outcome).filter(|outcome| outcome.is_answer())?;
     let times = *cell.tally.get(&outcome)?;

@@ -13,8 +13,8 @@ pub fn has_failed(trial: &Trial) -> bool {
     verdict(trial).is_finding()
 }
 
-/// The worst verdict of a check's processes, and how many processes had it. An error says nothing of the allocator, and so does not
-/// hide what others found.
+/// Returns the worst verdict of a check's processes, and how many processes had it. An error shows
+/// nothing about the allocator, and so does not hide what other processes found.
 pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &str) -> CheckResult {
     let verdicts = || trials.iter().map(|trial| verdict(trial));
     let found = verdicts().filter(|verdict| verdict.is_finding()).max();

@@ -22,7 +22,7 @@ use heapmark_core::store::{CheckVerdict, Standing};
 /// own file: the result may be from another version.
 pub fn checked(file: &CheckFile, checks: &[Check], more: Vec<Section>) -> String {
     let mut ranked = worst_first(file);
-    // Checks of hardening alone do not tell what a program may rely on.
+    // Checks of hardening alone do not show what a program may rely on.
     ranked.retain(|one| !one.results.is_empty());
     let mut sections = vec![groups(file, &ranked), not_passed(&ranked, checks)];
     if ranked.is_empty() {

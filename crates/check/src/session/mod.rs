@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// The number of processes of a check once one of them has failed.
 const TRIALS_OF_A_FAILURE: u32 = 3;
-/// After this many hung processes of a check, no more are started: each takes its whole time.
+/// After this many hung processes of a check, no more are started: each takes its whole time limit.
 const MOST_HANGS: u32 = 4;
 /// The free memory that a process needs to run beside others.
 const ROOM_BYTES: u64 = 1 << 30;

@@ -4,8 +4,8 @@
 use super::place::{Needs, Over, Place, Shape, Take};
 use serde::{Deserialize, Serialize};
 
-/// A statement about rows. `who` names rows of the document; without it, all of them except
-/// `except`.
+/// A statement about rows. `who` names rows of the document; if it is empty, the statement is about
+/// all rows but `except`.
 #[derive(Deserialize, Serialize)]
 #[serde(
     tag = "kind",
@@ -20,7 +20,7 @@ pub enum ClaimCheck {
     Above(Against),
     /// The row has the highest median of all, and its range does not touch the next one's.
     Worst {
-        /// The row.
+        /// The row that must be the worst.
         who: String,
         /// The check's places, if they are not the claim's.
         #[serde(default)]
@@ -31,7 +31,7 @@ pub enum ClaimCheck {
         /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
-        /// Excluded rows.
+        /// Rows that are excluded if `who` is empty.
         #[serde(default)]
         except: Vec<String>,
         /// The largest factor over the best row; 2 is "does well".
@@ -60,7 +60,7 @@ pub enum ClaimCheck {
         /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
-        /// Excluded rows.
+        /// Rows that are excluded if `who` is empty.
         #[serde(default)]
         except: Vec<String>,
         /// The lowest and the highest allowed value.
@@ -70,7 +70,7 @@ pub enum ClaimCheck {
         /// Which of the values must lie between the bounds.
         #[serde(default)]
         take: Take,
-        /// How many of the values must, if each is tested.
+        /// How many of the values must lie between the bounds, if each is tested.
         #[serde(default)]
         needs: Needs,
         /// The check's places, if they are not the claim's.
@@ -82,7 +82,7 @@ pub enum ClaimCheck {
         /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
-        /// Excluded rows.
+        /// Rows that are excluded if `who` is empty.
         #[serde(default)]
         except: Vec<String>,
         /// The shape of the values over thread counts.
@@ -99,7 +99,7 @@ pub enum ClaimCheck {
         /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
-        /// Excluded rows.
+        /// Rows that are excluded if `who` is empty.
         #[serde(default)]
         except: Vec<String>,
         /// The largest factor over the median.
@@ -142,7 +142,7 @@ pub enum ClaimCheck {
         /// The rows that the check is about; if empty, all rows but `except`.
         #[serde(default)]
         who: Vec<String>,
-        /// A column of the series.
+        /// The column of the memory series that is compared.
         column: String,
         /// The check's places, if they are not the claim's.
         #[serde(default)]

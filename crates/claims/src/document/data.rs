@@ -17,7 +17,8 @@ pub struct DocumentChecker<'a> {
     pub faults: &'a mut Vec<Fault>,
 }
 
-/// A fault with the line of the text `at`, which is not before the entry named by `after`.
+/// Returns a fault at the line with the text `at`, searched from the entry named by `after`
+/// onwards.
 pub fn fault_at(
     file: &str,
     text: &str,

@@ -73,7 +73,7 @@ pub struct Feature {
     /// The signs that show the feature.
     #[serde(default)]
     pub shown_by: Vec<Sign>,
-    /// How many of the signs must be there.
+    /// How many of the signs are needed to show the feature.
     #[serde(default)]
     pub needs: Signs,
     /// Why no check shows the feature, if none does.
@@ -136,14 +136,14 @@ pub struct Sign {
     /// The outcomes that show the feature.
     #[serde(default)]
     pub outcomes: Vec<MisuseOutcome>,
-    /// Or the name of a value that shows the feature.
+    /// The name of a value that shows the feature, in place of outcomes.
     pub value: Option<String>,
     /// The words that the named value may be.
     #[serde(default)]
     pub is: Vec<String>,
-    /// Or the least that the named value's largest number may be.
+    /// The least that the named value's largest number may be, in place of words.
     pub at_least: Option<f64>,
-    /// Or the most that the named value's largest number may be.
+    /// The most that the named value's largest number may be, in place of words.
     pub at_most: Option<f64>,
     /// Whether one process in many is enough, since chance decides.
     #[serde(default)]

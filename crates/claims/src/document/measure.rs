@@ -31,7 +31,7 @@ pub enum Measure {
     HeapGrowth,
     /// Joint growth of heap, mappings and libraries from the first point to the highest, in bytes.
     TotalGrowth,
-    /// The share of that growth that was given back by the last point.
+    /// The share of the joint growth (`TotalGrowth`) that was given back by the last point.
     TotalFall,
     /// A further figure of the workload: `figure:mops_cpu_ref`.
     Figure(String),

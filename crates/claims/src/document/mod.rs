@@ -45,7 +45,7 @@ pub struct Document {
     /// The most threads in the document's claims; 0 if that is not known.
     #[serde(default = "one")]
     pub threads: u32,
-    /// Whether these are single comparisons that others published, and not a document with
+    /// Whether the file contains single comparisons that others published, and not a document with
     /// workloads of its own.
     #[serde(default)]
     pub comparisons: bool,
@@ -84,7 +84,7 @@ pub struct DocumentRow {
     #[serde(default)]
     pub brought: bool,
     /// The number of cores that the row keeps busy whatever the workload's thread count
-    /// (`GOMAXPROCS`, a collector's markers); where fewer are usable, the row has no value.
+    /// (`GOMAXPROCS`, a collector's markers); if fewer are usable, the row has no value.
     #[serde(default)]
     pub cores: u32,
 }
@@ -95,7 +95,7 @@ pub struct DocumentRow {
 pub struct PublishedFigure {
     /// What the figure shows, as its title.
     pub title: String,
-    /// The workload that measures our values.
+    /// The workload with which our values are measured.
     pub workload: String,
     /// Thread counts, in the order of the columns.
     pub threads: Vec<u32>,
@@ -131,7 +131,8 @@ pub struct Claim {
     /// Why the claim may not hold; shown if it does not.
     #[serde(default)]
     pub explain: String,
-    /// What a measurement of our own has shown of why it does not hold, with its command; shown if it does not.
+    /// Why the claim does not hold, as a measurement of our own has shown, with its command; shown
+    /// only if the claim does not hold.
     #[serde(default)]
     pub explain_measured: String,
     /// Why no measurement here shows whether the claim is true: then it is not testable, whatever
@@ -148,8 +149,7 @@ pub struct Claim {
     /// The most threads in the document for this claim, if not the document's `threads`.
     #[serde(default)]
     pub document_threads: Option<u32>,
-    /// For a claim about a curve: with fewer threads on cores of their own, the claim is not
-    /// testable.
+    /// The fewest threads, on cores of their own, with which a claim about a curve is testable.
     #[serde(default)]
     pub least_threads: u32,
     /// Measures of the claim's rows that show why it does not hold; reported if it does not.
@@ -163,8 +163,8 @@ pub struct Claim {
     /// The measure that the claim is about.
     #[serde(default)]
     pub measure: Measure,
-    /// Values of the parameter `distribution` under which the claim is checked, each separately;
-    /// empty: all that were run.
+    /// Values of the parameter `distribution` under which the claim is checked, each separately; if
+    /// empty, all values that were run.
     #[serde(default)]
     pub distributions: Vec<String>,
     /// The checks; the claim holds if all of them do.
@@ -172,8 +172,8 @@ pub struct Claim {
 }
 
 impl Document {
-    /// The document's rows with the settings of the document's time, where we have an allocator
-    /// with them; `None` if we have none.
+    /// Returns the document's rows, with allocators of ours that have the settings of the
+    /// document's time, if there are any; `None` if we have none.
     pub fn rows_as_then(&self) -> Option<Rows> {
         let mut rows = self.rows.clone();
         let mut changed = false;

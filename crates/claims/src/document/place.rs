@@ -4,15 +4,15 @@
 use super::Measure;
 use serde::{Deserialize, Serialize};
 
-/// The places of a check, where they differ from the claim's places.
+/// The places of a check, if they differ from the claim's places.
 #[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Place {
-    /// Workloads.
+    /// The workloads, if they are not the claim's.
     pub workloads: Option<Vec<String>>,
-    /// Thread counts.
+    /// The thread counts, if they are not the claim's.
     pub threads: Option<Threads>,
-    /// The measure.
+    /// The measure, if it is not the claim's.
     pub measure: Option<Measure>,
 }
 
@@ -26,7 +26,8 @@ pub struct Over {
     pub workloads: Option<Vec<String>>,
     /// Another thread count.
     pub threads: Option<u32>,
-    /// Whether the quotient is also divided by that of the thread counts: 1 is linear growth.
+    /// Whether the quotient is also divided by that of the thread counts, so that 1 means linear
+    /// growth.
     #[serde(default)]
     pub per_thread: bool,
     /// A parameter that must be larger by one at the value's place than at the divisor's.

@@ -63,8 +63,8 @@ impl<'a> Evidence<'a> {
         Evidence::seen_from(scenes.first(), workloads, &scenes)
     }
 
-    /// The evidence as seen from each machine that ran one of these workloads, those with most
-    /// cores first; unchanged if no machine has.
+    /// Returns the evidence as seen from each machine that ran one of these workloads, the machine
+    /// with the most cores first; if no machine did, the evidence is unchanged.
     pub fn of_machines<'n>(
         &self,
         workloads: impl Iterator<Item = &'n String> + Clone,
@@ -379,8 +379,9 @@ fn number(scene: &Scene, groups: &[Group], group: &Group, measure: &Measure) -> 
     })
 }
 
-/// The times of a row that took turns with the baseline, and their blocks: the ratio in each duet times the baseline's mean
-/// in the block, so that rows compare as their duets do. `None` for the baseline, for what ran alone, and if it is no time.
+/// Returns the times of a row that took turns with the baseline, and their blocks: the ratio in
+/// each duet times the baseline's mean in the block, so that rows compare as their duets do. `None`
+/// for the baseline, for a row that ran alone, and for a measure other than time.
 fn in_duets(
     scene: &Scene,
     groups: &[Group],

@@ -1,4 +1,4 @@
-//! Holds what documents claim about hardening against a result of `heapmark check`.
+//! Compares what documents claim about hardening with a result of `heapmark check`.
 
 use crate::document::{Claimed, Feature, HardeningDocument, Sign, Signs};
 use heapmark_check::definition::{Check, Form, MisuseOutcome, TRIALS_OF_A_RATE};
@@ -8,8 +8,8 @@ use heapmark_core::catalog::joined;
 use heapmark_core::catalog::malloc_api::matches;
 use serde::Serialize;
 
-/// What a check says in place of a value if the call that was to tell the value ended its process,
-/// or did not return.
+/// The words that a check reports in place of a value if the call that should yield the value ended
+/// its process, or did not return.
 const NO_ANSWER: [&str; 3] = ["hang", "fault", "stopped"];
 
 /// The verdict on a claim about hardening.
@@ -20,7 +20,7 @@ pub enum HardeningVerdict {
     Confirmed,
     /// The check shows the opposite.
     Contradicted,
-    /// The result cannot tell.
+    /// The result shows neither.
     NotTestable,
 }
 
@@ -56,7 +56,7 @@ pub struct JudgedHardening {
     pub verdict: HardeningVerdict,
     /// The cells that the verdict rests on.
     pub cells: Vec<SeenCell>,
-    /// Why the claim is not testable, if no cell says so.
+    /// Why the claim is not testable, if no cell gives the reason.
     pub why_not: Option<String>,
     /// The command that shows the contradiction, if the claim is contradicted.
     pub again: Option<String>,
@@ -73,7 +73,7 @@ pub struct SeenCell {
     pub form: Form,
     /// What was seen, or why nothing was seen.
     pub said: String,
-    /// Whether the cell shows the feature; `None` if it cannot tell.
+    /// Whether the cell shows the feature; `None` if it shows neither that nor the opposite.
     pub shows: Option<bool>,
     /// The command that repeats the check.
     #[serde(skip)]
@@ -203,7 +203,7 @@ fn of_entry(
     }
 }
 
-/// Which cells of a sign the result does not have; `None` if it has all.
+/// Names the cells of a sign that the result does not have; `None` if it has all.
 fn why_missing(sign: &Sign, checks: &[Check], seen: &[SeenCell]) -> Option<String> {
     let check = checks.iter().find(|check| check.name == sign.check)?;
     let is_seen = |size_bytes: u64, form: Form| {
@@ -255,8 +255,8 @@ fn seen(sign: &Sign, one: &CheckedAllocator) -> Vec<SeenCell> {
         .collect()
 }
 
-/// Whether a cell shows a feature, and what the cell says. If processes ended differently, chance
-/// has decided, and only a claim about chances can be held against that.
+/// Returns whether a cell shows a feature, and the cell in words. If processes ended differently,
+/// chance has decided, and only a claim about chances can be judged by the cell.
 fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
     let word = cell.outcome;
     let reasons = || format!("{word}: {}", cell.reasons.join("; "));
@@ -276,7 +276,7 @@ fn shows(sign: &Sign, cell: &MisuseCell) -> (Option<bool>, String) {
         _ => word.to_string(),
     };
     let shows = match times {
-        // The check ended before it could tell the value.
+        // The check ended before it could report the value.
         0 if sign.value.is_some() => None,
         0 if sign.by_chance && all < TRIALS_OF_A_RATE => None,
         0 => Some(false),

@@ -25,9 +25,9 @@ use checks::Findings;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Judges every claim of the documents, in their order, each claim by the runs on one machine: of
-/// the machines on which it can be judged, that of most threads; of several, the one with the document's sizes, and then the one with
-/// most cores.
+/// Judges every claim of the documents, in their order, each by the runs on one machine: of the
+/// machines on which the claim can be judged, the one with the most threads; among equals, the one
+/// with the document's sizes, and then the one with the most cores.
 pub fn judge(documents: &[Document], evidence: &Evidence) -> Vec<JudgedClaim> {
     let of_document = |document: &Document| -> Vec<JudgedClaim> {
         let then = document.rows_as_then();
@@ -159,7 +159,7 @@ fn judged(document: &Document, rows: &Rows, claim: &Claim, evidence: &Evidence) 
     judged
 }
 
-/// The values, for the rows that a claim names, of the measures that show why it does not hold.
+/// Returns the measures that show why a claim does not hold, for the rows that the claim names.
 fn measured_of(
     rows: &Rows,
     claim: &Claim,
@@ -175,7 +175,7 @@ fn measured_of(
     all
 }
 
-/// Why the measurements here say nothing about the claim, if so.
+/// Returns why the measurements here cannot decide the claim, if that is so.
 fn not_comparable(claim: &Claim, judged: &JudgedClaim) -> Option<String> {
     let most = judged.threads.iter().max().copied().unwrap_or(0);
     if !claim.not_comparable.is_empty() {

@@ -1,7 +1,7 @@
 //! When two values differ, and when a value lies between bounds. The rule of the whole module:
 //! values that were measured in the same blocks differ if Student's test of their log ratios, block
-//! by block, says so; other values differ if the ranges of their processes do not touch, or if the
-//! Mann-Whitney test says so. With fewer than 5 processes there is no verdict.
+//! by block, finds a difference; other values differ if the ranges of their processes do not touch,
+//! or if the Mann-Whitney test finds a difference. With fewer than 5 processes there is no verdict.
 
 use super::judged::{Number, ValueBlocks, Verdict};
 use heapmark_core::analyse::Spread;

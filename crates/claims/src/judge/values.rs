@@ -46,7 +46,8 @@ pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
     }
 }
 
-/// The value of one process that compares as the measure does; `None` if the measure is no time.
+/// Returns the function that reads a measure of time from one process, so that values compare as
+/// the measure does; `None` for any other measure.
 pub fn time_of(measure: &Measure) -> Option<fn(&Process) -> Option<f64>> {
     match measure {
         Measure::Time => Some(|process| Some(process.ns_per_op)),

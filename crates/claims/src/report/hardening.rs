@@ -93,8 +93,8 @@ fn summary(all: &[JudgedHardening]) -> String {
     )
 }
 
-/// What the deciding cells say, or what is missing; for a contradicted claim, also the command that
-/// shows it.
+/// Returns the words of the deciding cells, or what is missing; for a contradicted claim, also the
+/// command that shows the contradiction.
 pub fn reason(one: &JudgedHardening) -> String {
     let mut words = Vec::new();
     match &one.why_not {

@@ -162,7 +162,7 @@ fn versions(document: &Document, machines: &[Evidence]) -> String {
     out
 }
 
-/// The release, or what runs by earlier versions say instead.
+/// Returns the release, or what runs by earlier versions of heapmark have instead.
 fn version(info: &AllocatorInfo) -> String {
     match (info.release.as_str(), info.sources.as_str()) {
         ("", "") => info.version.clone(),

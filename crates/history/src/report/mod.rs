@@ -265,7 +265,7 @@ fn value_of(series: &Series, point: &VersionPoint, history: &History) -> Cell {
     }
 }
 
-/// What differs between whole C libraries where nothing is allocated, by case.
+/// Returns what differs between whole C libraries if nothing is allocated, by case.
 fn without_allocations(run: &Run) -> Vec<String> {
     let names = c_libraries(&run.head);
     let mut lines: Vec<String> =
@@ -294,7 +294,7 @@ fn without_allocations(run: &Run) -> Vec<String> {
     lines
 }
 
-/// What the tables must not be read without.
+/// Returns the notes without which the tables must not be read.
 fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
     let mut notes = Vec::new();
     let distinct_failures = distinct(results.failed.iter());

@@ -1,4 +1,4 @@
-//! The page of what runs say together, beside a page of the same runs.
+//! The page that pools several runs, beside a page of the same runs.
 
 use crate::judge::Pooling;
 use crate::report::page;
@@ -12,8 +12,8 @@ use heapmark_stats::LEAST_MACHINES;
 use std::iter::zip;
 use std::path::PathBuf;
 
-/// Writes the page of what runs say together beside the one that shows them side by side, if they are
-/// of enough machines to say anything about the next one; returns what leads to it.
+/// Writes the page that pools runs beside the one that shows them side by side, if they are of enough machines to say anything
+/// about the next one; returns a section that links to it.
 pub fn page_beside(
     output: &Output,
     dirs: &[PathBuf],

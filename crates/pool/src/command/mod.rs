@@ -1,4 +1,5 @@
-//! `heapmark campaign`: the same work on many machines, and what it says about the next one.
+//! `heapmark campaign`: the same work on many machines, and what the results show about the next
+//! one.
 
 mod beside;
 mod plan;

@@ -8,7 +8,7 @@ use heapmark_core::cmd::run::RunArgs;
 use heapmark_core::cmd::{Exit, catalog, usage};
 use std::path::PathBuf;
 
-/// Write a campaign: so many runs, each on a machine, of one command line
+/// Write a campaign: a number of runs of one command line, each on a machine
 #[derive(clap::Args)]
 pub struct PlanArgs {
     /// Directory to create; all machines must see it
@@ -17,8 +17,8 @@ pub struct PlanArgs {
     /// Machines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_MACHINES.into()))]
     machines: u32,
-    /// Runs of each machine, at different times: what a start of a machine does to a ratio shows in
-    /// no single one
+    /// Runs of each machine, at different times: no single run shows what a start of a machine does
+    /// to a ratio
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=MOST_JOBS.into()))]
     jobs: u32,
     /// Seed of the first run; each has its own

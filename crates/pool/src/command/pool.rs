@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Pool runs of the same work on several machines: the ratio to expect on the next one
 ///
-/// Runs of anybody: send the directory that `heapmark run` made. It contains no host name.
+/// Runs may be anybody's: send the directory that `heapmark run` made. It contains no host name.
 #[derive(clap::Args)]
 pub struct PoolArgs {
     /// Runs, at least one of each machine, or campaigns; the first run says what the others repeat

@@ -13,7 +13,7 @@ use heapmark_core::file::{Draft, Existing};
 pub struct ShardArgs {
     #[command(flatten)]
     started: Started,
-    /// Which one, from 0
+    /// Number of the shard, from 0
     #[arg(long, value_name = "K")]
     shard: u32,
 }

@@ -47,7 +47,7 @@ enum Scheduler {
     K8s,
 }
 
-/// Which machines of a Slurm cluster.
+/// The flags that select machines of a Slurm cluster.
 #[derive(clap::Args)]
 struct SlurmFlags {
     /// Slurm: the partition
@@ -131,7 +131,7 @@ pub fn print_script(args: PrintArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The shards that are not complete; says so if all are.
+/// Returns the shards that are not complete; prints a message if all are.
 fn not_complete(campaign: &Campaign) -> Vec<u32> {
     let states = states(campaign).into_iter().zip(campaign.plan.shards());
     let open = states.filter(|(state, _)| !matches!(state, ShardState::Complete { .. }));
@@ -142,8 +142,8 @@ fn not_complete(campaign: &Campaign) -> Vec<u32> {
     open
 }
 
-/// The script for Slurm: one array, whose tasks each have a machine to themselves, so that no neighbour is measured. Makes
-/// the folder that they write to, which Slurm does not.
+/// Returns the script for Slurm: one array, whose tasks each have a machine to themselves, so that no neighbour disturbs them.
+/// Makes the folder that they write to, which Slurm does not.
 fn script(campaign: &Campaign, shards: &[u32], flags: &SlurmFlags, trust: bool) -> Result<String> {
     let program = std::env::current_exe().context("cannot find heapmark's own file")?;
     let [program, dir] = [quoted(&program)?, quoted(campaign.dir())?];

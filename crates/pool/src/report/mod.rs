@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// If there are more machines than this, they get no columns of their own.
 const MOST_COLUMNS: usize = 6;
 
-/// The tables, and their notes.
+/// Returns the tables of the pooled results, and their notes.
 pub fn pool(pool: &Pool, by: &Metric, baseline: &str) -> Vec<Block> {
     let sheets = [Some(table(pool, by, baseline)), memory(pool)];
     let mut blocks: Vec<Block> = sheets.into_iter().flatten().map(Block::Sheet).collect();
@@ -43,7 +43,7 @@ pub fn pool_json(pool: &Pool, by: &Metric, baseline: &str) -> String {
     })
 }
 
-/// A line for each row.
+/// Returns a table with a line for each row.
 fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     let machines = count(pool.machines.len(), "machine");
     let mut table = SheetOf::new(
@@ -85,7 +85,7 @@ fn table(pool: &Pool, by: &Metric, baseline: &str) -> Sheet {
     sheet
 }
 
-/// Medians that differ by less count as the same.
+/// Medians that differ by less than this share count as the same.
 const SAME_MEMORY: f64 = 0.02;
 
 /// Memory by number of usable CPUs, for rows where it differs; `None` if all machines have the same number.
@@ -259,7 +259,7 @@ pub fn conclusion(pool: &Pool, by: &Metric, baseline: &str) -> String {
     )
 }
 
-/// Allocators that the conclusion names.
+/// The most allocators that the conclusion names.
 const MOST_NAMED: usize = 3;
 
 /// In how many cases an allocator has certainly less, or more, on the next machine.

@@ -27,7 +27,7 @@ struct Pooled<'a> {
     first: &'a RunFile,
 }
 
-/// The page; `first` is the run that the others repeat.
+/// Makes the page as HTML; `first` is the run that the others repeat.
 pub fn pooled(pool: &Pool, by: &Metric, first: &RunFile) -> String {
     let pooled = Pooled { pool, by, first };
     let head = Head {
@@ -219,7 +219,7 @@ impl<'a> Pooled<'a> {
         plot.with_line_at_one("x")
     }
 
-    /// The machines, the mean and the next machine below each other.
+    /// Returns the marks of the machines, of the mean and of the next machine, one below the other.
     fn traces(&self, row: &PooledRow) -> Vec<Trace> {
         let name = in_chart(&row.allocator);
         let ratios: Vec<f64> = row.on.iter().map(|on| on.ratio).collect();
@@ -251,7 +251,8 @@ impl<'a> Pooled<'a> {
         Trace::new(names.position(|name| name == row.allocator), 0, drawn)
     }
 
-    /// Where machines contradict each other, and what would help where nothing can be said.
+    /// Returns a section on rows whose machines contradict each other, and on what would help if
+    /// nothing can be said.
     fn notes(&self) -> Section {
         let rows = self.pool.rows.iter().flat_map(|row| {
             let notes = notes_of(row, self.by).into_iter();
@@ -327,7 +328,7 @@ impl<'a> Pooled<'a> {
     }
 }
 
-/// Lines of a table that is open at first.
+/// The most lines of a table that is open at first.
 const MOST_OPEN: usize = 20;
 
 fn cell(row: &PooledRow) -> Cell {

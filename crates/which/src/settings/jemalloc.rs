@@ -9,10 +9,10 @@ use super::{Judged, Setting};
 pub enum OptionKind {
     /// `true` or `false`.
     Bool,
-    /// A 32-bit number from the first to the last of these; a number outside is refused, or set to
-    /// the nearest bound if `Beyond` says so.
+    /// A 32-bit number from the first to the last of these; a number outside is refused or set to
+    /// the nearest bound, as `Beyond` defines.
     U32(u64, u64, Beyond),
-    /// A 64-bit number with such bounds.
+    /// A 64-bit number, with bounds like those of `U32`.
     U64(u64, u64, Beyond),
     /// A signed number from the first to the last of these.
     Signed(i64, i64),

@@ -30,9 +30,9 @@ pub enum Judged {
     Accepted(String),
     /// The parser rejects the setting, with the allocator's own words if it has some.
     Refused(String),
-    /// No parser looks at the setting, and nothing reports that; this is why.
+    /// No parser reads the setting, and nothing reports that, for this reason.
     Ignored(String),
-    /// It is not known what this version makes of the setting; this is why.
+    /// What this version makes of the setting is not known, for this reason.
     NotKnown(String),
 }
 

@@ -43,7 +43,7 @@ enum FlagKind {
 /// The environment variable that a symbol stands for: `TCMALLOC_RELEASE_RATE` for
 /// `…DECLARE_double_instead27FLAGS_tcmalloc_release_rateE`.
 fn flag(symbol: &str) -> Option<(FlagKind, String)> {
-    // A member of a class that holds this size, not a flag.
+    // The symbol is a member of a class that holds this size, not a flag.
     if symbol.ends_with("overall_thread_cache_size_E") {
         return Some((
             FlagKind::Int,

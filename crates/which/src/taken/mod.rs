@@ -24,7 +24,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Opens the memory of a process with these mappings; or says why it may not be read.
+    /// Opens the memory of a process with these mappings; or returns why it may not be read.
     pub fn of(process: &Process, maps: &str) -> Result<Memory, String> {
         match File::open(format!("/proc/{}/mem", process.pid)) {
             Ok(file) => Ok(Memory {
@@ -41,7 +41,7 @@ impl Memory {
         }
     }
 
-    /// Reads `count` bytes from an address on; `None` if they are not all there.
+    /// Reads `count` bytes from an address on; `None` if some of them cannot be read.
     pub fn bytes(&self, address: u64, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.file.read_exact_at(&mut bytes, address).ok()?;

@@ -34,7 +34,7 @@ impl CheckedPlaces<'_> {
                 }
             }
         }
-        // The largest or the middle of some values may be another one than of all.
+        // If values are missing, the largest or the middle of the others may not be that of all.
         if !matches!(take, Take::Each) && !self.parts.is_empty() {
             return;
         }
@@ -68,7 +68,7 @@ impl CheckedPlaces<'_> {
         self.comparable(spot, &other, over)?;
         let divisor = over.who.as_deref().unwrap_or(row);
         let mut theirs = self.number(divisor, &other).map_err(|lack| match lack {
-            // The other place is missing, not this row.
+            // The divisor's place is missing, not this row.
             Lack::Missing(words) if self.evidence.case(&other).is_none() => Lack::Other(words),
             lack => lack,
         })?;
@@ -98,8 +98,8 @@ impl CheckedPlaces<'_> {
         Ok((value, sentence))
     }
 
-    /// A place divided by itself, or by a place with another size than the claim means, shows
-    /// nothing.
+    /// Fails if a place is divided by itself, or by a place with another size than the claim means:
+    /// the quotient would show nothing.
     fn comparable(&self, spot: &Spot, other: &Spot, over: &Over) -> Result<(), Lack> {
         if over.threads == Some(spot.threads) {
             return Err(Lack::Other(format!(
@@ -127,7 +127,7 @@ impl CheckedPlaces<'_> {
     /// Checks that no workload is far above the median workload.
     pub fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
         let spots = self.spots();
-        // Without one workload another one may be in the middle.
+        // If one workload is missing, another one may be in the middle.
         let Some(first) = spots.first().filter(|_| self.parts.is_empty()) else {
             return;
         };

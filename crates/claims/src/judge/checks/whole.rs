@@ -15,13 +15,13 @@ use std::iter::zip;
 const LEAST_ROWS: usize = 5;
 /// A rank correlation of at least this means that one order decides the other.
 const STRONG: f64 = 0.7;
-/// A rank correlation of at most this means that it does not.
+/// A rank correlation of at most this means that one order does not decide the other.
 const WEAK: f64 = 0.3;
-/// The pauses of one process only: less than this factor is not clear.
+/// The least clear factor between release and pause, since each process records only its own.
 const CLEAR_FACTOR: f64 = 2.0;
-/// Points of a curve that are compared.
+/// The number of points at which curves are compared.
 const POINTS: usize = 21;
-/// Mean distance of two curves of height 1 that have the same shape.
+/// The largest mean distance of two curves of height 1 that have the same shape.
 const SAME_SHAPE: f64 = 0.15;
 
 impl CheckedPlaces<'_> {
@@ -65,7 +65,8 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// The longest release against the longest pause, each of processes that recorded their own.
+    /// Checks that the longest release exceeds the longest pause, each of processes that recorded
+    /// their own.
     pub fn longest_release(&mut self, releases: &[String], collects: &[String]) {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
@@ -83,7 +84,7 @@ impl CheckedPlaces<'_> {
                 let most = found
                     .into_iter()
                     .max_by(|a, b| a.median.total_cmp(&b.median));
-                // The claim is about the others, if there are any.
+                // Rows without a value are left out, if other rows have one.
                 for (row, lack) in lacks {
                     match most {
                         Some(_) => _ = self.findings.missing.insert(row.clone()),
@@ -107,7 +108,7 @@ impl CheckedPlaces<'_> {
         }
     }
 
-    /// Curves compared with those of runs on another architecture.
+    /// Checks that curves have the shape of those of runs on another architecture.
     pub fn alike_elsewhere(&mut self, who: &[String], column: &str) {
         let evidence = self.evidence;
         let architecture = evidence.architecture();
@@ -184,7 +185,7 @@ impl CheckedPlaces<'_> {
     }
 }
 
-/// At each place the median of the curves; `None` without curves.
+/// Returns the median of the curves at each place; `None` without curves.
 fn middle(curves: &[Vec<f64>]) -> Option<Vec<f64>> {
     (0..POINTS)
         .map(|place| {
@@ -194,7 +195,7 @@ fn middle(curves: &[Vec<f64>]) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// At equal time intervals; the last point before each counts.
+/// Samples a curve at equal time intervals; at each of them, the last point before it counts.
 fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
     let start = *times.first()?;
     let end = *times.last()?;
