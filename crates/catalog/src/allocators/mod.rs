@@ -61,6 +61,16 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         .iter()
         .map(|(_, a)| (a.name.clone(), a.clone()))
         .collect();
+    // What is built from our recipe still is if the user has another library in the place of our entry.
+    let replaced: BTreeMap<String, Allocator> = originals
+        .values()
+        .filter(|original| original.replace)
+        .filter_map(|original| {
+            let file = OURS.get_file(format!("{}.toml", original.name))?;
+            let ours = toml::from_str(file.contents_utf8()?).ok()?;
+            Some((original.name.clone(), ours))
+        })
+        .collect();
     for (file, allocator) in entries {
         let (Source::SameAs { name } | Source::BuiltAs { name, .. }) = &allocator.source else {
             continue;
@@ -68,7 +78,10 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         let mut fault = |what: String, mend: String| {
             faults.push(Fault::new(file.as_str(), "source.name", what, mend));
         };
-        let Some(original) = originals.get(name) else {
+        let ours = replaced
+            .get(name)
+            .filter(|_| matches!(allocator.source, Source::BuiltAs { .. }));
+        let Some(original) = ours.or_else(|| originals.get(name)) else {
             let names = originals.keys().map(String::as_str);
             fault(
                 format!("there is no allocator `{name}`"),
@@ -193,8 +206,18 @@ mod tests {
                 .count()
                 + 1
         );
-        let glibc = all.iter().find(|a| a.name == "glibc").unwrap();
-        assert!(matches!(glibc.source, Source::Path { .. }));
+        let find = |all: &[Allocator], name: &str| {
+            let found = all.iter().find(|a| a.name == name);
+            found.unwrap().source.clone()
+        };
+        assert!(matches!(find(&all, "glibc"), Source::Path { .. }));
+        let rpmalloc = MINE.replace("\"mine\"", "\"rpmalloc\"") + "replace = true";
+        let all = load_beside(&[("rpmalloc.toml", &rpmalloc)]).unwrap();
+        assert!(matches!(find(&all, "rpmalloc"), Source::Path { .. }));
+        assert!(matches!(
+            find(&all, "rpmalloc-nocache"),
+            Source::Crate { .. }
+        ));
     }
 
     #[test]
