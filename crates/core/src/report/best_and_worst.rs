@@ -2,21 +2,23 @@
 
 use super::document::Sheet;
 use super::sheet::SheetOf;
+use super::text::count;
 use crate::analyse::{Analysis, Overall, Ratio};
 
 /// Returns the table, which has no rows if there is no mean over cases.
 pub fn sheet(analysis: &Analysis) -> Sheet {
     let base = &analysis.baseline;
     let rivals = analysis.overall.iter().filter(|one| one.allocator != *base);
-    let mut table = SheetOf::new(format!("Best and worst case: time / {base}"), rivals);
+    let cases = rivals
+        .clone()
+        .map(|one| one.cases)
+        .max()
+        .unwrap_or_default();
+    let heading = format!("Best and worst of {}: time / {base}", count(cases, "case"));
+    let mut table = SheetOf::new(heading, rivals);
     table.add("allocator", |one: &Overall| &one.allocator);
-    for (title, count) in [
-        ("faster", (|one| one.faster) as fn(&Overall) -> usize),
-        ("slower", |one| one.slower),
-        ("neither", |one| one.cases - one.faster - one.slower),
-    ] {
-        table.add(title, |one| count(one) as u64);
-    }
+    table.add("faster", |one| one.faster as u64);
+    table.add("slower", |one| one.slower as u64);
     for (title, is_worst) in [("best", false), ("worst", true)] {
         let end = |one: &Overall| {
             let cases = by_ratio(analysis, &one.allocator);
