@@ -59,7 +59,16 @@ fn sections_stand_in_their_order_and_only_where_there_is_something_to_see() {
     assert_eq!(
         ids(&page),
         [
-            "times", "heaps", "ratio", "pareto", "samples", "tables", "trust", "method", "next"
+            "times",
+            "heaps",
+            "ratio",
+            "pareto",
+            "samples",
+            "tables",
+            "best-and-worst",
+            "trust",
+            "method",
+            "next"
         ]
     );
     let verdict = "rpmalloc is the fastest here, over 2 cases: 0.";

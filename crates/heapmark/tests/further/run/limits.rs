@@ -446,7 +446,10 @@ fn what_a_launcher_cannot_end_is_said_and_not_waited_for() {
         .unwrap();
     assert!(built.success());
     fs::set_permissions(place.at("stays"), Permissions::from_mode(0o4755)).unwrap();
-    fs::copy(GUEST.find().unwrap(), place.at("guest")).unwrap();
+    // By another process: what another test starts meanwhile would have a file open for writing that this one writes.
+    let mut copy = Command::new("cp");
+    let copied = copy.arg(GUEST.find().unwrap()).arg(place.at("guest"));
+    assert!(copied.status().unwrap().success());
     // The launcher is the user `nobody`, and what its command leaves behind has become root.
     let mut command = Command::new(place.at("guest"));
     command.args([
