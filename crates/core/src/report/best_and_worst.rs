@@ -3,7 +3,8 @@
 use super::document::Sheet;
 use super::sheet::SheetOf;
 use super::text::count;
-use crate::analyse::{Analysis, Overall, Ratio};
+use crate::analyse::{Analysis, Overall, Ratio, Table};
+use crate::plan::case_name;
 
 /// Returns the table, which has no rows if there is no mean over cases.
 pub fn sheet(analysis: &Analysis) -> Sheet {
@@ -15,35 +16,44 @@ pub fn sheet(analysis: &Analysis) -> Sheet {
         .max()
         .unwrap_or_default();
     let heading = format!("Best and worst of {}: time / {base}", count(cases, "case"));
-    let mut table = SheetOf::new(heading, rivals);
-    table.add("allocator", |one: &Overall| &one.allocator);
-    table.add("faster", |one| one.faster as u64);
-    table.add("slower", |one| one.slower as u64);
-    for (title, is_worst) in [("best", false), ("worst", true)] {
-        let end = |one: &Overall| {
-            let cases = by_ratio(analysis, &one.allocator);
-            let of_end = if is_worst {
-                cases.last()
-            } else {
-                cases.first()
-            };
-            of_end.cloned()
-        };
-        table.add(title, |one| end(one).map(|(case, _)| case));
-        table.add("ratio [95 %]", |one| end(one).map(|(_, ratio)| ratio));
-    }
+    let rows: Vec<Extremes> = rivals.map(|one| Extremes::of(one, analysis)).collect();
+    let mut table = SheetOf::new(heading, &rows);
+    table.add("allocator", |row: &Extremes| &row.overall.allocator);
+    table.add("faster", |row| row.overall.faster as u64);
+    table.add("slower", |row| row.overall.slower as u64);
+    table.add("best", |row| row.best.map(|(case, _)| name(case)));
+    table.add("ratio [95 %]", |row| row.best.map(|(_, ratio)| ratio));
+    table.add("worst", |row| row.worst.map(|(case, _)| name(case)));
+    table.add("ratio [95 %]", |row| row.worst.map(|(_, ratio)| ratio));
     table.sheet
 }
 
-/// The cases in which an allocator is compared with the baseline, the one in which it saves most first.
-fn by_ratio(analysis: &Analysis, allocator: &str) -> Vec<(String, Ratio)> {
-    let cases = analysis.cases.iter().filter(|case| case.counts());
-    let mut all: Vec<(String, Ratio)> = cases
-        .filter_map(|case| {
-            let ratio = case.row(allocator)?.time().ratio?;
-            Some((format!("{}@{}", case.workload, case.threads), ratio))
-        })
-        .collect();
-    all.sort_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio));
-    all
+/// The cases in which an allocator saves most and least of the baseline's time, with its ratio there.
+struct Extremes<'a> {
+    overall: &'a Overall,
+    best: Option<(&'a Table, Ratio)>,
+    worst: Option<(&'a Table, Ratio)>,
+}
+
+impl<'a> Extremes<'a> {
+    fn of(overall: &'a Overall, analysis: &'a Analysis) -> Extremes<'a> {
+        let cases = analysis.cases.iter().filter(|case| case.counts());
+        let compared = cases.filter_map(|case| {
+            let ratio = case.row(&overall.allocator)?.time().ratio?;
+            Some((case, ratio))
+        });
+        let by_ratio = |(_, one): &(&Table, Ratio), (_, other): &(&Table, Ratio)| {
+            one.ratio.total_cmp(&other.ratio)
+        };
+        Extremes {
+            overall,
+            best: compared.clone().min_by(by_ratio),
+            worst: compared.max_by(by_ratio),
+        }
+    }
+}
+
+/// `larson@2`.
+fn name(case: &Table) -> String {
+    case_name(&case.workload, case.threads)
 }

@@ -131,11 +131,7 @@ fn sections(legend: &SeriesLegend, above: Option<Section>, more: Vec<Section>) -
         text_sections::not_ok(legend),
         whole::section(legend).hiding("the share of allocation in it"),
     ];
-    let extremes = legend.runs.iter().enumerate().map(|(run, shown)| {
-        let mut sheet = best_and_worst::sheet(&shown.analysis);
-        sheet.heading += &legend.suffix(run);
-        sheet
-    });
+    let extremes = legend.sheets(|analysis| [best_and_worst::sheet(analysis)]);
     let tables = [
         text_sections::results(legend),
         Section::of_tables("best-and-worst", "Best and worst case", extremes),

@@ -5,6 +5,7 @@ use super::page_run::PageRun;
 use super::section::{Entry, Trace};
 use super::views::Placed;
 use crate::analyse::{Analysis, Role, Table};
+use crate::report::document::Sheet;
 use crate::report::text::plain;
 use serde_json::Value;
 
@@ -92,7 +93,19 @@ impl<'a> SeriesLegend<'a> {
             .collect()
     }
 
-    /// The cases of timed processes that a chart is about.
+    /// Returns the tables of all runs; with several runs, each heading names its run.
+    pub fn sheets<I: IntoIterator<Item = Sheet>>(&self, of: impl Fn(&Analysis) -> I) -> Vec<Sheet> {
+        let mut sheets = Vec::new();
+        for (run, legend_run) in self.runs.iter().enumerate() {
+            for mut sheet in of(&legend_run.analysis) {
+                sheet.heading += &self.suffix(run);
+                sheets.push(sheet);
+            }
+        }
+        sheets
+    }
+
+    /// Returns the cases of timed processes that a chart is about.
     pub fn cases(&self, shown: impl Fn(&Table) -> bool) -> Vec<Placed<'_>> {
         let mut cases: Vec<Placed> = self.all(|run| &run.analysis.cases);
         cases.retain(|(_, case)| shown(case));

@@ -86,14 +86,7 @@ const MOST_OPEN: usize = 3;
 
 /// All tables, as on the terminal.
 pub fn results(legend: &SeriesLegend) -> Section {
-    let mut tables = Vec::new();
-    for (run, legend_run) in legend.runs.iter().enumerate() {
-        let suffix = legend.suffix(run);
-        for mut sheet in sheets(&legend_run.analysis) {
-            sheet.heading += &suffix;
-            tables.push(sheet);
-        }
-    }
+    let mut tables = legend.sheets(sheets);
     // Few readers need every one of many tables.
     let folded = tables.len() > MOST_OPEN;
     tables.iter_mut().for_each(|table| table.folded = folded);
