@@ -1,7 +1,7 @@
 //! A user with programs and workloads of their own. Asserts nothing about heapmark itself.
 
 use super::live::processes_of;
-use super::{End, of_purpose, samples, word};
+use super::{End, copy_program, of_purpose, samples, word};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,7 @@ impl Home {
 
     /// A script in which `$NAP` is a `sleep` of this home alone.
     pub fn with_nap(&self, script: &str) -> String {
-        fs::copy("/bin/sleep", self.at("nap")).unwrap();
+        copy_program("/bin/sleep", self.at("nap"));
         format!("NAP={}\n{script}", self.at("nap").display())
     }
 

@@ -1,6 +1,6 @@
 //! Runs that go on beside a test: started, watched, signalled, and held against their plan.
 
-use super::{End, Place, SMALL, plan, word};
+use super::{End, Place, SMALL, copy_program, plan, word};
 use heapmark::build::GUEST;
 use heapmark::plan::{Cell, CellId};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub fn start(place: &Place, args: &[&str]) -> Child {
     let guest = place.at("own-guest");
     if !guest.exists() {
-        fs::copy(GUEST.find().unwrap(), &guest).unwrap();
+        copy_program(GUEST.find().unwrap(), &guest);
     }
     let mut command = place.heapmark(args);
     command

@@ -395,6 +395,16 @@ pub fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Copies a program, by another process: what another test starts meanwhile would hold open for writing what this process
+/// writes, and the kernel does not start a file that is open for writing.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let copied = Command::new("cp")
+        .arg(from.as_ref())
+        .arg(to.as_ref())
+        .status();
+    assert!(copied.unwrap().success());
+}
+
 /// Writes the library that the compiler makes of these flags and sources into this file.
 pub fn compile_into(library: &Path, made_of: &[PathBuf]) {
     let mut all = COMPILED.lock().unwrap();

@@ -1,6 +1,6 @@
 //! Programs that nothing can be preloaded into: `record` and `try` say so before anything runs, in one line with the reason.
 
-use crate::support::Place;
+use crate::support::{Place, copy_program};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn privileged(place: &Place) -> String {
     if !rustix::process::geteuid().is_root() {
         return "/bin/su".into();
     }
-    fs::copy("/bin/true", place.at("privileged")).unwrap();
+    copy_program("/bin/true", place.at("privileged"));
     std::os::unix::fs::chown(place.at("privileged"), Some(65534), Some(65534)).unwrap();
     fs::set_permissions(place.at("privileged"), fs::Permissions::from_mode(0o4755)).unwrap();
     "./privileged".into()

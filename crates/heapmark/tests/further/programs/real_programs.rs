@@ -2,7 +2,7 @@
 //! be said for what it is.
 
 use crate::support::home::Home;
-use crate::support::{Place, head, word};
+use crate::support::{Place, copy_program, head, word};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -81,7 +81,7 @@ fn several_programs_are_measured_compared_and_leave_nothing() {
     );
     let server = "import http.server, subprocess, sys\nsubprocess.Popen([NAP, '600'])\n\
         http.server.test(http.server.SimpleHTTPRequestHandler, port=int(sys.argv[1]), bind='127.0.0.1')";
-    fs::copy("/bin/sleep", home.at("nap")).unwrap();
+    copy_program("/bin/sleep", home.at("nap"));
     let nap = format!("'{}'", home.at("nap").display());
     let client = "import sys, urllib.request as r; print(len(r.urlopen('http://127.0.0.1:{port}/work.sh').read()))";
     plant(

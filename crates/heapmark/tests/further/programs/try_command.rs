@@ -4,7 +4,7 @@
 use crate::support::home::record;
 use crate::support::live::processes_of;
 use crate::support::tried::{SMALL, note, run};
-use crate::support::{End, Place, head, of_purpose, samples, word};
+use crate::support::{End, Place, copy_program, head, of_purpose, samples, word};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -376,7 +376,7 @@ fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
     let under = |what: &str| format!("case $LD_PRELOAD in *honest*) {what};; esac");
     let (_, records) = tried(&place, &[], &shell(&under("kill -SEGV $$")));
     assert_eq!(outcome(&records), "crash SIGSEGV");
-    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    copy_program("/bin/sleep", place.at("nap"));
     let hang = under("setsid ./nap 86400 & ./nap 86400");
     let (_, records) = tried(&place, &["--timeout", "10"], &shell(&hang));
     assert_eq!(outcome(&records), "hang");
@@ -390,7 +390,7 @@ fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
 #[test]
 fn what_outlives_the_command_is_ended_and_said() {
     let place = Place::new();
-    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    copy_program("/bin/sleep", place.at("nap"));
     let (end, records) = tried(
         &place,
         &[],
@@ -648,7 +648,7 @@ fn a_privileged_command_is_refused() {
     let place = Place::new();
     let copy = place.at("privileged");
     let other_user = 65534;
-    fs::copy("/bin/true", &copy).unwrap();
+    copy_program("/bin/true", &copy);
     std::os::unix::fs::chown(&copy, Some(other_user), Some(other_user)).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
     let (end, _) = tried(&place, &[], &["./privileged"]);

@@ -3,7 +3,7 @@
 use crate::support::home::record;
 use crate::support::live::processes_of;
 use crate::support::tried::{note, run};
-use crate::support::{End, Place, Port, of_purpose, source, word};
+use crate::support::{End, Place, Port, copy_program, of_purpose, source, word};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -270,7 +270,7 @@ fn servers_and_clients_that_fail_are_said() {
 #[test]
 fn what_answers_in_place_of_the_server_is_not_driven() {
     let place = Place::new();
-    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    copy_program("/bin/sleep", place.at("nap"));
     let honest = format!("honest={}", place.fake("honest").display());
     let port = Port::free();
     let (number, started) = (port.0, place.at("started"));
@@ -306,7 +306,7 @@ fn what_answers_in_place_of_the_server_is_not_driven() {
 #[test]
 fn what_a_client_has_started_ends_with_it_when_the_server_ends_early() {
     let place = Place::new();
-    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    copy_program("/bin/sleep", place.at("nap"));
     let honest = format!("honest={}", place.fake("honest").display());
     // The server takes one connection, which only asks whether it is there, and ends when the client has started what it starts.
     let server = "python3 -c 'import os, socket, sys, time; s = socket.create_server((\"127.0.0.1\", int(sys.argv[1]))); s.accept()\n\

@@ -2,7 +2,7 @@
 
 use crate::support::home::record;
 use crate::support::tried::{SMALL, note, run};
-use crate::support::{End, Place, Port, head, of_purpose, word, words};
+use crate::support::{End, Place, Port, copy_program, head, of_purpose, word, words};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -258,7 +258,7 @@ fn servers_are_builds_too() {
 fn what_cannot_be_compared_is_refused_in_one_line() {
     let place = Place::new();
     build(&place, "one", &[]);
-    fs::copy(place.at("one"), place.at("two")).unwrap();
+    copy_program(place.at("one"), place.at("two"));
     fs::write(place.at("text"), "").unwrap();
     let one = ["--variant", "one=./one"];
     for (flags, why) in [

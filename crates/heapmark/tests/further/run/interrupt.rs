@@ -5,7 +5,7 @@ use crate::support::live::{
     complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many,
     processes_of, send, start, wait_for,
 };
-use crate::support::{End, Place, SMALL, of_purpose, plan, samples, source, word};
+use crate::support::{End, Place, SMALL, copy_program, of_purpose, plan, samples, source, word};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
@@ -111,7 +111,7 @@ fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
 /// A program of the user's whose build sleeps in a process below the one that heapmark starts.
 fn slow_build(place: &Place) -> PathBuf {
     let nap = place.at("nap");
-    fs::copy("/bin/sleep", &nap).unwrap();
+    copy_program("/bin/sleep", &nap);
     let steps = format!(
         "[\"sh\", \"-c\", \"touch half; {} 86400; true\"]",
         nap.display()

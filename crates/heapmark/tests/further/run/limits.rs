@@ -3,7 +3,7 @@
 use crate::support::campaign::planned;
 use crate::support::live::{processes_of, wait_for};
 use crate::support::stored::stored;
-use crate::support::{End, Place, SMALL, is_root};
+use crate::support::{End, Place, SMALL, copy_program, is_root};
 use heapmark::build::GUEST;
 use heapmark_trace::{Event, Head, Writer};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -446,10 +446,7 @@ fn what_a_launcher_cannot_end_is_said_and_not_waited_for() {
         .unwrap();
     assert!(built.success());
     fs::set_permissions(place.at("stays"), Permissions::from_mode(0o4755)).unwrap();
-    // By another process: what another test starts meanwhile would have a file open for writing that this one writes.
-    let mut copy = Command::new("cp");
-    let copied = copy.arg(GUEST.find().unwrap()).arg(place.at("guest"));
-    assert!(copied.status().unwrap().success());
+    copy_program(GUEST.find().unwrap(), place.at("guest"));
     // The launcher is the user `nobody`, and what its command leaves behind has become root.
     let mut command = Command::new(place.at("guest"));
     command.args([
