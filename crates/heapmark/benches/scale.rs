@@ -183,11 +183,10 @@ fn widen(head: &mut RunFile) -> Result<Vec<String>> {
 }
 
 /// The rows that a record stands for.
-fn times<'a>(record: &'a Record, names: &'a [String]) -> &'a [String] {
-    if names.contains(&record.allocator) {
-        names
-    } else {
-        std::slice::from_ref(&record.allocator)
+fn times<'a>(record: &'a Record, names: &'a [String]) -> Vec<&'a str> {
+    match names.iter().any(|name| record.allocator == *name) {
+        true => names.iter().map(String::as_str).collect(),
+        false => vec![&record.allocator],
     }
 }
 

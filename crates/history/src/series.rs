@@ -213,7 +213,7 @@ fn by_test(
             // As measured: turns that are too short are found for some versions and runs and not for others.
             let logs = group.measured_ratios(reference, of).into_iter();
             let logs: BTreeMap<u32, f64> = logs.map(|((block, _), log)| (block, log)).collect();
-            let Some(value) = median(&group.values(|_, process| of(process))) else {
+            let Some(value) = median(&group.values(of)) else {
                 continue;
             };
             if logs.is_empty() || logs.values().any(|log| !log.is_finite()) {

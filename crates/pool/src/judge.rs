@@ -490,7 +490,7 @@ fn medians(
     rows.filter(|row| row.failed.is_none())
         .filter_map(|row| {
             let allocator = position(first.allocators.iter(), row.allocator).ok()?;
-            Some((allocator, row.median_of(|_, process| value(process))?))
+            Some((allocator, row.median_of(value)?))
         })
         .collect()
 }
@@ -951,7 +951,7 @@ mod tests {
     fn a_zero_takes_its_row_away_and_shifts_no_verdict_to_another_machine() {
         let mut none = on("b", 1.3);
         none.cell("larson@2/b03/hoard").measurement = Some(measurement(1000.0));
-        let value = |process: &Process| Some(process.ns_per_op % 1000.0);
+        let value = |process: &Process| Some(process.ns_per_op() % 1000.0);
         let pool = pooled_by(value, &[on("a", 0.8), none, on("c", 0.8)]);
         let on: Vec<(usize, Verdict)> = pool.rows[0]
             .on

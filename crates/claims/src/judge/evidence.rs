@@ -388,9 +388,7 @@ fn in_duets(
     group: &Group,
     measure: &Measure,
 ) -> Option<(Vec<u32>, Vec<f64>)> {
-    let mut processes = group.processes.values();
-    let took_turns = processes.any(|(measurement, _)| measurement.turns.is_some());
-    if !took_turns || group.role == Role::Baseline {
+    if !group.took_turns() || group.role == Role::Baseline {
         return None;
     }
     let baseline = groups.iter().find(|other| other.role == Role::Baseline)?;

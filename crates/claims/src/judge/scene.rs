@@ -44,7 +44,7 @@ impl<'a> Scene<'a> {
     pub fn new(measured: &'a Measured) -> Scene<'a> {
         let (records, interference) =
             interference::pass(&measured.records.iter().collect::<Vec<_>>());
-        let records = RecordsByRow::new(&records);
+        let records = RecordsByRow::new(records);
         Scene {
             measured,
             tables: grid(&measured.head, &records),

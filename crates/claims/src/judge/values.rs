@@ -11,22 +11,23 @@ use heapmark_stats::mean;
 /// The values of the processes of a row; processes without a value are left out.
 pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
     let mean_of = |time: fn(&Iteration) -> u64| {
-        group.values(move |measurement, _| mean_time(measurement, time))
+        group.values(move |process| mean_time(process.measurement, time))
     };
     match measure {
-        Measure::Time => group.values(|_, process| Some(process.ns_per_op)),
-        Measure::Mops => group.values(|_, process| Some(process.mops_per_s)),
+        Measure::Time => group.values(|process| Some(process.ns_per_op())),
+        Measure::Mops => group.values(|process| Some(process.mops_per_s())),
         Measure::Wall => mean_of(|one| one.wall_ns),
         Measure::User => mean_of(|one| one.user_ns),
         Measure::Sys => mean_of(|one| one.sys_ns),
         Measure::Cpu => mean_of(cpu_ns),
-        Measure::CpuPerWall => group.values(|measurement, _| {
-            let wall = mean_time(measurement, |one| one.wall_ns).filter(|wall| *wall > 0.0)?;
-            Some(mean_time(measurement, cpu_ns)? / wall)
+        Measure::CpuPerWall => group.values(|process| {
+            let mean = |time| mean_time(process.measurement, time);
+            let wall = mean(|one| one.wall_ns).filter(|wall| *wall > 0.0)?;
+            Some(mean(cpu_ns)? / wall)
         }),
         Measure::MinorFaults => mean_of(|one| one.minor_faults),
-        Measure::Overhead => group.values(|measurement, _| {
-            without_tables(measurement).or_else(|| overhead_of(measurement))
+        Measure::Overhead => group.values(|process| {
+            without_tables(process.measurement).or_else(|| overhead_of(process.measurement))
         }),
         Measure::Figure(name) => figure(group, name),
         Measure::HeapGrowth => of_curves(scene, group, "heap_bytes", |curve, measurement| {
@@ -50,11 +51,11 @@ pub fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
 /// the measure does; `None` for any other measure.
 pub fn time_of(measure: &Measure) -> Option<fn(&Process) -> Option<f64>> {
     match measure {
-        Measure::Time => Some(|process| Some(process.ns_per_op)),
-        Measure::Mops => Some(|process| Some(process.mops_per_s)),
-        Measure::User => Some(|process| process.user_ns_per_op),
-        Measure::Sys => Some(|process| process.kernel_ns_per_op),
-        Measure::Cpu => Some(|process| process.cpu_ns_per_op),
+        Measure::Time => Some(|process| Some(process.ns_per_op())),
+        Measure::Mops => Some(|process| Some(process.mops_per_s())),
+        Measure::User => Some(|process| process.user_ns_per_op()),
+        Measure::Sys => Some(|process| process.kernel_ns_per_op()),
+        Measure::Cpu => Some(|process| process.cpu_ns_per_op()),
         _ => None,
     }
 }
@@ -82,7 +83,7 @@ fn without_tables(measurement: &Measurement) -> Option<f64> {
 /// A figure of the timed processes; if only the check of the row reported it, it is a single
 /// number.
 fn figure(group: &Group, name: &str) -> Vec<f64> {
-    let timed = group.values(|measurement, _| measurement.figures.get(name).copied());
+    let timed = group.values(|process| process.measurement.figures.get(name).copied());
     if timed.is_empty() {
         return group
             .check

@@ -60,7 +60,7 @@ fn logs(group: &Group, baseline: Option<&Group>, judged: &JudgedCase) -> BTreeMa
     group
         .processes
         .iter()
-        .filter_map(|((block, _), (_, process))| Some((*block, clock.of(process)?.ln())))
+        .filter_map(|((block, _), process)| Some((*block, clock.of(process)?.ln())))
         .collect()
 }
 

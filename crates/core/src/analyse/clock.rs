@@ -21,9 +21,9 @@ impl Clock {
     /// process has none.
     pub fn of(self, process: &Process) -> Option<f64> {
         match self {
-            Clock::Wall => Some(process.ns_per_op),
-            Clock::Cpu => process.cpu_ns_per_op,
-            Clock::Own => process.value_cost,
+            Clock::Wall => Some(process.ns_per_op()),
+            Clock::Cpu => process.cpu_ns_per_op(),
+            Clock::Own => process.value_cost(),
         }
     }
 

@@ -22,7 +22,7 @@ pub struct FactorRatio {
     pub verdict: Option<Verdict>,
 }
 
-const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op;
+const CPU: fn(&Process) -> Option<f64> = |process| process.cpu_ns_per_op();
 
 /// Pairs the rows of cases with a factor with those of the same allocators without it: returns the
 /// indices of the case and of the row, and both rows. Times that no allocator changes are left out.

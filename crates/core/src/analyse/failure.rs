@@ -108,11 +108,11 @@ pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
             Some(failure) => failure.cells.push(record.cell.clone()),
             None => failures.push(Failure {
                 cells: vec![record.cell.clone()],
-                workload: record.workload.clone(),
+                workload: record.workload.to_string(),
                 threads: record.threads,
-                allocator: record.allocator.clone(),
+                allocator: record.allocator.to_string(),
                 outcome: record.outcome.clone(),
-                stderr: record.stderr.clone(),
+                stderr: record.stderr.to_string(),
             }),
         }
     }

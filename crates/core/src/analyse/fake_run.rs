@@ -210,7 +210,7 @@ impl FakeRun {
         let record = self.cell(cell);
         record.outcome = outcome;
         record.measurement = None;
-        record.stderr = "last words".into();
+        record.stderr = String::from("last words").into();
         self
     }
 

@@ -7,7 +7,7 @@ use super::fixed_time;
 use super::interference;
 use super::role::Role;
 use super::slices::{Dependence, Duet, Length, dependence, is_of_time, of_endless_turns};
-use crate::execute::{Measurement, Outcome};
+use crate::execute::{Measurement, Outcome, TurnsTaken};
 use crate::metric::{Metric, Process, Sample};
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::{Case as PlannedCase, Turns};
@@ -35,7 +35,7 @@ pub struct RecordsByRow<'a> {
 }
 
 impl<'a> RecordsByRow<'a> {
-    pub fn new(records: &[&'a Record]) -> RecordsByRow<'a> {
+    pub fn new(records: impl IntoIterator<Item = &'a Record>) -> RecordsByRow<'a> {
         let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
         let mut alone = HashMap::new();
@@ -44,7 +44,7 @@ impl<'a> RecordsByRow<'a> {
             let checks = [Purpose::Check, Purpose::Search];
             if checks.contains(&record.purpose) || record.purpose.is_of_a_block() {
                 let row = (record.workload.as_str(), record.threads, allocator);
-                rows.entry(row).or_default().push(*record);
+                rows.entry(row).or_default().push(record);
             } else if let (Purpose::Trial, Outcome::Unsupported { why }) =
                 (record.purpose, &record.outcome)
             {
@@ -53,7 +53,7 @@ impl<'a> RecordsByRow<'a> {
                 findings
                     .entry(allocator)
                     .or_default()
-                    .extend(&record.findings);
+                    .extend(&*record.findings);
             }
         }
         RecordsByRow {
@@ -124,8 +124,8 @@ pub struct Group<'a> {
     pub role: Role,
     /// The failure, if any check or sample did not end `ok`; `processes` is then empty.
     pub failed: Option<Failed>,
-    /// The measurements, and the values computed from them.
-    pub processes: BTreeMap<PairKey, (&'a Measurement, Process)>,
+    /// The row's processes.
+    pub processes: BTreeMap<PairKey, Process<'a>>,
     /// The slots that had interference.
     pub disturbed: BTreeSet<PairKey>,
     /// Per slot, the stalls that the process may have caused itself.
@@ -185,7 +185,7 @@ impl<'a> Group<'a> {
                 group.stalled.insert(slot, stalls);
             }
             let measurement = record.measurement.as_ref();
-            match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
+            match measurement.and_then(|measurement| Process::new(measurement, record.threads)) {
                 Some(process) => processes.push((slot, process)),
                 None => group.unusable += 1,
             }
@@ -199,9 +199,9 @@ impl<'a> Group<'a> {
     pub fn samples(&self) -> Vec<(PairKey, Sample<'a>)> {
         self.processes
             .iter()
-            .map(|(slot, (measurement, process))| {
+            .map(|(slot, process)| {
                 let sample = Sample {
-                    measurement,
+                    measurement: process.measurement,
                     process: Some(*process),
                     memory: None,
                     mean_heap: self.mean_heaps.get(slot).copied(),
@@ -239,12 +239,20 @@ impl<'a> Group<'a> {
         slots.into_iter().zip(of_endless_turns(&duets)).collect()
     }
 
+    /// The turns that the row's processes took.
+    fn turns(&self) -> impl Iterator<Item = &'a TurnsTaken> {
+        let processes = self.processes.values();
+        processes.filter_map(|process| process.measurement.turns.as_ref())
+    }
+
+    /// Whether the row's processes took turns.
+    pub fn took_turns(&self) -> bool {
+        self.turns().next().is_some()
+    }
+
     /// The lengths of the turns that the scheduler gave the row's processes.
     pub fn turns_of_scheduler(&self) -> impl Iterator<Item = Length> {
-        let turns = self
-            .processes
-            .values()
-            .filter_map(|(process, _)| process.turns.as_ref());
+        let turns = self.turns();
         let given = turns.filter(|turns| turns.by == Turns::Slices && turns.turn_ns.is_some());
         given.map(Length::of)
     }
@@ -265,17 +273,14 @@ impl<'a> Group<'a> {
         other: &Group,
         value: impl Fn(&Process) -> Option<f64>,
     ) -> Vec<(PairKey, Duet)> {
-        let both = self
-            .processes
-            .iter()
-            .filter_map(|(slot, (measured, ours))| {
-                let (_, theirs) = other.processes.get(slot)?;
-                let duet = Duet {
-                    log: (value(ours)? / value(theirs)?).ln(),
-                    turn: measured.turns.as_ref().map(Length::of),
-                };
-                Some((*slot, duet))
-            });
+        let both = self.processes.iter().filter_map(|(slot, ours)| {
+            let theirs = other.processes.get(slot)?;
+            let duet = Duet {
+                log: (value(ours)? / value(theirs)?).ln(),
+                turn: ours.measurement.turns.as_ref().map(Length::of),
+            };
+            Some((*slot, duet))
+        });
         both.collect()
     }
 
@@ -289,21 +294,18 @@ impl<'a> Group<'a> {
     }
 
     /// The median of a value over the processes that have it.
-    pub fn median_of(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Option<f64> {
+    pub fn median_of(&self, value: impl Fn(&Process) -> Option<f64>) -> Option<f64> {
         median(&self.values(value))
     }
 
     /// The median ns per operation, the main figure of the row.
     pub fn median_ns_per_op(&self) -> Option<f64> {
-        self.median_of(|_, process| Some(process.ns_per_op))
+        self.median_of(|process| Some(process.ns_per_op()))
     }
 
     /// The values of the processes, in block order.
-    pub fn values(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Vec<f64> {
-        self.processes
-            .values()
-            .filter_map(|(measurement, process)| value(measurement, process))
-            .collect()
+    pub fn values(&self, value: impl Fn(&Process) -> Option<f64>) -> Vec<f64> {
+        self.processes.values().filter_map(value).collect()
     }
 }
 
@@ -328,11 +330,7 @@ pub struct CaseGroups<'a> {
 impl<'a> CaseGroups<'a> {
     /// Whether the processes of the case took turns.
     pub fn took_turns(&self) -> bool {
-        let mut all = self
-            .groups
-            .iter()
-            .flat_map(|group| group.processes.values());
-        all.any(|(measurement, _)| measurement.turns.is_some())
+        self.groups.iter().any(Group::took_turns)
     }
 
     pub fn baseline(&self) -> Option<&Group<'a>> {

@@ -181,7 +181,7 @@ fn searched(tried: &[TriedLimit]) -> impl Iterator<Item = &TriedLimit> {
 fn slowdowns(records: &[&Record], percent: u32) -> Vec<f64> {
     let time = |record: &Record| {
         let measurement = record.measurement.as_ref()?;
-        Some(Process::new(measurement, record.threads)?.ns_per_op)
+        Some(Process::new(measurement, record.threads)?.ns_per_op())
     };
     let of = |record: &&&Record| record.purpose == Purpose::Limited;
     let under = |record: &Record| record.limit.as_ref()?.percent;

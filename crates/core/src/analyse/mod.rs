@@ -76,7 +76,6 @@ pub use times::{Stalled, Timed};
 pub use verdict::Verdict;
 
 use crate::catalog::joined;
-use crate::execute::Measurement;
 use crate::metric::{Judged, Process};
 use crate::observe::Prices;
 use crate::plan::{Case, Counter, HugePages, LimitKind, Mode};
@@ -200,7 +199,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         limit: run.plan.mode.limit(),
         interference,
         failures: failure::collect(&records),
-        unplanned: RecordsByRow::new(&records).unplanned(run),
+        unplanned: RecordsByRow::new(records.iter().copied()).unplanned(run),
         machine_warnings: run.preflights.warnings(),
         huge_pages: run.plan.huge_pages,
         transparent_huge_pages: (run.machine.get("transparent_huge_pages"))
@@ -213,7 +212,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         c_libraries: c_libraries(run),
         ..Analysis::default()
     };
-    let counting = RecordsByRow::new(&counting);
+    let counting = RecordsByRow::new(counting);
     for run in &run.parts() {
         match run.plan.mode {
             Mode::Time => analysis.judge_times(run, &counting),
@@ -502,10 +501,7 @@ pub fn standings(run: &RunFile, records: &[Record]) -> Vec<Standing> {
 
 /// The processes that the numbers of each row come from, in block order; by case and row as in
 /// [`Analysis::cases`]. A row that is not `ok` has none.
-pub fn processes<'a>(
-    run: &'a RunFile,
-    records: &'a [Record],
-) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
+pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<Process<'a>>>> {
     grid(run, &counting(records))
         .into_iter()
         .map(|table| {
@@ -520,7 +516,7 @@ pub fn processes<'a>(
 
 /// The records without the attempts that do not count, by row.
 pub fn counting(records: &[Record]) -> RecordsByRow<'_> {
-    RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
+    RecordsByRow::new(interference::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
 /// A case and the processes by which it is judged.

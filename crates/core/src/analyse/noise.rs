@@ -126,8 +126,8 @@ pub fn noise(records: &[Record], original: &str, copy: &str) -> Vec<Noise> {
                     .filter(|_| is_one && is_sample && is_of_way)?;
                 let process = Process::new(measurement, record.threads)?;
                 let time = match way {
-                    Way::WallTime => process.ns_per_op,
-                    Way::CpuTime | Way::Turns => process.cpu_ns_per_op?,
+                    Way::WallTime => process.ns_per_op(),
+                    Way::CpuTime | Way::Turns => process.cpu_ns_per_op()?,
                 };
                 Some((record, time))
             })

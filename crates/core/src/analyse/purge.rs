@@ -35,7 +35,7 @@ impl Purge {
         group
             .processes
             .values()
-            .map(|(measurement, _)| Purge::from(measurement.purge.as_str()))
+            .map(|process| Purge::from(process.measurement.purge.as_str()))
             .fold(Purge::from(group.allocator.purge.as_str()), Purge::min)
     }
 }

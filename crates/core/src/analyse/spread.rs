@@ -19,7 +19,7 @@ pub struct TwoModes {
 
 impl TwoModes {
     pub(super) fn among(group: &Group) -> Option<TwoModes> {
-        let Modes { low, high } = modes(&group.values(|_, process| Some(process.ns_per_op.ln())))?;
+        let Modes { low, high } = modes(&group.values(|process| Some(process.ns_per_op().ln())))?;
         Some(TwoModes {
             low: low.median.exp(),
             low_count: low.count,

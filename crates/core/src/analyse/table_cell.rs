@@ -3,7 +3,7 @@
 use super::ratio::Ratio;
 use super::spread::Spread;
 use super::verdict::Verdict;
-use crate::metric::Metric;
+use crate::metric::{Judged, Metric};
 use heapmark_wire::limit_search::STEP;
 use serde::{Serialize, Serializer};
 
@@ -19,7 +19,7 @@ pub struct TableCell {
     pub spread: Spread,
     /// The number of values behind the spread.
     pub n: u64,
-    /// The single values behind the spread.
+    /// The single values behind the spread; only of a metric that is judged by ranges.
     #[serde(skip)]
     pub values: Vec<f64>,
     /// The ratio to the baseline's values in the same blocks.
@@ -40,7 +40,10 @@ impl TableCell {
             label: String::new(),
             spread: Spread::of(values)?,
             n: values.len() as u64,
-            values: values.to_vec(),
+            values: match metric.judged {
+                Judged::ByRange => values.to_vec(),
+                _ => Vec::new(),
+            },
             ratio: None,
             verdict: None,
         })

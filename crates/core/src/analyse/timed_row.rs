@@ -95,7 +95,7 @@ const CALLS_THAT_MATTER: f64 = 0.01;
 /// Where the row's time goes; `None` without a floor.
 fn parts(row: &TableRow, floor: Option<&Group>) -> Option<TimeParts> {
     let floor = floor?;
-    let floor_kernel_ns = floor.median_of(|_, process| process.kernel_ns_per_op);
+    let floor_kernel_ns = floor.median_of(|process| process.kernel_ns_per_op());
     let harness_ns = floor.median_ns_per_op()?;
     let kernel_ns = row.median("kernel_ns_per_op")? - floor_kernel_ns.unwrap_or_default();
     let kernel_ns = kernel_ns.max(0.0);
@@ -136,9 +136,9 @@ fn times(group: &Group) -> Vec<Timed> {
     group
         .processes
         .iter()
-        .map(|(slot, (_, process))| Timed {
+        .map(|(slot, process)| Timed {
             block: slot.0,
-            ns_per_op: process.ns_per_op,
+            ns_per_op: process.ns_per_op(),
             disturbed: group.disturbed.contains(slot),
             stalled: group.stalled.contains_key(slot),
         })
@@ -158,10 +158,10 @@ fn figures(group: &Group) -> BTreeMap<String, f64> {
     let names: BTreeSet<&String> = group
         .processes
         .values()
-        .flat_map(|(m, _)| m.figures.keys())
+        .flat_map(|process| process.measurement.figures.keys())
         .collect();
     for name in names {
-        let median = group.median_of(|m, _| m.figures.get(name).copied());
+        let median = group.median_of(|process| process.measurement.figures.get(name).copied());
         figures.extend(median.map(|median| (name.clone(), median)));
     }
     figures

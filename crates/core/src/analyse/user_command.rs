@@ -5,12 +5,12 @@ use super::drained::drained;
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::table::TableRow;
+use crate::execute::Outcome;
 use crate::execute::user_command::{
     ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, END_LIVE, END_OF, END_UNKNOWN, EXIT_CODE,
     MIXED, OTHER_SIZES, PSS_MISSED, REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
     UNTIMED,
 };
-use crate::execute::{Measurement, Outcome};
 use crate::metric::Process;
 use crate::plan::UserCommand;
 use heapmark_stats::median;
@@ -117,8 +117,8 @@ const SURELY: f64 = 2.5;
 const GROWTH: f64 = 1.2;
 
 /// Returns the CPU time, which depends less than wall time on what else the machine does.
-fn cpu_ns(_: &Measurement, process: &Process) -> Option<f64> {
-    process.cpu_ns_per_op
+fn cpu_ns(process: &Process) -> Option<f64> {
+    process.cpu_ns_per_op()
 }
 
 /// The medians of the first third and of the last, if times grow from process to process: by more

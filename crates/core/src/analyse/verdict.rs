@@ -92,7 +92,7 @@ pub(super) fn blocks_more(judgement: &Judgement) -> Option<u32> {
 pub(super) type RowVerdicts = BTreeMap<&'static str, Verdict>;
 
 /// The time per operation, by which rows are ranked.
-pub(super) const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op);
+pub(super) const TIME: fn(&Process) -> Option<f64> = |process| Some(process.ns_per_op());
 
 /// The verdicts of one table.
 pub struct Verdicts {

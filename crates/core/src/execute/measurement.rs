@@ -1,7 +1,8 @@
 //! What one process measured about itself, as its guest reported it, and what the kernel counted
 //! for it. Raw data: nothing here is averaged or compared.
 
-use super::{Footprint, Latency, TurnsTaken};
+use super::{Footprint, Latency, Seldom, TurnsTaken};
+use ecow::EcoString;
 use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,9 +13,9 @@ pub struct Measurement {
     /// Timed repetitions of the workload, in order; the cold ones first.
     pub iterations: Vec<Iteration>,
     /// The clocks of each worker thread over the measured iterations.
-    pub threads: Vec<ThreadTime>,
+    pub threads: Seldom<Vec<ThreadTime>>,
     /// Calls by function over all iterations, cold ones too: `malloc`, `free`, …
-    pub calls: BTreeMap<String, u64>,
+    pub calls: Seldom<BTreeMap<String, u64>>,
     /// Resident set just before the first operation.
     pub baseline_rss_bytes: u64,
     /// The part of `baseline_rss_bytes` that the allocator held before its first block of the
@@ -26,12 +27,12 @@ pub struct Measurement {
     /// Highest sum of requested sizes of live blocks.
     pub requested_peak_bytes: u64,
     /// The purge rule of this process: `called`, `configured` or `none`.
-    pub purge: String,
+    pub purge: EcoString,
     /// Further figures of the workload, by name with unit: `incarnations`, `swap_collisions`, …
     pub figures: BTreeMap<String, f64>,
     /// What the workload found, as text: `write_back`, …
     #[serde(default)]
-    pub notes: BTreeMap<String, String>,
+    pub notes: Seldom<BTreeMap<String, String>>,
     /// How long single calls took, if the process timed calls: then nothing else that it reports is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,
@@ -66,11 +67,11 @@ impl Measurement {
     /// first process: a quicker side of a duet runs more processes, and the highest of more peaks is higher.
     pub(super) fn add(&mut self, later: Measurement) {
         self.iterations.extend(later.iterations);
-        for (thread, later) in self.threads.iter_mut().zip(later.threads) {
+        for (thread, later) in self.threads.iter_mut().zip(&*later.threads) {
             thread.wall_ns += later.wall_ns;
             thread.cpu_ns += later.cpu_ns;
         }
-        for (function, calls) in later.calls {
+        for (function, calls) in later.calls.into_inner() {
             *self.calls.entry(function).or_default() += calls;
         }
     }

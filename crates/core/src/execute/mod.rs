@@ -43,6 +43,7 @@ pub mod report;
 pub mod report_lines;
 #[doc(hidden)]
 pub mod resident;
+mod seldom;
 mod stdout_program;
 #[doc(hidden)]
 pub mod tree;
@@ -62,6 +63,7 @@ pub use measurement::{
 pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
+pub use seldom::Seldom;
 pub use tree::descendants;
 pub use turns::{Duet, TurnsTaken};
 

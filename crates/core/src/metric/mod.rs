@@ -94,7 +94,7 @@ pub struct Sample<'a> {
     /// The measurement of the process.
     pub measurement: &'a Measurement,
     /// The process's times; `None` if there is nothing to divide.
-    pub process: Option<Process>,
+    pub process: Option<Process<'a>>,
     /// The process's memory, if that was sampled.
     pub memory: Option<&'a MemoryProfile>,
     /// The average resident memory, if that was sampled.

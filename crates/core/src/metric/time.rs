@@ -17,7 +17,7 @@ pub const METRICS: &[Metric] = &[
         "time",
         Ns,
         "wall time x threads / operations",
-        Value::Process(|process| Some(process.ns_per_op)),
+        Value::Process(|process| Some(process.ns_per_op())),
     )
     .judged_by_test("wall"),
     described(
@@ -25,7 +25,7 @@ pub const METRICS: &[Metric] = &[
         "CPU time",
         Ns,
         "CPU time of the process / operations",
-        Value::Process(|process| process.cpu_ns_per_op),
+        Value::Process(|process| process.cpu_ns_per_op()),
     )
     .judged_by_test("cpu"),
     described(
@@ -33,7 +33,7 @@ pub const METRICS: &[Metric] = &[
         "user time",
         Ns,
         "CPU time outside the kernel / operations; some kernels count it in ticks of 4 ms",
-        Value::Process(|process| process.user_ns_per_op),
+        Value::Process(|process| process.user_ns_per_op()),
     )
     .judged_by_test("user"),
     described(
@@ -41,14 +41,14 @@ pub const METRICS: &[Metric] = &[
         "kernel time",
         Ns,
         "CPU time in the kernel / operations, with the same error",
-        Value::Process(|process| process.kernel_ns_per_op),
+        Value::Process(|process| process.kernel_ns_per_op()),
     ),
     described(
         "mops_per_s",
         "throughput",
         MopsPerS,
         "operations of all threads per microsecond",
-        Value::Process(|process| Some(process.mops_per_s)),
+        Value::Process(|process| Some(process.mops_per_s())),
     )
     .better(Higher),
     described(
@@ -58,7 +58,7 @@ pub const METRICS: &[Metric] = &[
         "ns_per_op without the time of the purge call",
         Value::Process(|process| {
             process
-                .purge_share
+                .purge_share()
                 .filter(|share| *share > 0.0)
                 .and(process.ns_per_op_without_purge())
         }),
@@ -68,14 +68,14 @@ pub const METRICS: &[Metric] = &[
         "share of the purge",
         Share,
         "the purge's part of the wall time",
-        Value::Process(|process| process.purge_share.filter(|share| *share > 0.0)),
+        Value::Process(|process| process.purge_share().filter(|share| *share > 0.0)),
     ),
     described(
         "grown_bytes",
         "memory",
         Bytes,
         "growth of the resident set from the first operation to its peak, and what the allocator held before",
-        Value::Process(|process| process.grown_bytes),
+        Value::Process(|process| process.grown_bytes()),
     )
     .judged_by_test("memory"),
     described(

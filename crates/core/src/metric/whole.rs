@@ -14,7 +14,7 @@ pub const METRICS: &[Metric] = &[
         "own value",
         Count,
         "the number that the command reports of itself (`try --value`), the reciprocal of one of which more is better: below 1 is better",
-        Value::Process(|process| process.value_cost),
+        Value::Process(|process| process.value_cost()),
     )
     .judged_by_test("value"),
     described(

@@ -28,9 +28,9 @@ impl Failures {
             return;
         }
         let row = (
-            record.workload.clone(),
+            record.workload.to_string(),
             record.threads,
-            record.allocator.clone(),
+            record.allocator.to_string(),
         );
         *self.0.entry(row).or_default() += match record.purpose {
             Purpose::Check => MOST,

@@ -36,7 +36,7 @@ impl Kept {
                 peak_rss_bytes: record.peak_rss_bytes().unwrap_or(0),
             },
             measurement: record.measurement.clone(),
-            findings: record.findings.clone(),
+            findings: record.findings.to_vec(),
         }
     }
 }

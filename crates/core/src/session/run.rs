@@ -344,8 +344,8 @@ fn record(
         measurement: attempt.measurement,
         usage: attempt.usage.map(Box::new),
         proof: attempt.proof.map(Box::new),
-        environment: attempt.environment,
-        stderr: attempt.stderr,
+        environment: attempt.environment.into(),
+        stderr: attempt.stderr.into(),
         ..Record::new(purpose, cell, workload, threads, attempt.outcome)
     }
 }

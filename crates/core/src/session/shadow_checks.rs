@@ -174,12 +174,12 @@ impl Session {
             let mut record = Record::new(Purpose::Corners, &cell, "", 0, Outcome::Ok);
             record.started = now();
             if let Some(kept) = self.passed_before(&place, 0) {
-                record.findings = kept.findings;
+                record.findings = kept.findings.into();
                 record.passed = Some(Box::new(kept.passed));
             } else {
                 let corner = self.runner.corner(&subject, corner)?;
-                record.findings = corner.findings;
-                record.environment = corner.environment;
+                record.findings = corner.findings.into();
+                record.environment = corner.environment.into();
                 if let Some(place) = &place {
                     let kept = corner.is_certain.then(|| Kept::of(&record, 0));
                     passed::keep(place, kept.as_ref())?;

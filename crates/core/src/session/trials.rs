@@ -153,7 +153,7 @@ fn without_turns(plan: &mut Plan, records: &[Record]) {
     };
     for trial in records.iter().filter(is_alone) {
         for case in &mut plan.cases {
-            if (&case.workload, case.threads) == (&trial.workload, trial.threads) {
+            if trial.is_of(&case.workload, case.threads) {
                 case.turns = None;
             }
         }

@@ -2,12 +2,11 @@
 //! skipped.
 
 use super::{Purpose, Record};
-use crate::execute::Iteration;
+use crate::execute::{Iteration, Seldom};
 use serde::Deserialize;
 use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// Keys that prove a record, but that no table shows.
 const EVIDENCE: [&str; 3] = ["usage", "proof", "environment"];
@@ -26,9 +25,9 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
     let Some(measurement) = &mut record.measurement else {
         return;
     };
-    (measurement.calls, measurement.threads) = (BTreeMap::new(), Vec::new());
+    (measurement.calls, measurement.threads) = (Seldom::default(), Seldom::default());
     if record.purpose == Purpose::Sample {
-        measurement.notes = BTreeMap::new();
+        measurement.notes = Seldom::default();
         // Collected into a new map: a map that was emptied keeps its memory.
         let figures = std::mem::take(&mut measurement.figures).into_iter();
         measurement.figures = figures.filter(|(name, _)| reads(name)).collect();

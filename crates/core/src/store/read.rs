@@ -11,7 +11,10 @@ use crate::file::{WithPath, is_there, read_stored};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::io::{self, BufRead, BufReader, ErrorKind};
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::{self, available_parallelism};
 
 /// A run directory as read.
 pub struct Run {
@@ -29,7 +32,7 @@ pub struct Run {
 }
 
 /// A function that parses a line into a record.
-type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
+type Parse<'a> = &'a (dyn Fn(&[u8]) -> serde_json::Result<Record> + Sync);
 
 /// Reads a run directory. The latest record of a cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
@@ -65,8 +68,7 @@ fn read_with(dir: &Path, paths: Paths, parse: Parse) -> Result<Run> {
         latency::count(dir, record);
     }
     let alone = |case: &Case| {
-        let of_case =
-            |record: &&Record| (&record.workload, record.threads) == (&case.workload, case.threads);
+        let of_case = |record: &&Record| record.is_of(&case.workload, case.threads);
         let mut trials = records.iter().filter(of_case);
         trials.any(|trial| trial.purpose == Purpose::Trial && !trial.outcome.is_ok())
     };
@@ -143,21 +145,74 @@ pub struct FoundRecords {
 /// Reads records line by line: the file may be larger than the records that are kept.
 pub fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
     let mut found = FoundRecords::default();
-    let mut line = Vec::new();
     let mut at = 0;
     loop {
-        let length = next_line(&mut samples, &mut line)?;
-        if length == 0 {
+        let lines = next_lines(&mut samples)?;
+        if lines.is_empty() {
             return Ok(found);
         }
-        match parse(&line) {
-            Ok(record) if is_intact(&line) => {
-                let number = found.kept.add(record);
-                found.places.resize(found.places.len().max(number + 1), at);
-                found.places[number] = at;
+        for (line, record) in lines.iter().zip(parsed(&lines, parse)) {
+            match record {
+                Some(record) => {
+                    let number = found.kept.add(record);
+                    found.places.resize(found.places.len().max(number + 1), at);
+                    found.places[number] = at;
+                }
+                None => found.unreadable_lines += usize::from(!line.kept.trim_ascii().is_empty()),
             }
-            _ => found.unreadable_lines += usize::from(!line.trim_ascii().is_empty()),
+            at += line.length;
         }
-        at += length;
     }
+}
+
+/// A line of `samples.jsonl`.
+struct Line {
+    /// Its length.
+    length: u64,
+    /// Its bytes; of a line that is too long to be a record, the first ones.
+    kept: Vec<u8>,
+}
+
+/// So many bytes of lines are read before they are parsed.
+pub const BYTES_AT_ONCE: u64 = 4 << 20;
+
+/// Reads the next lines; none at the end.
+fn next_lines(samples: &mut impl BufRead) -> io::Result<Vec<Line>> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while bytes < BYTES_AT_ONCE {
+        let mut kept = Vec::new();
+        let length = next_line(samples, &mut kept)?;
+        if length == 0 {
+            break;
+        }
+        lines.push(Line { length, kept });
+        bytes += length;
+    }
+    Ok(lines)
+}
+
+/// A thread parses at least this many lines: to start one for fewer takes longer.
+const LEAST_OF_THREAD: usize = 256;
+
+/// Parses lines on all CPUs. Returns `None` for a line that is no record, or not as it was written.
+fn parsed(lines: &[Line], parse: Parse) -> Vec<Option<Record>> {
+    let parsed = |lines: &[Line]| -> Vec<Option<Record>> {
+        let record = |Line { kept, .. }: &Line| parse(kept).ok().filter(|_| is_intact(kept));
+        lines.iter().map(record).collect()
+    };
+    if lines.len() < 2 * LEAST_OF_THREAD {
+        return parsed(lines);
+    }
+    let cpus = available_parallelism().map_or(1, NonZero::get);
+    let share = lines.len().div_ceil(cpus).max(LEAST_OF_THREAD);
+    thread::scope(|scope| {
+        let threads: Vec<_> = lines
+            .chunks(share)
+            .map(|lines| scope.spawn(move || parsed(lines)))
+            .collect();
+        let records = threads.into_iter().map(|thread| thread.join());
+        records
+            .flat_map(|records| records.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
 }

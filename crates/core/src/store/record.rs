@@ -1,8 +1,9 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever its outcome.
 
-use crate::execute::{Measurement, Outcome, Proof, Usage};
+use crate::execute::{Measurement, Outcome, Proof, Seldom, Usage};
 use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
 use crate::plan::{Cell, CellId, Limit, Purpose};
+use ecow::EcoString;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -34,11 +35,11 @@ pub struct Record {
     /// `larson@2/calibration`.
     pub cell: CellId,
     /// Workload name.
-    pub workload: String,
+    pub workload: EcoString,
     /// The number of worker threads.
     pub threads: u32,
     /// Allocator name.
-    pub allocator: String,
+    pub allocator: EcoString,
     /// Block number, from 0; pairs the processes that are compared.
     pub block: u32,
     /// The number of the part in its block, from 0.
@@ -59,8 +60,8 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
     /// Faults in functions that few workloads call; only of the process that tests them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<String>,
+    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
+    pub findings: Seldom<Vec<String>>,
     /// For a check that was not run: the check of an earlier run that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<Box<Passed>>,
@@ -89,16 +90,21 @@ pub struct Record {
     pub proof: Option<Box<Proof>>,
     /// The complete environment of the process (padding as its length).
     #[serde(default)]
-    pub environment: BTreeMap<String, String>,
+    pub environment: Seldom<BTreeMap<String, String>>,
     /// The checksums of the process's files in `series/` and `latency/`, by folder.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tables: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
+    pub tables: Seldom<BTreeMap<String, String>>,
     /// The last lines that the process wrote to stderr, if it did not end `ok`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub stderr: String,
+    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
+    pub stderr: Seldom<String>,
 }
 
 impl Record {
+    /// Returns whether the process belongs to the case of this workload and thread count.
+    pub fn is_of(&self, workload: &str, threads: u32) -> bool {
+        self.workload == workload && self.threads == threads
+    }
+
     /// Returns the process's highest resident set, or that of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
         self.measurement
@@ -155,7 +161,7 @@ impl Record {
             cell: cell.id.clone(),
             workload: workload.into(),
             threads,
-            allocator: cell.allocator.clone(),
+            allocator: cell.allocator.as_str().into(),
             block: cell.block,
             part: cell.part,
             attempt: cell.attempt,
@@ -164,7 +170,7 @@ impl Record {
             started: String::new(),
             outcome,
             measurement: None,
-            findings: Vec::new(),
+            findings: Seldom::default(),
             passed: None,
             usage: None,
             interference: None,
@@ -173,9 +179,9 @@ impl Record {
             limit: cell.limit.map(Box::new),
             demand: None,
             proof: None,
-            environment: BTreeMap::new(),
-            tables: BTreeMap::new(),
-            stderr: String::new(),
+            environment: Seldom::default(),
+            tables: Seldom::default(),
+            stderr: Seldom::default(),
         }
     }
 }

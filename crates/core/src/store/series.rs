@@ -79,9 +79,9 @@ pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
             known.insert(row);
             all.push(Series {
                 cell: record.cell.clone(),
-                workload: record.workload.clone(),
+                workload: record.workload.to_string(),
                 threads: record.threads,
-                allocator: record.allocator.clone(),
+                allocator: record.allocator.to_string(),
                 points: points(&columns),
             });
         }

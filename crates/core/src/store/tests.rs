@@ -1,6 +1,6 @@
 //! Lines and directories, written, damaged and read.
 
-use super::read::records;
+use super::read::{BYTES_AT_ONCE, records};
 use super::*;
 use crate::execute::{Iteration, Measurement, Outcome};
 use crate::plan::Cell;
@@ -69,6 +69,34 @@ fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
 }
 
 #[test]
+fn records_stand_in_the_order_of_their_lines_whichever_cpu_reads_them() {
+    // More lines than are read at a time.
+    let padding = "x".repeat(1000);
+    let cell = |number: usize| format!("{number}{padding}");
+    let mut lines: Vec<String> = (0..5000)
+        .map(|number| written(&cell(number), Outcome::Ok))
+        .collect();
+    assert!(lines.concat().len() as u64 > BYTES_AT_ONCE);
+    lines[4000] = "torn\n".into();
+    // The last attempt of a cell takes the place of its first.
+    lines.push(written(&cell(7), Outcome::Ok));
+    let text = lines.concat();
+    let found = records(text.as_bytes(), &|line| serde_json::from_slice(line)).unwrap();
+    assert_eq!(found.unreadable_lines, 1);
+    let wanted = (0..5000).filter(|number| *number != 4000);
+    let (kept, wanted): (_, Vec<usize>) = (found.kept.all(), wanted.collect());
+    assert_eq!(
+        (kept.len(), found.places.len()),
+        (wanted.len(), wanted.len())
+    );
+    for ((record, place), number) in kept.iter().zip(&found.places).zip(wanted) {
+        assert_eq!(*record.cell, *cell(number));
+        assert!(text[*place as usize..].starts_with(&written(&cell(number), Outcome::Ok)));
+    }
+    assert_eq!(found.places[7], (text.len() - lines[5000].len()) as u64);
+}
+
+#[test]
 fn a_torn_line_does_not_swallow_the_next_record() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
@@ -114,16 +142,18 @@ fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
         wall_ns,
         ..Iteration::default()
     };
+    let notes = [("dtlb_misses".to_string(), "not counted here".to_string())];
+    let environment = [("LD_PRELOAD".to_string(), "x.so".to_string())];
     let whole = |purpose| Record {
         purpose,
         measurement: Some(Measurement {
             peak_rss_bytes: 7,
             iterations: vec![iteration(true, 9), iteration(false, 1), iteration(false, 2)],
             figures: [("kept".to_string(), 1.0), ("lost".to_string(), 2.0)].into(),
-            notes: [("dtlb_misses".to_string(), "not counted here".to_string())].into(),
+            notes: notes.clone().into_iter().collect(),
             ..Measurement::default()
         }),
-        environment: [("LD_PRELOAD".to_string(), "x.so".to_string())].into(),
+        environment: environment.clone().into_iter().collect(),
         usage: Some(Default::default()),
         proof: Some(Default::default()),
         ..record("a", Outcome::Ok)

@@ -113,7 +113,7 @@ impl Moved {
 /// ln of a row's values, one for each block.
 fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {
     let processes = group.processes.iter();
-    of_blocks(processes.filter_map(|(slot, (_, process))| Some((*slot, value(process)?.ln()))))
+    of_blocks(processes.filter_map(|(slot, process)| Some((*slot, value(process)?.ln()))))
 }
 
 /// The baseline of both runs, if it is the same library in both. No file is recorded for the C

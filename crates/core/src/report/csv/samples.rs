@@ -119,7 +119,7 @@ fn row_outcome(analysis: &Analysis, record: &Record) -> String {
     let case = analysis
         .cases
         .iter()
-        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+        .find(|case| record.is_of(&case.workload, case.threads));
     case.into_iter()
         .flat_map(|case| &case.rows)
         .find(|row| row.allocator == record.allocator)

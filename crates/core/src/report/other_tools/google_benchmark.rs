@@ -3,7 +3,6 @@
 
 use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, processes};
-use crate::execute::Measurement;
 use crate::metric::Process;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
@@ -51,15 +50,18 @@ fn context(run: &RunFile) -> Map<String, Value> {
     context
 }
 
-fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Vec<Value>> {
+fn benchmarks(entry: &ExportedRow, processes: &[Process]) -> Option<Vec<Value>> {
     let repetitions = processes.len();
     let mut all = Vec::new();
     let mut values = Vec::new();
-    for (place, (measurement, process)) in processes.iter().enumerate() {
-        let ops = measurement.measured().map(|iteration| iteration.ops);
-        let cpu_ns = process.cpu_ns_per_op?;
-        let ops_per_s = process.mops_per_s * 1e6;
-        values.push([process.ns_per_op, cpu_ns, ops_per_s]);
+    for (place, process) in processes.iter().enumerate() {
+        let ops = process
+            .measurement
+            .measured()
+            .map(|iteration| iteration.ops);
+        let cpu_ns = process.cpu_ns_per_op()?;
+        let ops_per_s = process.mops_per_s() * 1e6;
+        values.push([process.ns_per_op(), cpu_ns, ops_per_s]);
         all.push(json!({
             "name": entry.name,
             "family_index": entry.place.0,
@@ -70,7 +72,7 @@ fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Opt
             "repetition_index": place,
             "threads": entry.case.threads,
             "iterations": ops.fold(0, u64::saturating_add),
-            "real_time": process.ns_per_op,
+            "real_time": process.ns_per_op(),
             "cpu_time": cpu_ns,
             "time_unit": "ns",
             "items_per_second": ops_per_s,

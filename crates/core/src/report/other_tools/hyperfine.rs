@@ -22,7 +22,7 @@ pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Fore
 }
 
 /// The entry of a row, with its times in seconds.
-fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Value> {
+fn command(entry: &ExportedRow, processes: &[Process]) -> Option<Value> {
     let seconds_of = |measurement: &Measurement, ns: fn(&Iteration) -> u64| {
         let all: f64 = measurement.measured().map(|one| ns(one) as f64).sum();
         // Several processes may have taken the turns.
@@ -30,14 +30,14 @@ fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option
         all / f64::from(runs.max(1)) / 1e9
     };
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
-        let measurements = processes.iter().map(|(measurement, _)| measurement);
+        let measurements = processes.iter().map(|process| process.measurement);
         measurements.map(|one| seconds_of(one, ns)).collect()
     };
     let time = |measurement: &Measurement| match measurement.turns {
         Some(_) => seconds_of(measurement, |one| one.user_ns + one.sys_ns),
         None => seconds_of(measurement, |one| one.wall_ns),
     };
-    let times = processes.iter().map(|(measurement, _)| time(measurement));
+    let times = processes.iter().map(|process| time(process.measurement));
     let times: Vec<f64> = times.collect();
     let Spread { median, min, max } = Spread::of(&times)?;
     let mut command = json!({
@@ -54,7 +54,7 @@ fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option
     });
     let memory = processes
         .iter()
-        .map(|(measurement, _)| measurement.peak_rss_bytes);
+        .map(|process| process.measurement.peak_rss_bytes);
     // A process that did not report its memory has no number, rather than 0.
     let memory = memory.map(|bytes| (bytes > 0).then_some(bytes));
     if let Some(memory) = memory.collect::<Option<Vec<_>>>() {

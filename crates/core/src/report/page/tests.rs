@@ -590,7 +590,7 @@ fn memory_of_a_kernel_is_drawn_along_what_was_allocated_between_the_lines_of_its
         let record = lab.records.iter().find(of_allocator).unwrap();
         Series {
             cell: record.cell.clone(),
-            workload: record.workload.clone(),
+            workload: record.workload.to_string(),
             threads: record.threads,
             allocator: allocator.into(),
             points: points.map(point).into(),

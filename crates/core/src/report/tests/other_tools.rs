@@ -4,7 +4,6 @@ use super::*;
 use crate::execute::{Measurement, TurnsTaken};
 use crate::plan::{Target, Turns};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 const FOREIGN: [Format; 5] = [
     Format::Bmf,
@@ -150,9 +149,9 @@ fn hyperfine_gets_the_code_with_which_a_command_always_exits() {
     assert_eq!(code(&lab), 0);
     lab.run.plan.cases[0].target = Target::Command(Box::default());
     let check = lab.cell("larson@2/check/glibc");
-    let notes = BTreeMap::from([("exit_code".to_owned(), "3".to_owned())]);
+    let notes = [("exit_code".to_owned(), "3".to_owned())];
     check.measurement = Some(Measurement {
-        notes,
+        notes: notes.into_iter().collect(),
         ..Measurement::default()
     });
     assert_eq!(code(&lab), 3);

@@ -410,7 +410,8 @@ fn what_could_not_be_found_out_is_said() {
         ("unsearched", "it was ended after 30 s"),
     ]
     .map(|(name, why)| (name.to_owned(), why.to_owned()))
-    .into();
+    .into_iter()
+    .collect();
     let text = exported(Format::Markdown, &lab);
     for words in [
         "time in malloc and free: not known; it broke off",

@@ -1,0 +1,98 @@
+//! A collection that most records of a large run do not have.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+
+/// A collection that is as small as a pointer while it is empty: the records of a million processes are held at once.
+#[derive(Clone, Debug)]
+pub struct Seldom<T>(Option<Box<T>>);
+
+/// What can be held seldom.
+pub trait Collection: Default + 'static {
+    /// The empty one.
+    const EMPTY: &'static Self;
+
+    /// Returns whether it is empty.
+    fn is_empty(&self) -> bool;
+}
+
+impl Collection for String {
+    const EMPTY: &'static String = &String::new();
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: 'static> Collection for Vec<T> {
+    const EMPTY: &'static Vec<T> = &Vec::new();
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<K: 'static, V: 'static> Collection for BTreeMap<K, V> {
+    const EMPTY: &'static BTreeMap<K, V> = &BTreeMap::new();
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: Collection> Seldom<T> {
+    /// Returns whether the collection is empty.
+    pub fn is_empty(&self) -> bool {
+        Collection::is_empty(&**self)
+    }
+
+    /// Returns the collection.
+    pub fn into_inner(self) -> T {
+        self.0.map_or_else(T::default, |collection| *collection)
+    }
+}
+
+impl<T> Default for Seldom<T> {
+    fn default() -> Seldom<T> {
+        Seldom(None)
+    }
+}
+
+impl<T: Collection> From<T> for Seldom<T> {
+    fn from(collection: T) -> Seldom<T> {
+        Seldom((!collection.is_empty()).then(|| Box::new(collection)))
+    }
+}
+
+impl<A, T: Collection + FromIterator<A>> FromIterator<A> for Seldom<T> {
+    fn from_iter<I: IntoIterator<Item = A>>(items: I) -> Seldom<T> {
+        T::from_iter(items).into()
+    }
+}
+
+impl<T: Collection> Deref for Seldom<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().unwrap_or(T::EMPTY)
+    }
+}
+
+impl<T: Collection> DerefMut for Seldom<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl<T: Collection + Serialize> Serialize for Seldom<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}
+
+impl<'de, T: Collection + Deserialize<'de>> Deserialize<'de> for Seldom<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seldom<T>, D::Error> {
+        T::deserialize(deserializer).map(Seldom::from)
+    }
+}
