@@ -8,6 +8,7 @@ use heapmark_catalog::{Iterations, Workload, did_you_mean, joined, time};
 use heapmark_guest::kernels::{self, Kernel, MemoryPoints};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 /// The parameter that sets how many threads replay a trace, if not the recorded number, and its
@@ -374,6 +375,12 @@ impl std::str::FromStr for Override {
         Err(format!(
             "`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100"
         ))
+    }
+}
+
+impl Display for Override {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        write!(f, "{}.{}={}", self.workload, self.parameter, self.value)
     }
 }
 

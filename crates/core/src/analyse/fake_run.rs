@@ -31,6 +31,8 @@ impl FakeRun {
             started: "2026-01-01T00:00:00Z".into(),
             suite: "quick".into(),
             preset: "quick".into(),
+            threads: Vec::new(),
+            set: Vec::new(),
             plan: Plan {
                 seed: 1,
                 blocks,

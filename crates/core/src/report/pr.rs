@@ -95,8 +95,7 @@ fn chosen(run: &RunFile) -> [String; 4] {
     ]
 }
 
-/// Returns the command line that repeats the measurement, except for parameters that --set has changed; `None` if that needs flags that the
-/// run does not store.
+/// Returns the command line that repeats the measurement; `None` if that needs flags that the run does not store.
 fn again(run: &RunFile) -> Option<String> {
     let plan = &run.plan;
     let is_git = |subject: &Subject| matches!(subject.allocator.source, Source::Git(_));
@@ -116,7 +115,15 @@ fn again(run: &RunFile) -> Option<String> {
         match run.suite.as_str() {
             "custom" if plan.cases.iter().any(has_own_threads) => return None,
             "custom" => words.extend(chosen(run)),
-            suite => words.push(suite.into()),
+            suite => {
+                words.push(suite.into());
+                if !run.threads.is_empty() {
+                    words.extend(["-t".to_owned(), join(&run.threads, ",")]);
+                }
+            }
+        }
+        for change in &run.set {
+            words.extend(["--set".to_owned(), change.clone()]);
         }
         words.extend(["--preset".to_owned(), run.preset.clone()]);
         words.extend(allocators(&run.subjects, run));

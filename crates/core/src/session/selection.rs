@@ -27,6 +27,10 @@ pub struct Selection {
     pub suite: String,
     /// Name of the preset.
     pub preset: String,
+    /// The thread counts that the user gave, as typed.
+    pub threads: Vec<String>,
+    /// The parameters that the user set: `larson.chunks=100`.
+    pub set: Vec<String>,
 }
 
 impl Selection {

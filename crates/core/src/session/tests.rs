@@ -279,13 +279,9 @@ impl Stage {
         let selection = Arc::new(Selection {
             plan: head.plan.clone(),
             subjects: head.plan.allocators.iter().map(subject).collect(),
-            pinned: Vec::new(),
-            programs: Vec::new(),
-            timeout_s: None,
-            compiled_traces: Vec::new(),
-            scratch: None,
             suite: "quick".into(),
             preset: "quick".into(),
+            ..Selection::default()
         });
         let log = Rc::new(RefCell::new(Vec::new()));
         let present = Rc::new(RefCell::new(Vec::new()));

@@ -29,6 +29,12 @@ pub struct RunFile {
     pub suite: String,
     /// The preset's name.
     pub preset: String,
+    /// The thread counts that the user gave, as typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<String>,
+    /// The parameters that the user set: `larson.chunks=100`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// What is measured, how often and in which order.
     pub plan: Plan,
     /// The allocators of the comparison, in plan order, then the A/A copy and the floor, as reports

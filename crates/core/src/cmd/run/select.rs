@@ -139,6 +139,8 @@ impl Selection {
                 false => "custom".into(),
             },
             preset: suite.preset,
+            threads: command.threads.clone(),
+            set: args.set.iter().map(Override::to_string).collect(),
         })
     }
 
@@ -208,6 +210,8 @@ impl Selection {
             scratch,
             suite: head.suite,
             preset: head.preset,
+            threads: head.threads,
+            set: head.set,
         })
     }
 
@@ -230,6 +234,8 @@ impl Selection {
             started: jiff::Timestamp::now().to_string(),
             suite: self.suite.clone(),
             preset: self.preset.clone(),
+            threads: self.threads.clone(),
+            set: self.set.clone(),
             plan: self.plan.clone(),
             allocators: self.subjects.iter().map(info).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),

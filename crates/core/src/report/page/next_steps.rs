@@ -55,8 +55,13 @@ fn again(head: &RunFile, blocks: u32) -> Option<String> {
     let allocators = join(plan.allocators.iter().map(|name| quoted(name)), ",");
     let threads = join(threads, ",");
     let baseline = quoted(&plan.baseline);
+    let set = head
+        .set
+        .iter()
+        .map(|change| format!(" --set {}", quoted(change)));
+    let set: String = set.collect();
     Some(format!(
-        "heapmark run -w {workloads} -t {threads} -a {allocators} --baseline {baseline} --preset {} --blocks {blocks} --seed {}",
+        "heapmark run -w {workloads} -t {threads}{set} -a {allocators} --baseline {baseline} --preset {} --blocks {blocks} --seed {}",
         quoted(&head.preset),
         plan.seed
     ))

@@ -313,17 +313,18 @@ fn the_next_steps_are_commands_that_a_shell_takes() {
                 _ => 20.0,
             }
         });
+    let mut lab = lab;
+    lab.run.set = vec!["larson.chunks=100".into()];
     let page = of(&lab);
     let next = between(&page, "<section id=\"next\"", "</section>");
     for part in [
-        "heapmark run -w larson,churn -t 2 -a glibc,&#x27;my malloc&#x27; --baseline glibc",
+        "heapmark run -w larson,churn -t 2 --set &#x27;larson.chunks=100&#x27; -a glibc,&#x27;my malloc&#x27; --baseline glibc",
         "--blocks 24 --seed 1",
         "heapmark try COMMAND",
         "heapmark export r&#x2f;1 --to csv",
     ] {
         assert!(next.contains(part), "{part}: {next}");
     }
-    let mut lab = lab;
     lab.run.plan.huge_pages = HugePages::Never;
     assert!(!of(&lab).contains("heapmark run -w"));
     lab.run.plan.huge_pages = HugePages::Machine;

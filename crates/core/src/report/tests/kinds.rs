@@ -193,6 +193,14 @@ fn a_pull_request_has_a_command_only_if_it_repeats_the_run() {
         text.lines().last().unwrap().to_owned()
     };
     assert!(again(lab()).ends_with("--baseline hoard`"));
+    let mut changed = lab();
+    changed.run.set = vec!["larson.chunks=1 00".into()];
+    changed.run.threads = vec!["1".into(), "max".into()];
+    let line = again(changed);
+    assert!(
+        line.contains(" quick -t '1,max' --set 'larson.chunks=1 00' "),
+        "{line}"
+    );
     let latency = lab().timing_calls(16, |_| vec![(20, 1000)]);
     assert!(!again(latency).contains("Again"));
     let mut replay = lab();

@@ -546,7 +546,7 @@ fn quiet_prints_results_and_errors_only() {
 }
 
 #[test]
-fn json_of_a_run_is_its_export() {
+fn json_of_a_run_is_its_export_and_a_pull_request_has_its_parameters() {
     let place = Place::new();
     let flags = ["-a", "glibc", "--blocks", "1", "-q", "--format", "json"];
     let end = place.run_small("run", &flags);
@@ -554,6 +554,12 @@ fn json_of_a_run_is_its_export() {
     let exported = place.run(&["export", "run", "--to", "json"]);
     assert_eq!(end.stdout, exported.stdout);
     assert!(serde_json::from_str::<serde_json::Value>(&end.stdout).is_ok());
+    let text = place
+        .run(&["export", "run", "--to", "pr", "-o", "-"])
+        .stdout;
+    let again =
+        "Again: `heapmark run -w churn -t 1 --set 'churn.objects=5000' --preset quick -a glibc`";
+    assert!(text.contains(again), "{text}");
     for idle in [&["--dry-run"][..], &["--cell", "churn@1/b00/glibc"]] {
         let end = place.run(&[&["run", "--format", "json"], idle].concat());
         assert_eq!(end.code, Some(2), "{}", end.stderr);
