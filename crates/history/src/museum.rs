@@ -11,6 +11,7 @@ use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::{Exit, catalog, note, print, screen};
 use heapmark_core::file::{self, PUBLIC, WithPath};
 use heapmark_core::report::render;
+use heapmark_core::report::text::typed;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -124,7 +125,7 @@ impl Exhibit {
         format!(
             "heapmark history -a {} -o {} {}{}",
             self.versions().join(","),
-            museum.join(&self.name).display(),
+            typed([&*museum.join(&self.name).to_string_lossy()]),
             self.work.join(" "),
             blocks.unwrap_or_default()
         )
@@ -308,6 +309,8 @@ mod tests {
             // Whoever types the command goes on with what the museum has measured.
             let command = exhibit.command(Path::new("elsewhere"));
             assert!(command.contains(&format!(" -o elsewhere/{name} ")));
+            let quoted = exhibit.command(Path::new("a place"));
+            assert!(quoted.contains(&format!(" -o 'a place/{name}' ")));
             let flags: Vec<String> = command.split(' ').skip(2).map(str::to_owned).collect();
             let args: HistoryArgs = parsed(&flags).unwrap();
             assert_eq!(work(&args), exhibit.work, "{name}");

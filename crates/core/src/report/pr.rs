@@ -5,7 +5,7 @@ use super::conclusion::conclusion;
 use super::document::Sheet;
 use super::machine::machine_name;
 use super::render::{escaped, row};
-use super::text::{count, join};
+use super::text::{count, join, typed};
 use super::{sheet, timed};
 use crate::analyse::{Analysis, Role, distinct};
 use crate::catalog::{Source, Tier};
@@ -127,7 +127,7 @@ fn again(run: &RunFile) -> Option<String> {
         }
         words.extend(["--preset".to_owned(), run.preset.clone()]);
         words.extend(allocators(&run.subjects, run));
-        return Some(typed(&words));
+        return Some(typed(words.iter().map(String::as_str)));
     };
     let is_fed = command.stdin.is_some() || command.piped.is_some();
     let is_served = command.client.is_some() || command.prepare.is_some();
@@ -152,7 +152,7 @@ fn again(run: &RunFile) -> Option<String> {
             ]);
         }
     }
-    let line = typed(&words);
+    let line = typed(words.iter().map(String::as_str));
     Some(match command.variants.is_empty() {
         true => format!("{line} -- {}", command.line()),
         false => line,
@@ -210,8 +210,4 @@ fn of_value(value: &OwnValue) -> Vec<String> {
     };
     words.extend(["--value-from".to_owned(), value.from.to_string()]);
     words
-}
-
-fn typed(words: &[String]) -> String {
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }

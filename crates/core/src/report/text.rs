@@ -70,6 +70,13 @@ pub fn together(all: &[(String, String)]) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Returns a command line as it is typed in a shell.
+pub fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    // A command line has no zero byte, which is all that cannot be quoted.
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+}
+
 /// Breaks at spaces into lines of at most `width` characters, all but the first indented. A longer
 /// word gets its own line.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {

@@ -5,7 +5,7 @@ use super::series_legend::{LegendRun, SeriesLegend};
 use crate::analyse::{Analysis, Verdict, distinct};
 use crate::plan::Case;
 use crate::report::document::Sheet;
-use crate::report::text::join;
+use crate::report::text::{join, typed};
 use crate::store::RunFile;
 
 pub fn section(legend: &SeriesLegend) -> Section {
@@ -74,7 +74,6 @@ fn is_unclear(analysis: &Analysis) -> bool {
         .any(|verdict| matches!(verdict, Verdict::Unclear { .. } | Verdict::TooFew { .. }))
 }
 
-/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| "?".to_owned(), |quoted| quoted.into_owned())
+    typed([word])
 }
