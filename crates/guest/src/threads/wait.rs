@@ -90,6 +90,9 @@ const YIELDS: u32 = 2000;
 /// Does the same as [`wait_until`], for waits that may be long while there is work for more threads
 /// than CPUs.
 pub fn wait_long_until(done: impl Fn() -> bool) {
+    if PATIENT.load(Relaxed) {
+        return wait_until(done);
+    }
     for _ in 0..YIELDS {
         if done() {
             return;
@@ -105,16 +108,36 @@ pub fn wait_long_until(done: impl Fn() -> bool) {
 /// Waits until `done` is true: spins a little, then yields, since there may be more threads than
 /// CPUs.
 pub fn wait_until(done: impl Fn() -> bool) {
-    let mut spins = 0u32;
+    let mut looks = 0u32;
     while !done() {
-        spins += 1;
         if PATIENT.load(Relaxed) {
             // SAFETY: no pointers.
-            unsafe { libc::usleep(5000) };
-        } else if spins < 100 {
+            unsafe { libc::usleep(sleep_us(looks)) };
+        } else if looks < 100 {
             spin_loop();
         } else {
             sys::give_way();
         }
+        looks += 1;
+    }
+}
+
+/// How long a patient thread sleeps after so many looks, in microseconds. Each look takes some hundred instructions, and the
+/// count of a process must not depend on how long a busy machine makes its threads wait: so each sleep is twice as long as
+/// the one before.
+fn sleep_us(looks: u32) -> u32 {
+    5000 << looks.min(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patient_thread_looks_a_dozen_times_in_some_seconds() {
+        let slept_us: u32 = (0..12).map(sleep_us).sum();
+        assert_eq!(sleep_us(0), 5000);
+        assert!((2_000_000..5_000_000).contains(&slept_us), "{slept_us}");
+        assert!(sleep_us(u32::MAX) < 1_000_000, "usleep takes no more");
     }
 }
