@@ -1,7 +1,7 @@
 //! What one process measured about itself, as its guest reported it, and what the kernel counted
 //! for it. Raw data: nothing here is averaged or compared.
 
-use super::{Footprint, Latency, Seldom, TurnsTaken};
+use super::{Footprint, Latency, Thin, TurnsTaken};
 use ecow::EcoString;
 use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ pub struct Measurement {
     /// Timed repetitions of the workload, in order; the cold ones first.
     pub iterations: Vec<Iteration>,
     /// The clocks of each worker thread over the measured iterations.
-    pub threads: Seldom<Vec<ThreadTime>>,
+    pub threads: Thin<Vec<ThreadTime>>,
     /// Calls by function over all iterations, cold ones too: `malloc`, `free`, …
-    pub calls: Seldom<BTreeMap<String, u64>>,
+    pub calls: Thin<BTreeMap<String, u64>>,
     /// Resident set just before the first operation.
     pub baseline_rss_bytes: u64,
     /// The part of `baseline_rss_bytes` that the allocator held before its first block of the
@@ -32,7 +32,7 @@ pub struct Measurement {
     pub figures: BTreeMap<String, f64>,
     /// What the workload found, as text: `write_back`, …
     #[serde(default)]
-    pub notes: Seldom<BTreeMap<String, String>>,
+    pub notes: Thin<BTreeMap<String, String>>,
     /// How long single calls took, if the process timed calls: then nothing else that it reports is a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,

@@ -43,8 +43,8 @@ pub mod report;
 pub mod report_lines;
 #[doc(hidden)]
 pub mod resident;
-mod seldom;
 mod stdout_program;
+mod thin;
 #[doc(hidden)]
 pub mod tree;
 pub mod turns;
@@ -63,7 +63,7 @@ pub use measurement::{
 pub use memory_limit::MemoryLimit;
 pub use outcome::Outcome;
 pub use program::Program;
-pub use seldom::Seldom;
+pub use thin::Thin;
 pub use tree::descendants;
 pub use turns::{Duet, TurnsTaken};
 

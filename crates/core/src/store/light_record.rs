@@ -2,7 +2,7 @@
 //! skipped.
 
 use super::{Purpose, Record};
-use crate::execute::{Iteration, Seldom};
+use crate::execute::{Iteration, Thin};
 use serde::Deserialize;
 use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -25,9 +25,9 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
     let Some(measurement) = &mut record.measurement else {
         return;
     };
-    (measurement.calls, measurement.threads) = (Seldom::default(), Seldom::default());
+    (measurement.calls, measurement.threads) = (Thin::default(), Thin::default());
     if record.purpose == Purpose::Sample {
-        measurement.notes = Seldom::default();
+        measurement.notes = Thin::default();
         // Collected into a new map: a map that was emptied keeps its memory.
         let figures = std::mem::take(&mut measurement.figures).into_iter();
         measurement.figures = figures.filter(|(name, _)| reads(name)).collect();

@@ -166,26 +166,27 @@ pub fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecor
 }
 
 /// A line of `samples.jsonl`.
-struct Line {
+struct RawLine {
     /// Its length.
     length: u64,
     /// Its bytes; of a line that is too long to be a record, the first ones.
     kept: Vec<u8>,
 }
 
-/// So many bytes of lines are read before they are parsed.
-pub const BYTES_AT_ONCE: u64 = 4 << 20;
+/// So many lines, or bytes of lines, are read before they are parsed.
+pub const LINES_AT_ONCE: usize = 4096;
+const BYTES_AT_ONCE: u64 = 4 << 20;
 
 /// Reads the next lines; none at the end.
-fn next_lines(samples: &mut impl BufRead) -> io::Result<Vec<Line>> {
+fn next_lines(samples: &mut impl BufRead) -> io::Result<Vec<RawLine>> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    while bytes < BYTES_AT_ONCE {
+    while lines.len() < LINES_AT_ONCE && bytes < BYTES_AT_ONCE {
         let mut kept = Vec::new();
         let length = next_line(samples, &mut kept)?;
         if length == 0 {
             break;
         }
-        lines.push(Line { length, kept });
+        lines.push(RawLine { length, kept });
         bytes += length;
     }
     Ok(lines)
@@ -195,9 +196,9 @@ fn next_lines(samples: &mut impl BufRead) -> io::Result<Vec<Line>> {
 const LEAST_OF_THREAD: usize = 256;
 
 /// Parses lines on all CPUs. Returns `None` for a line that is no record, or not as it was written.
-fn parsed(lines: &[Line], parse: Parse) -> Vec<Option<Record>> {
-    let parsed = |lines: &[Line]| -> Vec<Option<Record>> {
-        let record = |Line { kept, .. }: &Line| parse(kept).ok().filter(|_| is_intact(kept));
+fn parsed(lines: &[RawLine], parse: Parse) -> Vec<Option<Record>> {
+    let parsed = |lines: &[RawLine]| -> Vec<Option<Record>> {
+        let record = |RawLine { kept, .. }: &RawLine| parse(kept).ok().filter(|_| is_intact(kept));
         lines.iter().map(record).collect()
     };
     if lines.len() < 2 * LEAST_OF_THREAD {

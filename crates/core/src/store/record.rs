@@ -1,6 +1,6 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever its outcome.
 
-use crate::execute::{Measurement, Outcome, Proof, Seldom, Usage};
+use crate::execute::{Measurement, Outcome, Proof, Thin, Usage};
 use crate::observe::{Demand, Interference, MeanHeap, MemoryProfile};
 use crate::plan::{Cell, CellId, Limit, Purpose};
 use ecow::EcoString;
@@ -60,8 +60,8 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
     /// Faults in functions that few workloads call; only of the process that tests them.
-    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
-    pub findings: Seldom<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Thin::is_empty")]
+    pub findings: Thin<Vec<String>>,
     /// For a check that was not run: the check of an earlier run that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed: Option<Box<Passed>>,
@@ -90,13 +90,13 @@ pub struct Record {
     pub proof: Option<Box<Proof>>,
     /// The complete environment of the process (padding as its length).
     #[serde(default)]
-    pub environment: Seldom<BTreeMap<String, String>>,
+    pub environment: Thin<BTreeMap<String, String>>,
     /// The checksums of the process's files in `series/` and `latency/`, by folder.
-    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
-    pub tables: Seldom<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Thin::is_empty")]
+    pub tables: Thin<BTreeMap<String, String>>,
     /// The last lines that the process wrote to stderr, if it did not end `ok`.
-    #[serde(default, skip_serializing_if = "Seldom::is_empty")]
-    pub stderr: Seldom<String>,
+    #[serde(default, skip_serializing_if = "Thin::is_empty")]
+    pub stderr: Thin<String>,
 }
 
 impl Record {
@@ -170,7 +170,7 @@ impl Record {
             started: String::new(),
             outcome,
             measurement: None,
-            findings: Seldom::default(),
+            findings: Thin::default(),
             passed: None,
             usage: None,
             interference: None,
@@ -179,9 +179,9 @@ impl Record {
             limit: cell.limit.map(Box::new),
             demand: None,
             proof: None,
-            environment: Seldom::default(),
-            tables: Seldom::default(),
-            stderr: Seldom::default(),
+            environment: Thin::default(),
+            tables: Thin::default(),
+            stderr: Thin::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lines and directories, written, damaged and read.
 
-use super::read::{BYTES_AT_ONCE, records};
+use super::read::{LINES_AT_ONCE, records};
 use super::*;
 use crate::execute::{Iteration, Measurement, Outcome};
 use crate::plan::Cell;
@@ -70,30 +70,27 @@ fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
 
 #[test]
 fn records_stand_in_the_order_of_their_lines_whichever_cpu_reads_them() {
-    // More lines than are read at a time.
-    let padding = "x".repeat(1000);
-    let cell = |number: usize| format!("{number}{padding}");
-    let mut lines: Vec<String> = (0..5000)
-        .map(|number| written(&cell(number), Outcome::Ok))
-        .collect();
-    assert!(lines.concat().len() as u64 > BYTES_AT_ONCE);
-    lines[4000] = "torn\n".into();
+    const MANY: usize = LINES_AT_ONCE + 1000;
+    const TORN: usize = 4000;
+    let line = |number: usize| written(&number.to_string(), Outcome::Ok);
+    let mut lines: Vec<String> = (0..MANY).map(line).collect();
+    lines[TORN] = "torn\n".into();
     // The last attempt of a cell takes the place of its first.
-    lines.push(written(&cell(7), Outcome::Ok));
+    lines.push(line(7));
     let text = lines.concat();
     let found = records(text.as_bytes(), &|line| serde_json::from_slice(line)).unwrap();
     assert_eq!(found.unreadable_lines, 1);
-    let wanted = (0..5000).filter(|number| *number != 4000);
-    let (kept, wanted): (_, Vec<usize>) = (found.kept.all(), wanted.collect());
+    let wanted: Vec<usize> = (0..MANY).filter(|number| *number != TORN).collect();
+    let kept = found.kept.all();
     assert_eq!(
         (kept.len(), found.places.len()),
         (wanted.len(), wanted.len())
     );
     for ((record, place), number) in kept.iter().zip(&found.places).zip(wanted) {
-        assert_eq!(*record.cell, *cell(number));
-        assert!(text[*place as usize..].starts_with(&written(&cell(number), Outcome::Ok)));
+        assert_eq!(*record.cell, *number.to_string());
+        assert!(text[*place as usize..].starts_with(&line(number)));
     }
-    assert_eq!(found.places[7], (text.len() - lines[5000].len()) as u64);
+    assert_eq!(found.places[7], (text.len() - line(7).len()) as u64);
 }
 
 #[test]

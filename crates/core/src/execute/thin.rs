@@ -1,4 +1,4 @@
-//! A collection that most records of a large run do not have.
+//! Collections that are empty in most records of a large run.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 
 /// A collection that is as small as a pointer while it is empty: the records of a million processes are held at once.
 #[derive(Clone, Debug)]
-pub struct Seldom<T>(Option<Box<T>>);
+pub struct Thin<T>(Option<Box<T>>);
 
-/// What can be held seldom.
+/// A type that can be thin.
 pub trait Collection: Default + 'static {
     /// The empty one.
     const EMPTY: &'static Self;
@@ -41,7 +41,7 @@ impl<K: 'static, V: 'static> Collection for BTreeMap<K, V> {
     }
 }
 
-impl<T: Collection> Seldom<T> {
+impl<T: Collection> Thin<T> {
     /// Returns whether the collection is empty.
     pub fn is_empty(&self) -> bool {
         Collection::is_empty(&**self)
@@ -53,25 +53,25 @@ impl<T: Collection> Seldom<T> {
     }
 }
 
-impl<T> Default for Seldom<T> {
-    fn default() -> Seldom<T> {
-        Seldom(None)
+impl<T> Default for Thin<T> {
+    fn default() -> Thin<T> {
+        Thin(None)
     }
 }
 
-impl<T: Collection> From<T> for Seldom<T> {
-    fn from(collection: T) -> Seldom<T> {
-        Seldom((!collection.is_empty()).then(|| Box::new(collection)))
+impl<T: Collection> From<T> for Thin<T> {
+    fn from(collection: T) -> Thin<T> {
+        Thin((!collection.is_empty()).then(|| Box::new(collection)))
     }
 }
 
-impl<A, T: Collection + FromIterator<A>> FromIterator<A> for Seldom<T> {
-    fn from_iter<I: IntoIterator<Item = A>>(items: I) -> Seldom<T> {
+impl<A, T: Collection + FromIterator<A>> FromIterator<A> for Thin<T> {
+    fn from_iter<I: IntoIterator<Item = A>>(items: I) -> Thin<T> {
         T::from_iter(items).into()
     }
 }
 
-impl<T: Collection> Deref for Seldom<T> {
+impl<T: Collection> Deref for Thin<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -79,20 +79,20 @@ impl<T: Collection> Deref for Seldom<T> {
     }
 }
 
-impl<T: Collection> DerefMut for Seldom<T> {
+impl<T: Collection> DerefMut for Thin<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.0.get_or_insert_default()
     }
 }
 
-impl<T: Collection + Serialize> Serialize for Seldom<T> {
+impl<T: Collection + Serialize> Serialize for Thin<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
     }
 }
 
-impl<'de, T: Collection + Deserialize<'de>> Deserialize<'de> for Seldom<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seldom<T>, D::Error> {
-        T::deserialize(deserializer).map(Seldom::from)
+impl<'de, T: Collection + Deserialize<'de>> Deserialize<'de> for Thin<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Thin<T>, D::Error> {
+        T::deserialize(deserializer).map(Thin::from)
     }
 }
