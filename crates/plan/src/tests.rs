@@ -1,5 +1,6 @@
 //! Plans: the cells and their order.
 
+use super::plan::MOST_IN_A_PART;
 use super::*;
 use heapmark_catalog::Catalog;
 

@@ -1,8 +1,8 @@
 //! The allocators that a verdict can name, and their order. Must not claim that the order is more
 //! than chance.
 
-use super::JudgedCase;
 use super::group::Group;
+use super::judged_case::JudgedCase;
 use super::memory::Memory;
 use super::ratio::Ratio;
 use heapmark_stats::geometric_mean;

@@ -5,10 +5,10 @@
 //! ratios, and each pairwise test takes, block by block, the mean over cases of log ratios. A
 //! winner has to win every pairwise test, corrected for their number.
 
-use super::JudgedCase;
 use super::candidate::{Candidate, LeftOut, rank};
 use super::clock::Clock;
 use super::group::Group;
+use super::judged_case::JudgedCase;
 use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest, block_means};
 use super::ratio::Ratio;

@@ -1,11 +1,12 @@
 //! Each allocator over all cases together: geometric means of its ratios. Raw times are never
 //! averaged across workloads.
 
+use super::Verdict;
+use super::judged_case::JudgedCase;
 use super::memory::{Memory, MemoryRatio};
 use super::ratio::{Ratio, ends};
 use super::role::Role;
 use super::table::TableRow;
-use super::{JudgedCase, Verdict};
 use crate::store::RunFile;
 use heapmark_stats::{LEAST_MACHINES, above_floor, geometric_mean, machines, mean, mean_shift};
 use serde::Serialize;

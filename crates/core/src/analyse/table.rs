@@ -1,6 +1,7 @@
 //! The type of table for every kind of run: rows x metrics, for a workload at a thread count.
 
 use super::command_facts::CommandFacts;
+use super::compare;
 use super::factor::FactorRatio;
 use super::failure::Failed;
 use super::footprint::Sampling;
@@ -13,7 +14,6 @@ use super::spread::{Spread, TwoModes};
 use super::table_cell::TableCell;
 use super::times::{Stalled, TimeParts, Timed};
 use super::verdict::Verdict;
-use super::work_of;
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::WALL;
 use crate::plan::{Case, Factor};
@@ -357,3 +357,11 @@ static NO_TIME: TableCell = TableCell {
     ratio: None,
     verdict: None,
 };
+
+/// A case's parameters, and what its command does.
+fn work_of(case: &Case) -> Vec<String> {
+    let parameters = compare::parameters(case);
+    let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
+    let command = compare::work(case).into_iter().map(String::from);
+    parameters.chain(command).collect()
+}

@@ -12,6 +12,7 @@ use super::role::Role;
 use super::sample::sample;
 use super::table::{Table, TableRow};
 use super::table_cell::TableCell;
+use super::timed_tables;
 use crate::metric::{self, Sample};
 use crate::plan::{Case, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
@@ -33,7 +34,7 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
 
 /// Tables of timed processes, judged by tests.
 fn of_times(run: &RunFile, records: &RecordsByRow) -> Vec<Table> {
-    let mut tables = super::judged_cases(run, &super::grid(run, records), true);
+    let mut tables = timed_tables::judged_cases(run, &super::grid(run, records), true);
     for table in &mut tables {
         let Some(factor) = table.factor else {
             continue;

@@ -70,3 +70,16 @@ pub unsafe fn prepare() -> Result<()> {
     }
     Ok(())
 }
+
+/// The least limit on open files: with fewer, not even a compiler is found.
+const LEAST_FILES: u64 = 16;
+
+/// Fails if the limit on open files is very low: later errors would not name that as the cause.
+pub fn refuse_few_files() -> Result<()> {
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < LEAST_FILES => {
+            refuse!("ulimit -n is {most}: heapmark needs {LEAST_FILES} open files at least")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,6 +1,7 @@
 //! Metrics of processes in which events were counted: how often each event occurred, per operation.
 
-use super::{Metric, Unit, Value, described};
+use super::Unit;
+use super::definition::{Metric, Value, described};
 
 /// Describes an event whose count depends on what else the machine does.
 const fn unsteady(key: &'static str, noun: &'static str, about: &'static str) -> Metric {

@@ -1,6 +1,7 @@
 //! Metrics of single calls: properties of all timed calls of a row, one for each function.
 
-use super::{Metric, Unit, Value, described};
+use super::Unit;
+use super::definition::{Metric, Value, described};
 
 const fn percentile(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
     described(key, noun, Unit::Ns, about, Value::Row)

@@ -3,7 +3,7 @@
 
 use super::Better::Neither;
 use super::Unit::{Bytes, Times};
-use super::{Metric, Value, described};
+use super::definition::{Metric, Value, described};
 
 pub const METRICS: &[Metric] = &[
     described(

@@ -2,7 +2,7 @@
 
 use super::Better::{Higher, Neither};
 use super::Unit::{Bytes, Count, Ns, Share, Times};
-use super::{Metric, Sample, Value, described, figure};
+use super::definition::{Metric, Sample, Value, described, figure};
 use crate::execute::Measurement;
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 use crate::plan::{LITTER, OTHER_SIZES};

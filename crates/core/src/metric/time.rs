@@ -2,7 +2,7 @@
 
 use super::Better::Higher;
 use super::Unit::{Bytes, Count, GibSeconds, MopsPerS, Ns, Share, Times};
-use super::{Metric, Value, described};
+use super::definition::{Metric, Value, described};
 use crate::execute::{Iteration, Measurement};
 
 /// Wall time, by which rows are compared unless another metric is named.

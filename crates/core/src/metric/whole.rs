@@ -3,7 +3,7 @@
 
 use super::Better::Neither;
 use super::Unit::{Bytes, Count, Ns};
-use super::{Metric, Sample, Value, described, figure};
+use super::definition::{Metric, Sample, Value, described, figure};
 use crate::execute::Iteration;
 use crate::execute::user_command::VALUE_COST;
 use std::collections::BTreeMap;

@@ -4,7 +4,8 @@
 //! the store.
 
 use super::checksum::is_intact;
-use super::{Paths, keep, sealed};
+use super::files::keep;
+use super::{Paths, sealed};
 use crate::file::{WithPath, make_folder, read_stored};
 use crate::observe::Prices;
 use crate::observe::preflight::{Preflight, When};

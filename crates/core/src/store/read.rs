@@ -2,10 +2,11 @@
 //! as it was written, or none.
 
 use super::checksum::is_intact;
+use super::directory::no_run;
 use super::line::next_line;
 use super::{
     Case, Lines, OLDEST_SCHEMA, Paths, Purpose, Record, Records, RunFile, SCHEMA, latency,
-    light_record, no_run, open_samples, preflights, samples_of, tables,
+    light_record, open_samples, preflights, samples_of, tables,
 };
 use crate::file::{WithPath, is_there, read_stored};
 use anyhow::{Context, Result, bail};

@@ -4,6 +4,7 @@
 
 use super::Record;
 use super::checksum::checksum;
+use super::files;
 use crate::file::{WithPath, make_folder, open_stored, up_to};
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Resul
     );
     let path = dir.join(folder);
     make_folder(&path).with_path("cannot create", &path)?;
-    super::keep(dir, name_of(folder, record), table)?;
+    files::keep(dir, name_of(folder, record), table)?;
     let checksum = checksum(table.as_bytes());
     record.tables.insert(folder.into(), checksum);
     Ok(())

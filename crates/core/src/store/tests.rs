@@ -1,9 +1,13 @@
 //! Lines and directories, written, damaged and read.
 
+use super::directory::number;
 use super::read::{LINES_AT_ONCE, records};
 use super::*;
 use crate::execute::{Iteration, Measurement, Outcome};
+use crate::file::PUBLIC;
 use crate::plan::Cell;
+use std::fs;
+use std::path::Path;
 
 fn record(cell: &str, outcome: Outcome) -> Record {
     let cell = Cell {

@@ -58,15 +58,15 @@ fn what_differs_between_modes_is_in_one_file() {
     assert_eq!(
         naming,
         [
-            "core/analyse/mod.rs",
+            "core/analyse/analysis.rs",
             "core/analyse/tables.rs",
             "core/cmd/run/mod.rs",
             "core/cmd/run/select.rs",
             "core/cmd/run/traces.rs",
             "core/cmd/try_command.rs",
-            "core/metric/mod.rs",
-            "plan/lib.rs",
+            "core/metric/lists.rs",
             "plan/mode.rs",
+            "plan/plan.rs",
         ]
     );
 }
