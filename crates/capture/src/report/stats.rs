@@ -142,12 +142,17 @@ pub fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         line("touched", format!("{share} of the pages of large objects"));
     }
     if stats.peak_rss_bytes > 0 {
-        let share = share(stats.peak_live_bytes, stats.peak_rss_bytes);
         let peak = bytes(stats.peak_rss_bytes);
-        line(
-            "malloc's part",
-            format!("{share} of the process's peak of {peak}"),
-        );
+        let part = match stats.peak_live_bytes <= stats.peak_rss_bytes {
+            true => {
+                let share = share(stats.peak_live_bytes, stats.peak_rss_bytes);
+                format!("{share} of the process's peak of {peak}")
+            }
+            false => {
+                format!("the process's peak was {peak}: not all of what was alive was touched")
+            }
+        };
+        line("malloc's part", part);
     }
     if stats.inherited > 0 {
         line("from before", count(stats.inherited, "object"));

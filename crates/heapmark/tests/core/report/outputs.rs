@@ -1,8 +1,13 @@
-//! Every output of six stored runs is as it was: timed, latency, counted, retained, `try` and whole processes. A change that is
-//! meant comes with the new outputs and a commit that says why.
+//! Every output of six stored runs (timed, latency, counted, retained, `try` and whole processes), a check, a pool and a trace's
+//! statistics is as it was. A change that is meant comes with the new outputs and a commit that says why.
 
-use crate::support::Place;
-use crate::support::stored::{change_head, unpacked};
+use crate::support::stored::{change_head, change_lines, copy, unpacked};
+use crate::support::{Place, repository};
+use heapmark_check::definition;
+use heapmark_check::file::CheckFile;
+use heapmark_check::report::page::checked;
+use heapmark_core::report::Screen;
+use heapmark_core::report::render::terminal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -32,6 +37,22 @@ const LONG: [&str; 6] = [
     "export RUN --to google-benchmark",
     "export RUN --to hyperfine",
     "report RUN -o -",
+];
+
+/// Of other results than runs: the name, the command, the formats that are kept, and those that are too long.
+const FURTHER: [(&str, &str, &[&str], &[&str]); 2] = [
+    (
+        "pool",
+        "campaign pool timed second third",
+        &["md"],
+        &["json", "page"],
+    ),
+    (
+        "trace",
+        "trace stats a.trace",
+        &[],
+        &["json", "csv", "page"],
+    ),
 ];
 
 /// The part that is all bytes.
@@ -170,36 +191,109 @@ fn a_difference_in_a_long_output_has_a_name() {
     assert!(changed(&csv(1.0), &csv(1.0)).is_empty());
 }
 
+/// What these commands print, and of long outputs what [`parts`] says of them.
+fn printed(place: &Place, kept: &[String], long: &[String]) -> String {
+    let run_it = |command: &String| {
+        let end = place.run(&command.split(' ').collect::<Vec<_>>());
+        let last = format!("{}exit code {:?}", end.stderr, end.code.unwrap());
+        (end.stdout, last)
+    };
+    let mut text = String::new();
+    for command in kept {
+        let (stdout, last) = run_it(command);
+        let _ = writeln!(text, "$ heapmark {command}\n{stdout}{last}\n");
+    }
+    for command in long {
+        let (stdout, last) = run_it(command);
+        let _ = writeln!(text, "$ heapmark {command}\n{}{last}\n", named(&stdout));
+    }
+    text
+}
+
+/// A line for each part of a long output.
+fn named(printed: &str) -> String {
+    let parts = parts(printed).into_iter();
+    parts
+        .map(|(part, (count, content))| format!("{part}: {count}, {}\n", digest(&content)))
+        .collect()
+}
+
+/// The result of a check of two allocators, on a terminal and as a page.
+fn of_check(place: &Place) -> String {
+    let file = CheckFile::read(&place.at("checked")).unwrap();
+    let mut checks = definition::all().unwrap();
+    checks.retain(|check| {
+        let (results, hardening) = (&file.allocators[0].results, &file.allocators[0].hardening);
+        results.iter().any(|result| result.check == check.name)
+            || hardening.iter().any(|result| result.check == check.name)
+    });
+    let screen = Screen {
+        width: 100,
+        colour: false,
+    };
+    let table = terminal(&heapmark_check::report::check(&file, &checks), screen);
+    table + "\n" + &named(&checked(&file, &checks, Vec::new()))
+}
+
+/// The stored run `timed` as another machine would have measured it.
+fn elsewhere(place: &Place, machine: &str, slower: f64) {
+    let run = place.at(machine);
+    copy(&place.at("timed"), &run);
+    change_head(&run, |head| head["machine"]["machine_id"] = json!(machine));
+    change_lines(&run, |line| {
+        let slower = match line["allocator"] == "mimalloc3" {
+            true => slower,
+            false => 1.1,
+        };
+        let iterations = line.pointer_mut("/measurement/iterations");
+        for iteration in iterations
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            for key in ["wall_ns", "user_ns"] {
+                let ns = iteration[key].as_u64().unwrap() as f64;
+                iteration[key] = json!((ns * slower) as u64);
+            }
+        }
+    });
+}
+
 #[test]
-fn every_output_of_the_stored_runs_is_as_it_was() {
+fn every_output_is_as_it_was() {
     let place = unpacked();
     let new =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("outputs-{}", std::process::id()));
     fs::create_dir_all(&new).unwrap();
     for run in RUNS {
-        let run_it = |command: &&str| {
-            let command = command.replace("RUN", run);
-            let end = place.run(&command.split(' ').collect::<Vec<_>>());
-            let last = format!("{}exit code {:?}", end.stderr, end.code.unwrap());
-            (command, end.stdout, last)
+        let of_run = |commands: &[&str]| -> Vec<String> {
+            let named = commands.iter().map(|command| command.replace("RUN", run));
+            named.collect()
         };
-        let mut text = String::new();
-        for (command, stdout, last) in KEPT.iter().map(run_it) {
-            let _ = writeln!(text, "$ heapmark {command}\n{stdout}{last}\n");
-        }
-        for (command, stdout, last) in LONG.iter().map(run_it) {
-            let _ = writeln!(text, "$ heapmark {command}");
-            for (part, (count, content)) in parts(&stdout) {
-                let _ = writeln!(text, "{part}: {count}, {}", digest(&content));
-            }
-            let _ = writeln!(text, "{last}\n");
-        }
+        let text = printed(&place, &of_run(&KEPT), &of_run(&LONG));
         fs::write(new.join(run), text).unwrap();
     }
+    elsewhere(&place, "second", 1.2);
+    elsewhere(&place, "third", 1.05);
+    let trace = repository().join("traces/clustalo-align.trace");
+    fs::copy(trace, place.at("a.trace")).unwrap();
+    for (name, command, kept, long) in FURTHER {
+        let to = |formats: &[&str]| -> Vec<String> {
+            let lines = formats
+                .iter()
+                .map(|format| format!("{command} --to {format}"));
+            lines.collect()
+        };
+        let kept = [vec![command.to_owned()], to(kept)].concat();
+        fs::write(new.join(name), printed(&place, &kept, &to(long))).unwrap();
+    }
+    fs::write(new.join("check"), of_check(&place)).unwrap();
 
     let expected = here().join("expected");
-    let same = |run: &&str| fs::read(new.join(run)).ok() == fs::read(expected.join(run)).ok();
-    let changed: Vec<&str> = RUNS.into_iter().filter(|run| !same(run)).collect();
+    let same = |name: &&str| fs::read(new.join(name)).ok() == fs::read(expected.join(name)).ok();
+    let further = FURTHER.map(|(name, ..)| name);
+    let all = RUNS.into_iter().chain(further).chain(["check"]);
+    let changed: Vec<&str> = all.filter(|name| !same(name)).collect();
     let mend = format!(
         "if that is meant: cp {}/* {}",
         new.display(),
