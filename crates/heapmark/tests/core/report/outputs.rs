@@ -220,7 +220,7 @@ fn named(printed: &str) -> String {
 
 /// The result of a check of two allocators, on a terminal and as a page.
 fn of_check(place: &Place) -> String {
-    let file = CheckFile::read(&place.at("checked")).unwrap();
+    let file = CheckFile::read(&place.at("check-of-two")).unwrap();
     let mut checks = definition::all().unwrap();
     checks.retain(|check| {
         let (results, hardening) = (&file.allocators[0].results, &file.allocators[0].hardening);
