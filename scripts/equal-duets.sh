@@ -33,6 +33,8 @@ python3 - "$runs" <<'PYTHON'
 import csv, math, pathlib, sys
 rows = [row for file in pathlib.Path(sys.argv[1]).glob("*.csv") for row in csv.DictReader(file.open()) if (row["allocator"], row["metric"]) == ("equal", "ns_per_op")]
 judged = [row for row in rows if row["low"]]
+if not judged:
+    sys.exit("no comparison was judged")
 false = [row for row in judged if row["verdict"] in ("faster", "slower")]
 outside = [row for row in judged if not float(row["low"]) <= 1 <= float(row["high"])]
 widths = sorted((float(row["high"]) / float(row["low"]) - 1) / 2 for row in judged)
