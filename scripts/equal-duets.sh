@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares a library with a copy of its file, 15 duets of 2 x 0.15 s in each of 20 kernels with one thread, and again with other
-# seeds: 400 comparisons of equals in about 20 minutes on 2 CPUs. Counts how many are called faster or slower, and how many
+# seeds: 400 comparisons of equals in about an hour on 2 CPUs. Counts how many are called faster or slower, and how many
 # intervals leave out 1 (5 % are accepted). Exits with 1 if either is above what chance gives once in a hundred times.
 #
 #   equal-duets.sh [SEEDS [FOLDER]]    the runs go to FOLDER, or to a temporary one that is removed
