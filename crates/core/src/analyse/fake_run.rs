@@ -212,7 +212,7 @@ impl FakeRun {
         let record = self.cell(cell);
         record.outcome = outcome;
         record.measurement = None;
-        record.stderr = String::from("last words").into();
+        record.stderr = "last words".into();
         self
     }
 

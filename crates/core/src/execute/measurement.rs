@@ -71,8 +71,8 @@ impl Measurement {
             thread.wall_ns += later.wall_ns;
             thread.cpu_ns += later.cpu_ns;
         }
-        for (function, calls) in later.calls.into_inner() {
-            *self.calls.entry(function).or_default() += calls;
+        for (function, calls) in &*later.calls {
+            *self.calls.entry(function.clone()).or_default() += calls;
         }
     }
 

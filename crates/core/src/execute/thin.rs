@@ -17,14 +17,6 @@ pub trait Collection: Default + 'static {
     fn is_empty(&self) -> bool;
 }
 
-impl Collection for String {
-    const EMPTY: &'static String = &String::new();
-
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-}
-
 impl<T: 'static> Collection for Vec<T> {
     const EMPTY: &'static Vec<T> = &Vec::new();
 
@@ -45,11 +37,6 @@ impl<T: Collection> Thin<T> {
     /// Returns whether the collection is empty.
     pub fn is_empty(&self) -> bool {
         Collection::is_empty(&**self)
-    }
-
-    /// Returns the collection.
-    pub fn into_inner(self) -> T {
-        self.0.map_or_else(T::default, |collection| *collection)
     }
 }
 

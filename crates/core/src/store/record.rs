@@ -95,8 +95,8 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Thin::is_empty")]
     pub tables: Thin<BTreeMap<String, String>>,
     /// The last lines that the process wrote to stderr, if it did not end `ok`.
-    #[serde(default, skip_serializing_if = "Thin::is_empty")]
-    pub stderr: Thin<String>,
+    #[serde(default, skip_serializing_if = "EcoString::is_empty")]
+    pub stderr: EcoString,
 }
 
 impl Record {
@@ -181,7 +181,7 @@ impl Record {
             proof: None,
             environment: Thin::default(),
             tables: Thin::default(),
-            stderr: Thin::default(),
+            stderr: EcoString::new(),
         }
     }
 }
