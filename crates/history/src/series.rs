@@ -11,7 +11,7 @@ use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::verdict::{Verdict, verdicts};
 use heapmark_core::analyse::{Failed, Ratio, Role, TableCell, by_range, counting, grid, tables};
 use heapmark_core::metric::{self, Judged, Metric, Value, WALL};
-use heapmark_core::plan::{Case, case_name};
+use heapmark_core::plan::Case;
 use heapmark_core::store::RunFile;
 use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired};
 use serde::{Serialize, Serializer};
@@ -177,7 +177,7 @@ fn of_case<'r>(
     metric: &'static Metric,
     head: &RunFile,
 ) -> &'r mut Rows {
-    let name = case_name(&case.workload, case.threads);
+    let name = case.label();
     let is_it = |rows: &Rows| rows.case == name && rows.metric.key == metric.key;
     let place = all.iter().position(is_it).unwrap_or_else(|| {
         all.push(Rows {
@@ -273,7 +273,7 @@ fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
     let is_it = |name: &str| versions.iter().any(|version| version == name);
     let mut add = |case: &Case, name: &str, failed: Option<&Failed>| {
         if let Some(failed) = failed.filter(|_| is_it(name)) {
-            let case = case_name(&case.workload, case.threads);
+            let case = case.label();
             failures.push((name.to_owned(), format!("{case}: {}", failed.summary())));
         }
     };

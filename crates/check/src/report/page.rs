@@ -68,7 +68,8 @@ fn title(file: &CheckFile) -> String {
     format!("heapmark check: {what}{cpu}, {day}{unfinished}")
 }
 
-fn names_of_checks(file: &CheckFile) -> Vec<&str> {
+/// The names of the checks that a result has.
+pub fn names_of_checks(file: &CheckFile) -> Vec<&str> {
     let results = file.allocators.iter().flat_map(|one| &one.results);
     let hardening = file.allocators.iter().flat_map(|one| &one.hardening);
     let hardening = hardening.map(|result| result.check.as_str());

@@ -16,7 +16,7 @@ use super::times::{Stalled, TimeParts, Timed};
 use super::verdict::Verdict;
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::WALL;
-use crate::plan::{Case, Factor};
+use crate::plan::{Case, Factor, case_name};
 use crate::store::{AllocatorInfo, RunFile};
 use heapmark_wire::limit_search::does;
 use serde::Serialize;
@@ -206,6 +206,11 @@ impl TriedLimit {
 }
 
 impl Table {
+    /// Returns the case's name: `larson@2`.
+    pub fn label(&self) -> String {
+        case_name(&self.workload, self.threads)
+    }
+
     pub(super) fn new(run: &RunFile, case: &Case, rows: Vec<TableRow>) -> Table {
         Table {
             workload: case.workload.clone(),

@@ -7,7 +7,6 @@ use super::text::{self, count};
 use super::units;
 use crate::analyse::{Analysis, Ratio, Role, Spread, Table, Verdict, distinct};
 use crate::metric::WALL;
-use crate::plan::case_name;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
@@ -181,7 +180,7 @@ pub fn beside(
                 runs = [runs[0].min(theirs.len()), runs[1].max(theirs.len())];
                 let over = spread.median / base_s;
                 rows.push(BesideRow {
-                    case: case_name(&case.workload, case.threads),
+                    case: case.label(),
                     test: test.to_owned(),
                     allocator: row.allocator.clone(),
                     theirs: over,

@@ -4,7 +4,6 @@ use super::document::Sheet;
 use super::sheet::SheetOf;
 use super::text::count;
 use crate::analyse::{Analysis, Overall, Ratio, Table};
-use crate::plan::case_name;
 
 /// Returns the table, which has no rows if there is no mean over cases.
 pub fn sheet(analysis: &Analysis) -> Sheet {
@@ -21,9 +20,9 @@ pub fn sheet(analysis: &Analysis) -> Sheet {
     table.add("allocator", |row: &Extremes| &row.overall.allocator);
     table.add("faster", |row| row.overall.faster as u64);
     table.add("slower", |row| row.overall.slower as u64);
-    table.add("best", |row| row.best.map(|(case, _)| name(case)));
+    table.add("best", |row| row.best.map(|(case, _)| case.label()));
     table.add("ratio [95 %]", |row| row.best.map(|(_, ratio)| ratio));
-    table.add("worst", |row| row.worst.map(|(case, _)| name(case)));
+    table.add("worst", |row| row.worst.map(|(case, _)| case.label()));
     table.add("ratio [95 %]", |row| row.worst.map(|(_, ratio)| ratio));
     table.sheet
 }
@@ -51,9 +50,4 @@ impl<'a> Extremes<'a> {
             worst: compared.max_by(by_ratio),
         }
     }
-}
-
-/// `larson@2`.
-fn name(case: &Table) -> String {
-    case_name(&case.workload, case.threads)
 }

@@ -6,7 +6,7 @@ use super::text::{enclosed, join};
 use super::units::{self, interval};
 use crate::analyse::{Analysis, FactorRatio, Role, Table, TableRow};
 use crate::metric::WALL;
-use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES, case_name};
+use crate::plan::{Factor, HugePages, LITTER, OTHER_SIZES};
 
 /// The words for a factor.
 struct FactorWords {
@@ -86,7 +86,7 @@ pub fn line(case: &Table) -> Option<String> {
         Some(format!("{} {ratio} {word}", row.allocator))
     });
     let ratios = join(ratios.map(|text| text.trim_end().to_owned()), ", ");
-    let name = case_name(&case.workload, case.threads);
+    let name = case.label();
     (!ratios.is_empty()).then(|| format!("Time {ratio}, {name}: {ratios}."))
 }
 

@@ -289,7 +289,7 @@ impl Session {
     pub(super) fn of_case(&self, cell: &Cell) -> impl Iterator<Item = &Record> {
         let case = self.case(cell);
         let all = self.known.all().iter();
-        all.filter(|record| record.workload == case.workload && record.threads == case.threads)
+        all.filter(|record| record.is_of(&case.workload, case.threads))
     }
 
     pub(super) fn case(&self, cell: &Cell) -> &Case {

@@ -10,7 +10,6 @@ use crate::folder::History;
 use crate::series::{LevelChange, Series, Told, VersionPoint};
 use heapmark_core::analyse::{Ratio, Role, Verdict, c_libraries, counting, distinct, grid};
 use heapmark_core::metric::{Better, Metric};
-use heapmark_core::plan::case_name;
 use heapmark_core::report::document::{Block, Cell, Mark, Sheet};
 use heapmark_core::report::doubts;
 use heapmark_core::report::machine::machine_name;
@@ -284,7 +283,7 @@ fn without_allocations(run: &Run) -> Vec<String> {
         });
         let floors: Vec<String> = floors.collect();
         if !floors.is_empty() && !names.is_empty() {
-            let case = case_name(&table.case.workload, table.case.threads);
+            let case = table.case.label();
             lines.push(format!(
                 "{case} without an allocation: {}.",
                 text::join(floors, ", ")

@@ -5,7 +5,7 @@ use crate::support::stored::{change_head, change_lines, copy, unpacked};
 use crate::support::{Place, repository};
 use heapmark_check::definition;
 use heapmark_check::file::CheckFile;
-use heapmark_check::report::page::checked;
+use heapmark_check::report::page::{checked, names_of_checks};
 use heapmark_core::report::Screen;
 use heapmark_core::report::render::terminal;
 use serde_json::{Value, json};
@@ -222,11 +222,8 @@ fn named(printed: &str) -> String {
 fn of_check(place: &Place) -> String {
     let file = CheckFile::read(&place.at("check-of-two")).unwrap();
     let mut checks = definition::all().unwrap();
-    checks.retain(|check| {
-        let (results, hardening) = (&file.allocators[0].results, &file.allocators[0].hardening);
-        results.iter().any(|result| result.check == check.name)
-            || hardening.iter().any(|result| result.check == check.name)
-    });
+    let names = names_of_checks(&file);
+    checks.retain(|check| names.contains(&check.name.as_str()));
     let screen = Screen {
         width: 100,
         colour: false,

@@ -1,7 +1,7 @@
 //! `heapmark which` of programs whose allocator and settings are known, and its readers of settings against what the
 //! allocators themselves say.
 
-use crate::support::{End, Place, is_root};
+use crate::support::{End, Place, copy_program, is_root};
 use heapmark::which::settings::jemalloc::{Built, complaint, parse};
 use heapmark::which::settings::{Judged, glibc, mimalloc};
 use serde_json::Value;
@@ -663,7 +663,7 @@ fn a_global_allocator_of_rust_and_gos_own_are_named() {
         .current_dir(place.at("rust"));
     cargo.env("CARGO_TARGET_DIR", place.at("built"));
     assert!(cargo.status().unwrap().success());
-    fs::copy(place.at("built/debug/rust"), place.at("static-jemalloc")).unwrap();
+    copy_program(place.at("built/debug/rust"), place.at("static-jemalloc"));
     let go = "package main\nimport (\"fmt\"; \"os\")\nfunc main() {\n  fmt.Println(\"ready\")\n  os.Stdin.Read(make([]byte, 1))\n}\n";
     fs::write(place.at("go.go"), go).unwrap();
     let mut build = Command::new("go");
