@@ -2,13 +2,18 @@
 # Does `heapmark tune` find what was planted, and nothing where nothing was? RUNS tunings of an allocator with knobs of +10 %, -10 %,
 # +2 %, one that does nothing, a pair that helps only together and one that harms alone; then RUNS of one whose knobs do nothing. Fails
 # if more than one of ten says otherwise, or if the confirmed ratios are biased by more than a quarter of their half-width.
-# Usage: scripts/planted-knobs.sh [RUNS [BUDGET]]; HEAPMARK names the binary. A tuning takes some four minutes.
+# Usage: scripts/planted-knobs.sh [RUNS [BUDGET [FOLDER]]]; HEAPMARK names the binary. A tuning takes some four minutes, and two run
+# at once. With a FOLDER, what was measured stays there, and the same command goes on.
 set -eu
-runs=${1:-10} budget=${2:-6min}
+runs=${1:-10} budget=${2:-6min} place=${3:-}
 heapmark=$(realpath "${HEAPMARK:-target/release/heapmark}")
 fakes=$(realpath crates/heapmark/tests/fakes)
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+[ -n "$place" ] || {
+    place=$(mktemp -d)
+    trap 'rm -rf "$place"' EXIT
+}
+mkdir -p "$place"
+place=$(realpath "$place")
 cd "$place"
 cc -O1 -shared -fPIC -fno-builtin "$fakes/knobs.c" "$fakes/own.c" -o libknobs.so
 cat >load.c <<'C'
@@ -36,11 +41,12 @@ entry() {
 entry knobs FASTER faster SLOWER slower LITTLE little INERT inert NEEDS pair NEEDED pair HARMFUL harmful \
     >config/heapmark/allocators/knobs.toml
 entry idle INERT a NONE b NOTHING c NOUGHT d NIL e ZERO f >config/heapmark/allocators/idle.toml
-for allocator in knobs idle; do
-    for run in $(seq "$runs"); do
-        "$heapmark" --quiet tune -a $allocator --budget "$budget" --format json -o "$allocator-$run" -- ./load >"$allocator-$run.json" || true
-    done
-done
+# shellcheck disable=SC2016
+tune='
+[ -e "$2.json" ] && exit
+"$0" --quiet tune -a "${2%-*}" --budget "$1" --format json -o "$2" -- ./load >"$2.part"
+[ ! -s "$2.part" ] || mv "$2.part" "$2.json"'
+for allocator in knobs idle; do seq -f "$allocator-%g" "$runs"; done | xargs -P 2 -n 1 sh -c "$tune" "$heapmark" "$budget"
 python3 - "$runs" <<'PYTHON'
 import json, math, sys
 
@@ -51,7 +57,7 @@ for allocator in right:
     for run in range(1, runs + 1):
         try:
             told = json.load(open(f"{allocator}-{run}.json"))
-        except ValueError:
+        except (FileNotFoundError, ValueError):
             print(allocator, run, "no answer")
             continue
         helps = {}

@@ -268,9 +268,9 @@ fn a_command_that_changes_what_it_works_on_is_sent_to_prepare() {
     let (end, _) = alone(&place, &["--prepare", "touch data", "--", "./once"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 
-    // Each run has more to do than the one before.
+    // Each run has much more to do than the one before, more than other programs of the machine can hide.
     let source = "#include <stdio.h>\nint main(void) {\n FILE *log = fopen(\"log\", \"a\");\n fputc('x', log);\n \
-                  volatile long done = 0, all = ftell(log) * 3000000;\n while (done < all) done++;\n return fclose(log);\n}";
+                  volatile long runs = ftell(log), done = 0, all = (20 + runs * runs * runs) * 100000;\n while (done < all) done++;\n return fclose(log);\n}";
     build(&place, "grows", source);
     let (end, _) = in_blocks(&place, "10", &["--", "./grows"]);
     let said = flat(&end.stdout);
