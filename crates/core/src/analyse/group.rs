@@ -130,6 +130,9 @@ pub struct Group<'a> {
     pub disturbed: BTreeSet<PairKey>,
     /// Per slot, the stalls that the process may have caused itself.
     pub stalled: BTreeMap<PairKey, Vec<&'static str>>,
+    /// The CPU times of a command's processes in the order in which they were measured, which is not that of blocks if some
+    /// were repeated.
+    pub cpu_ns_in_order: Vec<f64>,
     /// The measurement of the row's check, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// The mean heaps of the processes whose memory was sampled.
@@ -157,6 +160,7 @@ impl<'a> Group<'a> {
             processes: BTreeMap::new(),
             disturbed: BTreeSet::new(),
             stalled: BTreeMap::new(),
+            cpu_ns_in_order: Vec::new(),
             check: None,
             mean_heaps: BTreeMap::new(),
             unusable: 0,
@@ -189,6 +193,12 @@ impl<'a> Group<'a> {
                 Some(process) => processes.push((slot, process)),
                 None => group.unusable += 1,
             }
+        }
+        if case.command().is_some() {
+            let processes = processes.iter();
+            group.cpu_ns_in_order = processes
+                .filter_map(|(_, process)| process.cpu_ns_per_op())
+                .collect();
         }
         // Collected at once: a map that grows in key order ends up half empty.
         group.processes = processes.into_iter().collect();

@@ -11,7 +11,6 @@ use crate::execute::user_command::{
     MIXED, OTHER_SIZES, PSS_MISSED, REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
     UNTIMED,
 };
-use crate::metric::Process;
 use crate::plan::UserCommand;
 use heapmark_stats::median;
 
@@ -42,7 +41,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
             .map_or(1, |median| median as u64),
         becomes: of_baseline(BECOMES),
         fixed_time: table.is_paced(),
-        grows_ns: baseline.and_then(|baseline| growth(&baseline.values(cpu_ns))),
+        grows_ns: baseline.and_then(|baseline| growth(&baseline.cpu_ns_in_order)),
         hangs_later: !rows.is_empty() && rows.iter().all(hangs_later),
         rss_missed: rows
             .iter()
@@ -116,13 +115,9 @@ const SURELY: f64 = 2.5;
 /// A growth by less than this factor is not worth mentioning.
 const GROWTH: f64 = 1.2;
 
-/// Returns the CPU time, which depends less than wall time on what else the machine does.
-fn cpu_ns(process: &Process) -> Option<f64> {
-    process.cpu_ns_per_op()
-}
-
 /// The medians of the first third and of the last, if times grow from process to process: by more
-/// than `GROWTH`, and by the rank test of Mann and Kendall.
+/// than `GROWTH`, and by the rank test of Mann and Kendall. Of CPU time, which depends less than wall time on what else the
+/// machine does.
 fn growth(ns: &[f64]) -> Option<(f64, f64)> {
     if ns.len() < LEAST_TIMES {
         return None;

@@ -72,6 +72,22 @@ fn a_command_whose_later_runs_hang_under_every_allocator_is_sent_to_prepare() {
 }
 
 #[test]
+fn a_command_that_leaves_more_work_is_seen_if_its_first_blocks_were_measured_last() {
+    let mut lab = tried(0.8, 0.25);
+    lab.records.sort_by_key(|record| (record.block + 10) % 20);
+    let mut runs = 0.0;
+    for record in &mut lab.records {
+        if record.purpose == Purpose::Sample {
+            runs += 1.0;
+            record.measurement = Some(measurement(runs));
+        }
+    }
+    let facts = analyse(&lab.run, &lab.records).cases[0].command.clone();
+    let (first_ns, last_ns) = facts.unwrap().grows_ns.unwrap();
+    assert!(last_ns > 3.0 * first_ns, "{first_ns} {last_ns}");
+}
+
+#[test]
 fn a_recommendation_names_the_release_it_holds_for() {
     let of = |times: f64| {
         let mut lab = tried(times, 0.25);
