@@ -41,7 +41,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
             .map_or(1, |median| median as u64),
         becomes: of_baseline(BECOMES),
         fixed_time: table.is_paced(),
-        grows_ns: baseline.and_then(|baseline| growth(&baseline.cpu_ns_in_order)),
+        grows_ns: baseline.and_then(grown),
         hangs_later: !rows.is_empty() && rows.iter().all(hangs_later),
         rss_missed: rows
             .iter()
@@ -114,11 +114,22 @@ const LEAST_TIMES: usize = 6;
 const SURELY: f64 = 2.5;
 /// A growth by less than this factor is not worth mentioning.
 const GROWTH: f64 = 1.2;
+/// Beside more and more other programs, the same work takes more and more CPU time, but hardly this much more.
+const DISTURBED_GROWTH: f64 = 2.0;
+
+/// How the CPU time of the baseline's processes grows.
+fn grown(baseline: &Group) -> Option<(f64, f64)> {
+    let factor = match baseline.disturbed.is_empty() {
+        true => GROWTH,
+        false => DISTURBED_GROWTH,
+    };
+    growth(&baseline.cpu_ns_in_order, factor)
+}
 
 /// The medians of the first third and of the last, if times grow from process to process: by more
-/// than `GROWTH`, and by the rank test of Mann and Kendall. Of CPU time, which depends less than wall time on what else the
+/// than this factor, and by the rank test of Mann and Kendall. Of CPU time, which depends less than wall time on what else the
 /// machine does.
-fn growth(ns: &[f64]) -> Option<(f64, f64)> {
+fn growth(ns: &[f64], factor: f64) -> Option<(f64, f64)> {
     if ns.len() < LEAST_TIMES {
         return None;
     }
@@ -134,7 +145,7 @@ fn growth(ns: &[f64]) -> Option<(f64, f64)> {
     let third = ns.len() / 3;
     let first = median(&ns[..third])?;
     let last = median(&ns[ns.len() - third..])?;
-    ((score - 1.0) / deviation >= SURELY && last >= first * GROWTH).then_some((first, last))
+    ((score - 1.0) / deviation >= SURELY && last >= first * factor).then_some((first, last))
 }
 
 #[cfg(test)]
@@ -143,7 +154,7 @@ mod tests {
 
     #[test]
     fn times_that_grow_are_told_from_those_that_vary() {
-        let of = growth;
+        let of = |ns: &[f64]| growth(ns, GROWTH);
         assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Some((1.5, 5.5)));
         assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 5.0]), None, "too few");
         assert_eq!(of(&[1.0, 1.01, 1.02, 1.03, 1.04, 1.05]), None, "hardly");
@@ -154,5 +165,7 @@ mod tests {
         );
         assert_eq!(of(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]), None, "they fall");
         assert_eq!(of(&[1.0; 9]), None);
+        let busier = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5];
+        assert!(of(&busier).is_some() && growth(&busier, DISTURBED_GROWTH).is_none());
     }
 }
