@@ -115,8 +115,8 @@ struct VersionValues {
     run: usize,
     value: f64,
     behind: Behind,
-    /// Whether nothing can be claimed about these values.
-    withheld: bool,
+    /// How far apart equals came out beside these values, as a log ratio.
+    equals_apart: f64,
 }
 
 /// A case and a metric, and the rows of all runs by their version.
@@ -208,6 +208,7 @@ fn by_test(
         let Some(reference) = reference.filter(|_| no_times(table, metric).is_none()) else {
             continue;
         };
+        let equals_apart = judged.equals_apart(table, metric);
         let rows = of_case(all, table.case, metric, side.head);
         for group in versions_of(table) {
             // As measured: turns that are too short are found for some versions and runs and not for others.
@@ -225,7 +226,7 @@ fn by_test(
                     run,
                     value,
                     behind: Behind::Logs(logs),
-                    withheld: judged.withheld(metric).is_some(),
+                    equals_apart,
                 },
             );
         }
@@ -260,7 +261,10 @@ fn ranges(side: &Side, run: usize, metric: &'static Metric, all: &mut Vec<Rows>)
                         cell: cell.clone(),
                         exact: side.head.plan.mode.spec().simulated,
                     },
-                    withheld: cell.verdict == Some(Verdict::AaCopyDiffers),
+                    equals_apart: match cell.verdict {
+                        Some(Verdict::AaCopyDiffers) => f64::INFINITY,
+                        _ => 0.0,
+                    },
                 },
             );
         }
@@ -502,11 +506,11 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
                 };
             }
             // If a bridge has moved, the two runs are like those of two machines.
-            let apart = earlier.run != later.run && !drifts.is_empty();
-            let verdict = match earlier.withheld || later.withheld || apart {
-                true => Verdict::AaCopyDiffers,
-                false => step.verdict?,
+            let apart = match earlier.run != later.run && !drifts.is_empty() {
+                true => f64::INFINITY,
+                false => earlier.equals_apart + later.equals_apart,
             };
+            let verdict = step.verdict?.where_equals_are(apart, &step.ratio);
             Some(LevelChange {
                 from: from.to_string(),
                 to: to.to_string(),
@@ -843,7 +847,7 @@ mod tests {
                             run,
                             value,
                             behind,
-                            withheld: false,
+                            equals_apart: 0.0,
                         },
                     );
                 }

@@ -15,7 +15,7 @@ use super::ratio::Ratio;
 use super::table::TableRow;
 use crate::plan::Plan;
 use crate::store::RunFile;
-use heapmark_stats::{Finding, Judgement, judge_family};
+use heapmark_stats::{Finding, Judgement, judge_family, mean};
 use serde::Serialize;
 
 /// The conclusion of a run.
@@ -44,7 +44,8 @@ pub enum Conclusion {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Withheld {
-    /// The A/A copy of the baseline came out different from it, over all cases or in each of them.
+    /// The A/A copy of the baseline came out different from it, over all cases or in each of them, and the leader is not
+    /// certainly further than that from any other.
     AaCopy {
         /// The copy's time over the baseline's.
         ratio: Ratio,
@@ -96,7 +97,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
-    // If the copy's wall time differs in each case, nothing is claimed by any clock.
+    // If the copy's wall time differs in each case, CPU time is no way out.
     let in_each = tables.iter().all(|table| table.case.aa_copy_differs);
     if in_each {
         tables
@@ -105,8 +106,6 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
             .for_each(|table| *table = table.by(Clock::Wall));
     }
     let clock = tables.first().map_or(Clock::Wall, |table| table.clock);
-    // A case in which the A/A copy differs yields no verdict of its own; if the copy differs over all
-    // cases, or in each, there is none at all.
     let aa_copy = run.plan.aa_copy.as_ref();
     let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, &run.plan));
     let differs = |copy: &Judgement| {
@@ -116,6 +115,12 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
         )
     };
     let copy = copy.filter(|copy| in_each || differs(copy));
+    let copy = copy.map(|copy| Ratio::of_shift(copy.shift));
+    let apart = copy.map_or(0.0, |copy| match in_each {
+        false => copy.farthest(),
+        // In opposite directions, the differences of cases may cancel each other out.
+        true => copy.farthest().max(in_a_case(&tables)),
+    });
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
@@ -140,18 +145,27 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
             candidates.push(Candidate::new(name, &tables, memory.collect()));
         }
     }
-    let conclusion = match copy {
-        Some(copy) if !candidates.is_empty() => Conclusion::Withheld(Withheld::AaCopy {
-            ratio: Ratio::of_shift(copy.shift),
-            by: clock,
-        }),
-        _ if tables.is_empty() || candidates.is_empty() => Conclusion::NothingOk,
-        _ => {
-            let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
-            settle(&run.plan.baseline, &ranked, run.plan.alpha(), clock)
+    if tables.is_empty() || candidates.is_empty() {
+        return (Conclusion::NothingOk, left_out);
+    }
+    let baseline = &run.plan.baseline;
+    let ranked = rank(baseline, candidates, &mut left_out);
+    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, apart);
+    let conclusion = match (conclusion, copy) {
+        (Conclusion::Unclear(ranking), Some(ratio))
+            if ranking.tests.iter().all(|test| test.doubt.is_some()) =>
+        {
+            Conclusion::Withheld(Withheld::AaCopy { ratio, by: clock })
         }
+        (conclusion, _) => conclusion,
     };
     (conclusion, left_out)
+}
+
+/// How far the A/A copy may be from the baseline in a case, as the mean of log ratios.
+fn in_a_case(tables: &[JudgedCase]) -> f64 {
+    let copies = tables.iter().filter_map(|table| table.case.aa_copy);
+    mean(&copies.map(|copy| copy.farthest()).collect::<Vec<_>>()).unwrap_or_default()
 }
 
 impl<'a> JudgedCase<'a> {
@@ -172,7 +186,13 @@ fn copy(aa_copy: &str, tables: &[JudgedCase], plan: &Plan) -> Option<Judgement> 
     judge_family(&[block_means(&copy, &baseline)], plan.alpha()).remove(0)
 }
 
-fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclusion {
+fn settle(
+    baseline: &str,
+    ranked: &[Candidate],
+    alpha: f64,
+    by: Clock,
+    equals_apart: f64,
+) -> Conclusion {
     let (leader, others) = match ranked {
         [] => return Conclusion::NothingOk,
         [only] => {
@@ -183,7 +203,7 @@ fn settle(baseline: &str, ranked: &[Candidate], alpha: f64, by: Clock) -> Conclu
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
-    let tests = pairwise::all(leader, others, baseline, alpha);
+    let tests = pairwise::all(leader, others, baseline, alpha, equals_apart);
     let base = others.iter().find(|other| other.name == baseline);
     let ranking = Ranking {
         leader: leader.name.clone(),

@@ -63,14 +63,15 @@ pub fn judge(
     compared
         .filter_map(|(((place, row, under, plain), logs), judgement)| {
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-            let withheld = calls[*place]
-                .withheld(WALL)
-                .or(calls[*place - 1].withheld(WALL));
+            let apart = |place: usize| calls[place].equals_apart(&tables[place], WALL);
+            let apart = apart(*place) + apart(*place - 1);
+            let ratio = Ratio::from_logs(logs)?;
+            let call = |judgement| Verdict::of(&judgement).where_equals_are(apart, &ratio);
             let over = FactorRatio {
-                ratio: Ratio::from_logs(logs)?,
+                ratio,
                 blocks: Spread::of(&ratios)?,
                 cpu_ratio: Ratio::of(under, plain, CPU),
-                verdict: judgement.map(|judgement| withheld.unwrap_or(Verdict::of(&judgement))),
+                verdict: judgement.map(call),
             };
             Some((*place, *row, over))
         })

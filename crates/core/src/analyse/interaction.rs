@@ -70,12 +70,15 @@ pub fn interactions(
     }
     let judged = judge_family(&all, alpha);
     let judged = pairs.into_iter().zip(&all).zip(judged);
+    // Two ratios are compared, and each may be off.
+    let apart = 2.0 * calls.equals_apart(table, WALL);
     let interactions = judged.filter_map(|(((variant, allocator), logs), judgement)| {
+        let ratio = Ratio::from_logs(logs)?;
         Some(Interaction {
             variant,
             allocator,
-            ratio: Ratio::from_logs(logs)?,
-            verdict: calls.withheld(WALL).unwrap_or(Verdict::of(&judgement?)),
+            ratio,
+            verdict: Verdict::of(&judgement?).where_equals_are(apart, &ratio),
         })
     });
     interactions.collect()

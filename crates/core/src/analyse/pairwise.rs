@@ -56,7 +56,9 @@ pub(super) fn all(
     others: &[Candidate],
     baseline: &str,
     alpha: f64,
+    equals_apart: f64,
 ) -> Vec<PairwiseTest> {
+    let doubt = |judgement: Option<&Judgement>| doubt(judgement, equals_apart);
     let judged = |family: usize| {
         let rule = Rule {
             // No interval is printed for means over several cases.
@@ -92,16 +94,17 @@ pub(super) fn all(
         .collect()
 }
 
-/// An estimate that contradicts the ranking means that the order may be chance, however small p is.
-fn doubt(judgement: Option<&Judgement>) -> Option<Doubt> {
+/// An estimate that contradicts the ranking means that the order may be chance, however small p is; so does one that is
+/// no larger than the difference between equals.
+fn doubt(judgement: Option<&Judgement>, equals_apart: f64) -> Option<Doubt> {
     let Some(judgement) = judgement else {
         return Some(Doubt::FewBlocks);
     };
     match judgement.finding {
-        Finding::Lower => None,
+        Finding::Lower if Ratio::of_shift(judgement.shift).is_beyond(equals_apart) => None,
         Finding::Same | Finding::Small => Some(Doubt::Small),
         Finding::TooFew => Some(Doubt::FewBlocks),
-        Finding::Higher | Finding::Unclear => Some(Doubt::Chance),
+        Finding::Lower | Finding::Higher | Finding::Unclear => Some(Doubt::Chance),
     }
 }
 

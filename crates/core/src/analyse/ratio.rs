@@ -48,6 +48,20 @@ impl Ratio {
         }
     }
 
+    /// How far from 1 the ratio may be, on either side: the larger log of the interval's ends.
+    pub(super) fn farthest(&self) -> f64 {
+        let (low, high) = self.interval.unwrap_or((self.ratio, self.ratio));
+        low.ln().abs().max(high.ln().abs())
+    }
+
+    /// Whether this ratio is certainly further from 1 than that of equals, as a log ratio; any is if equals are not
+    /// apart (0).
+    pub(super) fn is_beyond(&self, equals_apart: f64) -> bool {
+        let certainly =
+            |(low, high): (f64, f64)| low.ln() > equals_apart || high.ln() < -equals_apart;
+        equals_apart == 0.0 || self.interval.is_some_and(certainly)
+    }
+
     /// The baseline over itself: 1 by definition, no interval.
     pub fn baseline(pairs: usize) -> Ratio {
         Ratio {

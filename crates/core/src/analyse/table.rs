@@ -66,7 +66,7 @@ pub struct Table {
     /// The A/A copy over the baseline; `None` if the run had no copy.
     #[serde(skip)]
     pub aa_copy: Option<Ratio>,
-    /// Whether the A/A copy came out different: then nothing is claimed here.
+    /// Whether the A/A copy came out different: then only larger differences are claimed here.
     #[serde(skip)]
     pub aa_copy_differs: bool,
     /// For a program under allocators: the share of the baseline's CPU time that the fastest

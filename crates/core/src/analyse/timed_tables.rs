@@ -3,7 +3,6 @@
 use super::command_facts::CommandFacts;
 use super::group::CaseGroups;
 use super::measured_cell::Beside;
-use super::ratio::Ratio;
 use super::role::Role;
 use super::table::{Table, TableRow};
 use super::table_cell::TableCell;
@@ -48,7 +47,7 @@ fn judged_case(run: &RunFile, table: &CaseGroups, calls: &Verdicts, all: bool) -
             interactions: interaction::interactions(command, table, calls, run.plan.alpha()),
             ..user_command::facts(command, table, &rows)
         }),
-        aa_copy: calls.aa_copy.map(Ratio::of_shift),
+        aa_copy: calls.aa_copy,
         aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),
         floor_is_high: table.floor_is_high(),

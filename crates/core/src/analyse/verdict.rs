@@ -2,10 +2,11 @@
 //! so that a run of many rows is wrong no more often than a run of one.
 
 use super::group::{CaseGroups, Group};
+use super::ratio::Ratio;
 use super::role::Role;
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, Metric, Process, Unit, Value};
-use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
+use heapmark_stats::{BlocksMore, Finding, Judgement, judge_family};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,8 @@ pub enum Verdict {
         /// About how many more blocks would decide; `None` if that is more than is reasonable.
         blocks_more: Option<u32>,
     },
-    /// The A/A copy differed from the baseline: differences here may be the machine's doing.
+    /// The A/A copy differed from the baseline, and this row does not certainly differ by more: that may be the
+    /// machine's doing.
     AaCopyDiffers,
 }
 
@@ -76,6 +78,16 @@ impl Verdict {
             },
         }
     }
+
+    /// The verdict on a ratio where equals came out this far apart, as a log ratio (0 if they did not): only a difference
+    /// that is certainly larger stands.
+    pub fn where_equals_are(self, apart: f64, ratio: &Ratio) -> Verdict {
+        match self {
+            _ if apart == 0.0 => self,
+            Verdict::Faster | Verdict::Slower if ratio.is_beyond(apart) => self,
+            _ => Verdict::AaCopyDiffers,
+        }
+    }
 }
 
 /// Returns about how many more blocks would decide; `None` if that is more than is reasonable, or
@@ -99,18 +111,27 @@ pub struct Verdicts {
     /// The verdicts on each row.
     pub rows: Vec<RowVerdicts>,
     /// The A/A copy over the baseline; `None` if there is none.
-    pub aa_copy: Option<Shift>,
+    pub aa_copy: Option<Ratio>,
     /// Whether the A/A copy came out different.
     pub aa_copy_differs: bool,
 }
 
 impl Verdicts {
-    /// The verdict that takes the place of all claims by this metric, if there is one. A busy machine
-    /// does not change how much memory a process takes.
-    pub fn withheld(&self, by: &Metric) -> Option<Verdict> {
+    /// How far apart equals came out by this metric in these groups, as a log ratio: as far as an A/A copy that differs
+    /// may be from the baseline, by the time that ranks or by this metric; 0 if it does not differ. A busy machine does
+    /// not change how much memory a process takes.
+    pub fn equals_apart(&self, table: &CaseGroups, by: &Metric) -> f64 {
         let is_of_speed = by.unit == Unit::Ns || by.key == VALUE_COST;
-        let is_withheld = self.aa_copy_differs && is_of_speed;
-        is_withheld.then_some(Verdict::AaCopyDiffers)
+        if !self.aa_copy_differs || !is_of_speed {
+            return 0.0;
+        }
+        let copy = table.of(Role::AaCopy).next();
+        let by_metric = copy.and_then(|copy| match by.of {
+            Value::Process(value) => Ratio::from_logs(&table.logs_by(copy, by, value)),
+            _ => None,
+        });
+        let ratios = [self.aa_copy, by_metric].into_iter().flatten();
+        ratios.map(|ratio| ratio.farthest()).fold(0.0, f64::max)
     }
 }
 
@@ -121,8 +142,9 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
         let copy = table.of(Role::AaCopy).next().filter(|_| !table.is_paced());
         all.push(Verdicts {
             rows: vec![RowVerdicts::new(); table.groups.len()],
-            aa_copy: copy
-                .and_then(|copy| shift(&table.logs(copy, |process| table.ranked_by(process)))),
+            aa_copy: copy.and_then(|copy| {
+                Ratio::from_logs(&table.logs(copy, |process| table.ranked_by(process)))
+            }),
             aa_copy_differs: false,
         });
     }
@@ -132,8 +154,11 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
         |table, row| table.logs(row, |process| table.ranked_by(process)),
         alpha,
     );
-    for (table, _, call) in copies {
-        let differs = matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small);
+    for (table, _, copy) in copies {
+        let differs = matches!(
+            copy.finding,
+            Finding::Lower | Finding::Higher | Finding::Small
+        );
         all[table].aa_copy_differs |= differs && !tables[table].is_paced();
     }
     // Programs are a family of their own: they rank among themselves, not among allocators.
@@ -143,12 +168,14 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
                 continue;
             };
             let logs = |table: &CaseGroups, row: &Group| table.logs_by(row, metric, value);
-            for (table, row, call) in family(tables, role, logs, alpha) {
+            for (table, row, judgement) in family(tables, role, logs, alpha) {
                 if metric.unit == Unit::Ns && tables[table].is_paced() {
                     continue;
                 }
                 let calls = &mut all[table];
-                let call = calls.withheld(metric).unwrap_or(call);
+                let apart = calls.equals_apart(&tables[table], metric);
+                let ratio = Ratio::of_shift(judgement.shift);
+                let call = Verdict::of(&judgement).where_equals_are(apart, &ratio);
                 calls.rows[row].insert(metric.key, call);
             }
         }
@@ -156,13 +183,13 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
     all
 }
 
-/// Returns the verdicts by one kind of log ratios on all rows of a role, with the indices of table and row.
+/// Returns the judgements by one kind of log ratios on all rows of a role, with the indices of table and row.
 fn family(
     tables: &[CaseGroups],
     role: Role,
     logs: impl Fn(&CaseGroups, &Group) -> Vec<f64>,
     alpha: f64,
-) -> Vec<(usize, usize, Verdict)> {
+) -> Vec<(usize, usize, Judgement)> {
     let mut places = Vec::new();
     let mut all = Vec::new();
     for (place, table) in tables.iter().enumerate() {
@@ -177,6 +204,6 @@ fn family(
     places
         .into_iter()
         .zip(judged)
-        .filter_map(|((table, row), judgement)| Some((table, row, Verdict::of(&judgement?))))
+        .filter_map(|((table, row), judgement)| Some((table, row, judgement?)))
         .collect()
 }

@@ -130,7 +130,8 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
                 .map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"));
             &format!(
                 "a copy of {0} took {1:.3}x the {2} of {0} itself{3}, so this \
-                 run calls equal things different. Run again on a quieter machine, or longer.",
+                 run calls equal things different, and none is certainly further apart. Run again on a quieter machine, or \
+                 longer.",
                 analysis.baseline,
                 ratio.ratio,
                 by.noun(),

@@ -233,7 +233,7 @@ pub fn marks(analysis: &Analysis) -> impl Iterator<Item = String> {
     let all = [
         ("~", format!("~ not told apart from {base}")),
         ("…", "… too few blocks yet to tell".to_owned()),
-        ("?", format!("? a copy of {base} differs there")),
+        ("?", format!("? no further apart than {base} and its copy")),
     ];
     all.into_iter()
         .filter(move |(sign, _)| there.contains(sign))

@@ -189,7 +189,7 @@ fn caveats(case: &Table, extent: Extent) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(aa_copy) = &case.aa_copy {
         let verdict = if case.aa_copy_differs {
-            ": different, so nothing is claimed here"
+            ": different, so only larger differences are claimed"
         } else {
             ""
         };

@@ -471,16 +471,19 @@ pub fn recommendation(analysis: &Analysis) -> Option<String> {
         match candidate.verdict {
             Verdict::Faster => faster.push(candidate),
             Verdict::Slower => slower.push(candidate.allocator),
-            Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::Small => {
+            Verdict::Unclear { .. }
+            | Verdict::TooFew { .. }
+            | Verdict::Small
+            | Verdict::AaCopyDiffers => {
                 let (low, high) = candidate.interval.unwrap_or((0.0, f64::INFINITY));
-                near &= high <= 1.0 + 2.0 * HARDLY;
+                near &= high <= 1.0 + 2.0 * HARDLY && candidate.verdict != Verdict::AaCopyDiffers;
                 // An allocator whose interval excludes a relevant gain may be slower or as fast,
                 // but needs no further blocks.
                 if low < 1.0 - HARDLY {
                     promising.push(candidate);
                 }
             }
-            _ => {}
+            Verdict::Same => {}
         }
     }
     let baseline = &case.baseline;

@@ -45,16 +45,17 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let found = match (no_times(table, by), &earlier) {
                 (Some(why), _) => Err(why),
                 (None, Err(why)) => Err(why.as_str()),
-                (None, Ok((earlier, before))) => Moved::new(group, [earlier, table], anchor, value)
-                    .map(|moved| (moved, before.withheld(by))),
+                (None, Ok((earlier, before))) => {
+                    // A different load during one of the runs is not a change in an allocator, however the anchor behaved.
+                    let apart = calls.equals_apart(table, by) + before.equals_apart(earlier, by);
+                    Moved::new(group, [earlier, table], anchor, value, apart)
+                }
             };
-            let row = found.map(|(moved, withheld_before)| {
+            let row = found.map(|moved| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
                 tests.push(Some(moved.test).filter(|_| anchor != Some(name)));
                 Compared {
                     beside_anchor: moved.beside_anchor.map(Ratio::of_shift),
-                    // A different load during one of the runs is not a change in an allocator, however the anchor behaved.
-                    verdict: calls.withheld(by).or(withheld_before),
                     ..Compared::new(case, name, Ratio::of_shift(moved.as_measured))
                 }
             });
@@ -82,6 +83,7 @@ impl Moved {
         [old, new]: [&CaseGroups; 2],
         anchor: Option<&str>,
         value: ProcessValue,
+        equals_apart: f64,
     ) -> Result<Moved, &'static str> {
         let name = group.allocator.name.as_str();
         let earlier = old.named(name).ok_or(NO_EARLIER)?;
@@ -105,7 +107,10 @@ impl Moved {
         Ok(Moved {
             as_measured,
             beside_anchor,
-            test: Box::new(move |rule| unpaired(&now, &before, rule)),
+            test: Test {
+                run: Box::new(move |rule| unpaired(&now, &before, rule)),
+                equals_apart,
+            },
         })
     }
 }

@@ -136,7 +136,7 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let mut candidates = Vec::new();
     for (table, calls) in tables.iter().zip(&verdicts) {
         let rows = table.of(Role::Candidate);
-        candidates.extend(rows.map(|row| (table, row, calls.withheld(by))));
+        candidates.extend(rows.map(|row| (table, row, calls.equals_apart(table, by))));
     }
     // As in the run's own table, rows that cannot be compared belong to the family, too.
     let rule = Rule {
@@ -148,23 +148,33 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         .map(|(table, row, _)| paired(&table.logs_by(row, by, value), &rule));
     let judged = judge_tested(&tested.collect::<Vec<_>>(), &rule);
     let mut comparison = Comparison::default();
-    for ((table, row, withheld), judgement) in candidates.into_iter().zip(judged) {
+    for ((table, row, apart), judgement) in candidates.into_iter().zip(judged) {
         let name = &row.allocator.name;
         let compared = match no_times(table, by) {
             Some(why) => Err(why),
             None => judgement.ok_or(NO_BASELINE),
         };
-        let compared = compared.map(|judgement| Compared {
-            verdict: withheld.or(Some(Verdict::of(&judgement))),
-            ..Compared::new(table.case, name, Ratio::of_shift(judgement.shift))
+        let compared = compared.map(|judgement| {
+            let ratio = Ratio::of_shift(judgement.shift);
+            Compared {
+                verdict: Some(Verdict::of(&judgement).where_equals_are(apart, &ratio)),
+                ..Compared::new(table.case, name, ratio)
+            }
         });
         comparison.add(table.case, name, compared);
     }
     comparison
 }
 
-/// The test of one row, which runs once the size of its family is known.
-type Test = Box<dyn Fn(&Rule) -> Option<Tested>>;
+/// Runs once the size of the test's family is known.
+type RunTest = Box<dyn Fn(&Rule) -> Option<Tested>>;
+
+/// The test of one row.
+struct Test {
+    run: RunTest,
+    /// How far apart equals came out, as a log ratio.
+    equals_apart: f64,
+}
 
 impl Comparison {
     /// Adds a row, or the reason why it is left out.
@@ -178,19 +188,21 @@ impl Comparison {
         }
     }
 
-    /// Fills in the verdicts that are not withheld, from a test for each row; rows without a test
-    /// get none.
+    /// Fills in the verdicts, from a test for each row; rows without a test get none.
     fn judge(&mut self, tests: &[Option<Test>], threshold: f64, alpha: f64) {
         let rule = Rule {
             threshold: threshold.ln_1p(),
             ..Rule::new(tests.iter().flatten().count(), alpha)
         };
-        let family: Vec<Option<Tested>> = tests.iter().flatten().map(|test| test(&rule)).collect();
+        let tested = tests.iter().flatten().map(|test| (test.run)(&rule));
+        let family: Vec<Option<Tested>> = tested.collect();
         let mut judgements = judge_tested(&family, &rule).into_iter().flatten();
         for (row, tested) in self.rows.iter_mut().zip(tests) {
-            let judgement = tested.as_ref().and_then(|_| judgements.next());
-            let call = judgement.map(|judgement| Verdict::of(&judgement));
-            row.verdict = call.map(|call| row.verdict.unwrap_or(call));
+            row.verdict = tested.as_ref().and_then(|test| {
+                let judgement = judgements.next()?;
+                let ratio = Ratio::of_shift(judgement.shift);
+                Some(Verdict::of(&judgement).where_equals_are(test.equals_apart, &ratio))
+            });
         }
     }
 }

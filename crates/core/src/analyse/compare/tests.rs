@@ -187,10 +187,14 @@ fn rows_without_a_counterpart_say_why() {
 
 #[test]
 fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
-    let lab = |copy: f64, [glibc, hoard]: [f64; 2]| {
+    let lab_with = |copy: f64, slower: f64, [glibc, hoard]: [f64; 2]| {
         let names = ["glibc", "hoard", "glibc (copy)"];
         let mut lab = FakeRun::new(&names, &["open-loop"], 12).fill(|_, name, block| {
-            let factor = if name == "glibc (copy)" { copy } else { 1.0 };
+            let factor = match name {
+                "glibc (copy)" => copy,
+                "hoard" => slower,
+                _ => 1.0,
+            };
             20.0 * factor * noise("", block)
         });
         lab.run.plan.aa_copy = Some("glibc (copy)".into());
@@ -211,6 +215,7 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
         }
         lab
     };
+    let lab = |copy, p99_ns| lab_with(copy, 1.0, p99_ns);
     let words = |lab: &FakeRun| {
         ["ns_per_op", "grown_bytes", "open_p99_ns"].map(|key| {
             let by = metric::all().find(|metric| metric.is_named(key)).unwrap();
@@ -234,6 +239,15 @@ fn what_the_copy_of_the_baseline_shows_is_claimed_of_no_allocator() {
     }
     let both = between(&side(&quiet), &side(&quiet), WALL, 0.01);
     assert_eq!(word(&both, "hoard"), Some("same"));
+    // What differs by more than the copy does is no doing of the machine.
+    for (slower, expected) in [(1.2, "withheld: A/A"), (2.0, "slower")] {
+        let disturbed = lab_with(1.5, slower, [1000.0, 5000.0]);
+        let within = within(&side(&disturbed), WALL, 0.01);
+        let between = between(&side(&quiet), &side(&disturbed), WALL, 0.01);
+        for found in [within, between] {
+            assert_eq!(word(&found, "hoard"), Some(expected));
+        }
+    }
     let by_p99 = metric::all()
         .find(|metric| metric.is_named("open_p99_ns"))
         .unwrap();

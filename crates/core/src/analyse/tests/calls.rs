@@ -21,7 +21,7 @@ pub(super) fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
 }
 
 /// Times by name, each with independent scatter.
-fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> FakeRun {
+fn lab(times: &[(&str, f64)], blocks: u32) -> FakeRun {
     let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
     let of = |name: &str| times.iter().find(|(known, _)| *known == name).unwrap().1;
     FakeRun::new(&names, &["larson"], blocks)
@@ -60,10 +60,19 @@ fn each_word_has_its_difference() {
 }
 
 #[test]
-fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() {
-    let build = |copy| with_tier(lab(copy, 12), "copy", "aa-copy");
-    let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
+fn a_copy_that_differs_leaves_only_what_differs_by_more() {
+    let of = |times: &[(&str, f64)]| run(&with_tier(lab(times, 12), "copy", "aa-copy"));
+    let with = |copy, near| {
+        of(&[
+            ("glibc", 20.0),
+            ("half", 10.0),
+            ("near", near),
+            ("copy", copy),
+        ])
+    };
+    let equal = with(20.0, 19.4);
     assert_eq!(called(&equal, "half"), Verdict::Faster);
+    assert_eq!(called(&equal, "near"), Verdict::Faster);
     assert!(
         matches!(equal.conclusion, Conclusion::Fastest(_)),
         "{:?}",
@@ -73,10 +82,31 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
         !equal.cases[0].aa_copy_differs
             && (equal.cases[0].aa_copy.unwrap().ratio - 1.0).abs() < 0.005
     );
-    let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
-    assert_eq!(called(&other, "half"), Verdict::AaCopyDiffers);
-    let Conclusion::Withheld(Withheld::AaCopy { ratio, .. }) = other.conclusion else {
-        panic!("{:?}", other.conclusion)
+    let other = with(21.0, 19.4);
+    assert!(other.cases[0].aa_copy_differs);
+    assert_eq!(called(&other, "half"), Verdict::Faster);
+    assert_eq!(called(&other, "near"), Verdict::AaCopyDiffers);
+    assert!(
+        matches!(&other.conclusion, Conclusion::Fastest(ranking) if ranking.leader == "half"),
+        "{:?}",
+        other.conclusion
+    );
+    // "The same" would be a claim about a small difference.
+    assert_eq!(called(&with(20.0, 20.0), "near"), Verdict::Same);
+    assert_eq!(called(&with(21.0, 20.0), "near"), Verdict::AaCopyDiffers);
+    // Both are further from the baseline than the copy is, and not from each other.
+    let doubts = |copy| match with(copy, 9.7).conclusion {
+        Conclusion::Unclear(ranking) | Conclusion::Fastest(ranking) => {
+            let doubts = ranking.tests.iter().map(|test| test.doubt);
+            doubts.collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(doubts(20.0), [None, None]);
+    assert_eq!(doubts(21.0), [Some(Doubt::Chance), None]);
+    let small = of(&[("glibc", 20.0), ("near", 19.4), ("copy", 21.0)]);
+    let Conclusion::Withheld(Withheld::AaCopy { ratio, .. }) = small.conclusion else {
+        panic!("{:?}", small.conclusion)
     };
     assert!((ratio.ratio - 1.05).abs() < 0.01);
     // Four blocks are too few to say even that.
@@ -144,8 +174,8 @@ fn a_case_whose_copy_differs_keeps_its_place_in_what_is_said_over_all() {
     assert!((again / all - 1.0).abs() < 0.01 && of_four == 4, "{again}");
     let verdict = |case: usize| two.cases[case].rows[1].time().verdict;
     assert_eq!(
-        [verdict(0), verdict(3)],
-        [Some(Verdict::Faster), Some(Verdict::AaCopyDiffers)]
+        [0, 2, 3].map(verdict),
+        [Verdict::Faster, Verdict::AaCopyDiffers, Verdict::Slower].map(Some)
     );
     let Conclusion::Fastest(ranking) = &two.conclusion else {
         panic!("{:?}", two.conclusion)

@@ -57,7 +57,7 @@ fn what_is_said_over_all_cases_is_said_of_fresh_heaps() {
 }
 
 #[test]
-fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
+fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_what_is_no_larger() {
     let few = run(&lab(4, |_| 1.5));
     let verdict = |analysis: &Analysis| {
         let row = &analysis.cases[1].rows[1];
@@ -65,15 +65,26 @@ fn few_blocks_decide_nothing_and_a_copy_that_differs_withholds_the_verdict() {
     };
     assert_eq!(verdict(&few).word(), "too few blocks");
 
-    let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["churn"], 20);
-    lab = with_tier(lab, "copy", "aa-copy");
-    let age = lab.run.plan.cases[0].under(Factor::Age(50));
-    lab.run.plan.cases.push(age);
-    let lab = lab.fill(|workload, name, block| {
-        let drift = if name == "copy" { 1.3 } else { 1.0 };
-        drift * noise(&format!("{workload}{name}"), block)
-    });
-    assert_eq!(verdict(&run(&lab)), Verdict::AaCopyDiffers);
+    let of_aged = |aged: f64| {
+        let mut lab = FakeRun::new(&["glibc", "a", "copy"], &["churn"], 20);
+        lab = with_tier(lab, "copy", "aa-copy");
+        let age = lab.run.plan.cases[0].under(Factor::Age(50));
+        lab.run.plan.cases.push(age);
+        let lab = lab.fill(|workload, name, block| {
+            let drift = if name == "copy" { 1.3 } else { 1.0 };
+            let age = if workload.ends_with("-aged") {
+                aged
+            } else {
+                1.0
+            };
+            drift * age * noise(&format!("{workload}{name}"), block)
+        });
+        verdict(&run(&lab))
+    };
+    assert_eq!(of_aged(1.0), Verdict::AaCopyDiffers);
+    // Each of the two cases may be off by 1.3.
+    assert_eq!(of_aged(1.6), Verdict::AaCopyDiffers);
+    assert_eq!(of_aged(1.8), Verdict::Slower);
 }
 
 #[test]

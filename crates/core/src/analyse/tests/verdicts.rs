@@ -95,7 +95,7 @@ fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
             }
         };
         let ranked = rank("0", (0..9).map(&mut candidate).collect(), &mut Vec::new());
-        let tests = pairwise::all(&ranked[0], &ranked[1..], "0", ALPHA);
+        let tests = pairwise::all(&ranked[0], &ranked[1..], "0", ALPHA, 0.0);
         tests.iter().any(|test| test.doubt.is_none())
     };
     let told = (0..RUNS).filter(told).count();

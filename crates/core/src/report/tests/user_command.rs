@@ -18,11 +18,15 @@ fn tried(times: f64, share: f64) -> FakeRun {
 
 /// The same, with the other's time in each block.
 fn tried_under(other: impl Fn(u32) -> f64, share: f64) -> FakeRun {
-    let mut lab =
-        FakeRun::new(&["glibc", "other"], &["build"], 20).fill(|_, name, block| match name {
-            "other" => other(block),
-            _ => 10.0,
-        });
+    let time = |name: &str, block| match name {
+        "other" => other(block),
+        _ => 10.0,
+    };
+    command_under(&["glibc", "other"], time, share)
+}
+
+fn command_under(names: &[&str], time: impl Fn(&str, u32) -> f64, share: f64) -> FakeRun {
+    let mut lab = FakeRun::new(names, &["build"], 20).fill(|_, name, block| time(name, block));
     let command = ["/usr/bin/python3", "build.py"].map(String::from).to_vec();
     let case = &mut lab.run.plan.cases[0];
     case.whole_process = true;
@@ -117,6 +121,32 @@ fn an_allocator_is_recommended_where_it_is_faster_and_the_time_in_malloc_stands_
     let share =
         "In malloc and free: 25 % of its CPU time under glibc, 2.00 million calls a second.";
     assert!(sentence.contains(share), "{sentence}");
+}
+
+#[test]
+fn what_differs_by_no_more_than_the_copy_of_the_baseline_may_be_faster() {
+    let names = ["glibc", "near", "slow", "glibc (copy)"];
+    let time = |name: &str, block| {
+        let scatter = 1.0 + 0.0001 * f64::from(block % 7);
+        match name {
+            "near" => 9.7 * scatter,
+            "slow" => 20.0 * scatter,
+            "glibc (copy)" => 10.5 * scatter,
+            _ => 10.0,
+        }
+    };
+    let mut lab = command_under(&names, time, 0.25);
+    lab.run.plan.aa_copy = lab.run.plan.allocators.pop();
+    lab.allocator("glibc (copy)").tier = "aa-copy".into();
+    let analysis = analyse(&lab.run, &lab.records);
+    let sentence = conclusion(&analysis);
+    let expected =
+        "Stay with glibc until more is known: no allocator was shown to be faster; near (0.97";
+    assert!(sentence.starts_with(expected), "{sentence}");
+    assert!(
+        sentence.contains("may be. 1 other is slower."),
+        "{sentence}"
+    );
 }
 
 #[test]
