@@ -14,7 +14,7 @@ pub fn of_times(legend: &SeriesLegend) -> Section {
     let text = "Time over the baseline's: blue is faster, orange slower, the strongest colour is four times. Grey with ~ is no \
          difference that this run can tell, without it one that chance shows in some of so many cells, with … too few blocks to tell yet, \
          - a gap; <= and >= are bounds, where the harness takes \
-         more than half of the time; hatched, with ?: the A/A copy differs, so nothing is claimed.";
+         more than half of the time; hatched, with ?: no further apart than the A/A copy is, so nothing is claimed.";
     let order = match has_overall(legend) {
         true => " The fastest allocator over all cases stands first.",
         false => "",
