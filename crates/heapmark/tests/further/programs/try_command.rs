@@ -790,10 +790,10 @@ fn what_prepare_leaves_running_keeps_no_run_waiting_and_ends_with_its_process() 
 fn a_prepare_that_does_not_end_is_ended_with_what_it_has_started() {
     let place = Place::new();
     let prepare = "sleep 60 & echo $! > started; wait";
-    let flags = ["--timeout", "0.5", "--prepare", prepare];
+    let flags = ["--timeout", "2", "--prepare", prepare];
     let (end, records) = tried(&place, &flags, &["/bin/true"]);
     assert_eq!(end.code, Some(1), "{}", end.stderr);
-    let said = "--prepare took longer than 0.5 s (--timeout)";
+    let said = "--prepare took longer than 2 s (--timeout)";
     assert!(end.stderr.contains(said), "{}", end.stderr);
     assert!(of_purpose(&records, "sample").is_empty());
     let started = fs::read_to_string(place.at("started")).unwrap();
