@@ -97,30 +97,9 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     if any && tables.is_empty() {
         return (Conclusion::Withheld(Withheld::Paced), Vec::new());
     }
-    // If the copy's wall time differs in each case, CPU time is no way out.
-    let in_each = tables.iter().all(|table| table.case.aa_copy_differs);
-    if in_each {
-        tables
-            .iter_mut()
-            .filter(|table| table.clock == Clock::Cpu)
-            .for_each(|table| *table = table.by(Clock::Wall));
-    }
     let clock = tables.first().map_or(Clock::Wall, |table| table.clock);
-    let aa_copy = run.plan.aa_copy.as_ref();
-    let copy = aa_copy.and_then(|aa_copy| copy(aa_copy, &tables, &run.plan));
-    let differs = |copy: &Judgement| {
-        matches!(
-            copy.finding,
-            Finding::Lower | Finding::Higher | Finding::Small
-        )
-    };
-    let copy = copy.filter(|copy| in_each || differs(copy));
-    let copy = copy.map(|copy| Ratio::of_shift(copy.shift));
-    let apart = copy.map_or(0.0, |copy| match in_each {
-        false => copy.farthest(),
-        // In opposite directions, the differences of cases may cancel each other out.
-        true => copy.farthest().max(in_a_case(&tables)),
-    });
+    let copy = CopyApart::new(&run.plan, &tables);
+    let equals_apart = copy.as_ref().map_or(0.0, |copy| copy.most);
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
@@ -150,22 +129,59 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     }
     let baseline = &run.plan.baseline;
     let ranked = rank(baseline, candidates, &mut left_out);
-    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, apart);
+    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, equals_apart);
     let conclusion = match (conclusion, copy) {
-        (Conclusion::Unclear(ranking), Some(ratio))
+        (Conclusion::Unclear(ranking), Some(CopyApart { ratio, by, .. }))
             if ranking.tests.iter().all(|test| test.doubt.is_some()) =>
         {
-            Conclusion::Withheld(Withheld::AaCopy { ratio, by: clock })
+            Conclusion::Withheld(Withheld::AaCopy { ratio, by })
         }
         (conclusion, _) => conclusion,
     };
     (conclusion, left_out)
 }
 
-/// How far the A/A copy may be from the baseline in a case, as the mean of log ratios.
-fn in_a_case(tables: &[JudgedCase]) -> f64 {
-    let copies = tables.iter().filter_map(|table| table.case.aa_copy);
-    mean(&copies.map(|copy| copy.farthest()).collect::<Vec<_>>()).unwrap_or_default()
+/// An A/A copy that differs from the baseline, over all cases or in each of them.
+struct CopyApart {
+    /// The copy's time over the baseline's.
+    ratio: Ratio,
+    /// The clock that shows it.
+    by: Clock,
+    /// How far from the baseline the copy may be, as a log ratio.
+    most: f64,
+}
+
+impl CopyApart {
+    fn new(plan: &Plan, tables: &[JudgedCase]) -> Option<CopyApart> {
+        let by = tables.first()?.clock;
+        let copy = copy(plan.aa_copy.as_ref()?, tables, plan)?;
+        let ratio = Ratio::of_shift(copy.shift);
+        let differs = matches!(
+            copy.finding,
+            Finding::Lower | Finding::Higher | Finding::Small
+        );
+        let of_cases = tables.iter().map(|table| table.case);
+        if !of_cases.clone().all(|case| case.aa_copy_differs) {
+            let most = ratio.farthest();
+            return differs.then_some(CopyApart { ratio, by, most });
+        }
+        // By wall time, whatever clock decides over all cases. In opposite directions, these differences may cancel each
+        // other out.
+        let apart = of_cases.filter_map(|case| Some(case.aa_copy?.farthest()));
+        let most = mean(&apart.collect::<Vec<_>>())?.max(ratio.farthest());
+        if by != Clock::Cpu {
+            return Some(CopyApart { ratio, by, most });
+        }
+        let by_wall = tables.iter().map(|table| match table.clock {
+            Clock::Cpu => table.by(Clock::Wall),
+            Clock::Wall | Clock::Own => *table,
+        });
+        let of_wall = CopyApart::new(plan, &by_wall.collect::<Vec<_>>())?;
+        Some(CopyApart {
+            most: most.max(of_wall.most),
+            ..of_wall
+        })
+    }
 }
 
 impl<'a> JudgedCase<'a> {

@@ -19,8 +19,16 @@ pub(super) fn disturb_all(lab: &mut FakeRun) {
 
 /// `quick` takes half of glibc's time, but of CPU time twice as much.
 fn two_clocks() -> FakeRun {
-    let mut lab = FakeRun::new(&["glibc", "quick"], &["larson", "churn"], 12)
-        .fill(|_, name, _| if name == "quick" { 10.0 } else { 20.0 });
+    two_clocks_of(&["glibc", "quick"], 1.0)
+}
+
+/// The same with a copy of glibc, if it is among the names, that takes so many times its time by both clocks.
+fn two_clocks_of(names: &[&str], copy: f64) -> FakeRun {
+    let mut lab = FakeRun::new(names, &["larson", "churn"], 12).fill(|_, name, _| match name {
+        "quick" => 10.0,
+        "glibc (copy)" => 20.0 * copy,
+        _ => 20.0,
+    });
     for record in &mut lab.records {
         let (Some(measurement), "quick") = (&mut record.measurement, record.allocator.as_str())
         else {
@@ -63,6 +71,21 @@ fn a_noisy_run_says_so_first_and_names_no_winner_by_wall_time_if_all_was_disturb
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("Noisy run: 24 of 24 parts"), "{text}");
     }
+}
+
+#[test]
+fn beside_a_copy_that_differs_in_each_case_a_noisy_run_names_no_winner_by_wall_time_either() {
+    let told = |copy: f64| {
+        let mut lab = two_clocks_of(&["glibc", "quick", "glibc (copy)"], copy);
+        lab.run.plan.aa_copy = lab.run.plan.allocators.pop();
+        lab.allocator("glibc (copy)").tier = "aa-copy".into();
+        disturb_all(&mut lab);
+        sentence(&lab)
+    };
+    let by_cpu = "By CPU time: glibc, the baseline, is the fastest here, over 2 cases";
+    assert!(told(1.2).contains(by_cpu), "{}", told(1.2));
+    let none = "No verdict: a copy of glibc took 3.000x the time of glibc itself";
+    assert!(told(3.0).contains(none), "{}", told(3.0));
 }
 
 /// Five of twelve processes of `greedy` waited for memory.
