@@ -54,6 +54,13 @@ pub enum Finding {
     Unclear,
 }
 
+impl Finding {
+    /// Whether there is a difference, of whatever size.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Finding::Lower | Finding::Higher | Finding::Small)
+    }
+}
+
 /// A finding with the values that it rests on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judgement {

@@ -15,7 +15,7 @@ use super::ratio::Ratio;
 use super::table::TableRow;
 use crate::plan::Plan;
 use crate::store::RunFile;
-use heapmark_stats::{Finding, Judgement, judge_family, mean};
+use heapmark_stats::{Judgement, judge_family, mean};
 use serde::Serialize;
 
 /// The conclusion of a run.
@@ -99,7 +99,6 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     }
     let clock = tables.first().map_or(Clock::Wall, |table| table.clock);
     let copy = CopyApart::new(&run.plan, &tables);
-    let equals_apart = copy.as_ref().map_or(0.0, |copy| copy.most);
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
     for name in &run.plan.allocators {
@@ -129,15 +128,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     }
     let baseline = &run.plan.baseline;
     let ranked = rank(baseline, candidates, &mut left_out);
-    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, equals_apart);
-    let conclusion = match (conclusion, copy) {
-        (Conclusion::Unclear(ranking), Some(CopyApart { ratio, by, .. }))
-            if ranking.tests.iter().all(|test| test.doubt.is_some()) =>
-        {
-            Conclusion::Withheld(Withheld::AaCopy { ratio, by })
-        }
-        (conclusion, _) => conclusion,
-    };
+    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, copy);
     (conclusion, left_out)
 }
 
@@ -156,20 +147,17 @@ impl CopyApart {
         let by = tables.first()?.clock;
         let copy = copy(plan.aa_copy.as_ref()?, tables, plan)?;
         let ratio = Ratio::of_shift(copy.shift);
-        let differs = matches!(
-            copy.finding,
-            Finding::Lower | Finding::Higher | Finding::Small
-        );
         let of_cases = tables.iter().map(|table| table.case);
         if !of_cases.clone().all(|case| case.aa_copy_differs) {
             let most = ratio.farthest();
+            let differs = copy.finding.is_difference();
             return differs.then_some(CopyApart { ratio, by, most });
         }
         // By wall time, whatever clock decides over all cases. In opposite directions, these differences may cancel each
         // other out.
         let apart = of_cases.filter_map(|case| Some(case.aa_copy?.farthest()));
         let most = mean(&apart.collect::<Vec<_>>())?.max(ratio.farthest());
-        if by != Clock::Cpu {
+        if tables.iter().all(|table| table.clock != Clock::Cpu) {
             return Some(CopyApart { ratio, by, most });
         }
         let by_wall = tables.iter().map(|table| match table.clock {
@@ -207,7 +195,7 @@ fn settle(
     ranked: &[Candidate],
     alpha: f64,
     by: Clock,
-    equals_apart: f64,
+    copy: Option<CopyApart>,
 ) -> Conclusion {
     let (leader, others) = match ranked {
         [] => return Conclusion::NothingOk,
@@ -219,6 +207,7 @@ fn settle(
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
+    let equals_apart = copy.as_ref().map_or(0.0, |copy| copy.most);
     let tests = pairwise::all(leader, others, baseline, alpha, equals_apart);
     let base = others.iter().find(|other| other.name == baseline);
     let ranking = Ranking {
@@ -229,9 +218,12 @@ fn settle(
         memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
         tests,
     };
-    if ranking.rivals().next().is_none() {
-        Conclusion::Fastest(ranking)
-    } else {
-        Conclusion::Unclear(ranking)
+    let rivals = ranking.rivals().count();
+    match copy {
+        _ if rivals == 0 => Conclusion::Fastest(ranking),
+        Some(CopyApart { ratio, by, .. }) if rivals == others.len() => {
+            Conclusion::Withheld(Withheld::AaCopy { ratio, by })
+        }
+        _ => Conclusion::Unclear(ranking),
     }
 }

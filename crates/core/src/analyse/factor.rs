@@ -65,13 +65,11 @@ pub fn judge(
             let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
             let apart = |place: usize| calls[place].equals_apart(&tables[place], WALL);
             let apart = apart(*place) + apart(*place - 1);
-            let ratio = Ratio::from_logs(logs)?;
-            let call = |judgement| Verdict::of(&judgement).where_equals_are(apart, &ratio);
             let over = FactorRatio {
-                ratio,
+                ratio: Ratio::from_logs(logs)?,
                 blocks: Spread::of(&ratios)?,
                 cpu_ratio: Ratio::of(under, plain, CPU),
-                verdict: judgement.map(call),
+                verdict: judgement.map(|judgement| Verdict::beside_equals(&judgement, apart)),
             };
             Some((*place, *row, over))
         })

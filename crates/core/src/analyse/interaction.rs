@@ -73,12 +73,11 @@ pub fn interactions(
     // Two ratios are compared, and each may be off.
     let apart = 2.0 * calls.equals_apart(table, WALL);
     let interactions = judged.filter_map(|(((variant, allocator), logs), judgement)| {
-        let ratio = Ratio::from_logs(logs)?;
         Some(Interaction {
             variant,
             allocator,
-            ratio,
-            verdict: Verdict::of(&judgement?).where_equals_are(apart, &ratio),
+            ratio: Ratio::from_logs(logs)?,
+            verdict: Verdict::beside_equals(&judgement?, apart),
         })
     });
     interactions.collect()

@@ -6,7 +6,7 @@ use crate::metric::Process;
 use crate::store::{Purpose, Record};
 use clap::ValueEnum;
 use heapmark_stats::ALPHA;
-use heapmark_stats::{Finding, Judgement, half_width, judge_family, mean, median, welch};
+use heapmark_stats::{Judgement, half_width, judge_family, mean, median, welch};
 use std::collections::BTreeMap;
 use std::iter::zip;
 
@@ -177,12 +177,9 @@ fn level(logs: &[f64], blocks: usize) -> Option<Level> {
             .collect()
     };
     let share = |judged: &[Judgement]| {
-        let differ = judged.iter().filter(|judgement| {
-            matches!(
-                judgement.finding,
-                Finding::Lower | Finding::Higher | Finding::Small
-            )
-        });
+        let differ = judged
+            .iter()
+            .filter(|judgement| judgement.finding.is_difference());
         differ.count() as f64 / judged.len() as f64
     };
     let equal = judged(1.0);

@@ -79,6 +79,11 @@ impl Verdict {
         }
     }
 
+    /// The verdict that follows from a judgement where equals came out this far apart, as a log ratio.
+    pub fn beside_equals(judgement: &Judgement, apart: f64) -> Verdict {
+        Verdict::of(judgement).where_equals_are(apart, &Ratio::of_shift(judgement.shift))
+    }
+
     /// The verdict on a ratio where equals came out this far apart, as a log ratio (0 if they did not): only a difference
     /// that is certainly larger stands.
     pub fn where_equals_are(self, apart: f64, ratio: &Ratio) -> Verdict {
@@ -155,11 +160,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
         alpha,
     );
     for (table, _, copy) in copies {
-        let differs = matches!(
-            copy.finding,
-            Finding::Lower | Finding::Higher | Finding::Small
-        );
-        all[table].aa_copy_differs |= differs && !tables[table].is_paced();
+        all[table].aa_copy_differs |= copy.finding.is_difference() && !tables[table].is_paced();
     }
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
@@ -174,8 +175,7 @@ pub fn verdicts(tables: &[CaseGroups], alpha: f64) -> Vec<Verdicts> {
                 }
                 let calls = &mut all[table];
                 let apart = calls.equals_apart(&tables[table], metric);
-                let ratio = Ratio::of_shift(judgement.shift);
-                let call = Verdict::of(&judgement).where_equals_are(apart, &ratio);
+                let call = Verdict::beside_equals(&judgement, apart);
                 calls.rows[row].insert(metric.key, call);
             }
         }

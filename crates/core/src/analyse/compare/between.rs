@@ -1,7 +1,7 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
 use super::counterpart::{counterpart, differences, library};
-use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, Side, Test, no_times};
+use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, RunTest, Side, Test, no_times};
 use crate::analyse::group::{CaseGroups, Group, of_blocks};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
@@ -36,6 +36,11 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
     for (table, calls) in &new_tables {
         let case = table.case;
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| &old_tables[place]);
+        // A different load during one of the runs is not a change in an allocator, however the anchor behaved.
+        let before = earlier
+            .as_ref()
+            .map_or(0.0, |(earlier, before)| before.equals_apart(earlier, by));
+        let equals_apart = before + calls.equals_apart(table, by);
         for group in table
             .groups
             .iter()
@@ -45,15 +50,14 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let found = match (no_times(table, by), &earlier) {
                 (Some(why), _) => Err(why),
                 (None, Err(why)) => Err(why.as_str()),
-                (None, Ok((earlier, before))) => {
-                    // A different load during one of the runs is not a change in an allocator, however the anchor behaved.
-                    let apart = calls.equals_apart(table, by) + before.equals_apart(earlier, by);
-                    Moved::new(group, [earlier, table], anchor, value, apart)
-                }
+                (None, Ok((earlier, _))) => Moved::new(group, [earlier, table], anchor, value),
             };
             let row = found.map(|moved| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
-                tests.push(Some(moved.test).filter(|_| anchor != Some(name)));
+                tests.push((anchor != Some(name)).then_some(Test {
+                    run: moved.test,
+                    equals_apart,
+                }));
                 Compared {
                     beside_anchor: moved.beside_anchor.map(Ratio::of_shift),
                     ..Compared::new(case, name, Ratio::of_shift(moved.as_measured))
@@ -74,7 +78,7 @@ struct Moved {
     /// The shift with the anchor's value in each run as the unit; `None` for the anchor itself.
     beside_anchor: Option<Shift>,
     /// The test of `beside_anchor`, or of `as_measured` if there is no anchor.
-    test: Test,
+    test: RunTest,
 }
 
 impl Moved {
@@ -83,7 +87,6 @@ impl Moved {
         [old, new]: [&CaseGroups; 2],
         anchor: Option<&str>,
         value: ProcessValue,
-        equals_apart: f64,
     ) -> Result<Moved, &'static str> {
         let name = group.allocator.name.as_str();
         let earlier = old.named(name).ok_or(NO_EARLIER)?;
@@ -107,10 +110,7 @@ impl Moved {
         Ok(Moved {
             as_measured,
             beside_anchor,
-            test: Test {
-                run: Box::new(move |rule| unpaired(&now, &before, rule)),
-                equals_apart,
-            },
+            test: Box::new(move |rule| unpaired(&now, &before, rule)),
         })
     }
 }

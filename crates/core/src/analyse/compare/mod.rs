@@ -136,7 +136,8 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let mut candidates = Vec::new();
     for (table, calls) in tables.iter().zip(&verdicts) {
         let rows = table.of(Role::Candidate);
-        candidates.extend(rows.map(|row| (table, row, calls.equals_apart(table, by))));
+        let apart = calls.equals_apart(table, by);
+        candidates.extend(rows.map(|row| (table, row, apart)));
     }
     // As in the run's own table, rows that cannot be compared belong to the family, too.
     let rule = Rule {
@@ -154,12 +155,9 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
             Some(why) => Err(why),
             None => judgement.ok_or(NO_BASELINE),
         };
-        let compared = compared.map(|judgement| {
-            let ratio = Ratio::of_shift(judgement.shift);
-            Compared {
-                verdict: Some(Verdict::of(&judgement).where_equals_are(apart, &ratio)),
-                ..Compared::new(table.case, name, ratio)
-            }
+        let compared = compared.map(|judgement| Compared {
+            verdict: Some(Verdict::beside_equals(&judgement, apart)),
+            ..Compared::new(table.case, name, Ratio::of_shift(judgement.shift))
         });
         comparison.add(table.case, name, compared);
     }
@@ -200,8 +198,7 @@ impl Comparison {
         for (row, tested) in self.rows.iter_mut().zip(tests) {
             row.verdict = tested.as_ref().and_then(|test| {
                 let judgement = judgements.next()?;
-                let ratio = Ratio::of_shift(judgement.shift);
-                Some(Verdict::of(&judgement).where_equals_are(test.equals_apart, &ratio))
+                Some(Verdict::beside_equals(&judgement, test.equals_apart))
             });
         }
     }
