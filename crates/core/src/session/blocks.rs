@@ -34,6 +34,7 @@ impl Session {
             if self.plan.mode.spec().follows_memory {
                 self.followed(parts.concat(), paces, progress)?;
             } else {
+                self.runner.place_anew();
                 for parts in parts.chunk_by(|one, next| one[0].case == next[0].case) {
                     if self.takes_turns(&parts[0]) {
                         self.duets(block, parts, head, paces, progress)?;

@@ -15,6 +15,7 @@ mod failures;
 pub mod lanes;
 mod limits;
 mod passed;
+mod placement;
 mod preloaded;
 #[doc(hidden)]
 pub mod present;

@@ -3,6 +3,7 @@
 use super::Selection;
 use super::cpus::Cpus;
 use super::passed::Shelf;
+use super::placement::place_anew;
 use super::present::make_present;
 use super::run::now;
 use super::runner::{Due, DueDuet, DuetEnding, Ending, Observed, Runner};
@@ -20,8 +21,8 @@ use crate::observe::{
 use crate::plan::{Case, Cell, Limit, LimitKind};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -151,6 +152,20 @@ impl Runner for Processes {
 
     fn make_present(&self, bytes: u64) {
         make_present(&Root::machine(), bytes);
+    }
+
+    fn place_anew(&self) {
+        let selection = &self.selection;
+        let subjects = selection.subjects.iter().chain(&selection.pinned);
+        let libraries = subjects.flat_map(|subject| &subject.library.files);
+        let commands = selection.plan.cases.iter().filter_map(Case::command);
+        let variants = commands.flat_map(|command| &command.variants);
+        let programs = variants.map(|variant| &variant.program);
+        let files: BTreeSet<&Path> = libraries.chain(programs).map(PathBuf::as_path).collect();
+        for file in files.into_iter().chain([self.guest.path()]) {
+            // A file that cannot be read is reported by the first process that needs it.
+            let _ = place_anew(file);
+        }
     }
 
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed> {

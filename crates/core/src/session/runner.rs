@@ -81,6 +81,8 @@ pub trait Runner {
     fn corner(&self, subject: &Subject, corner: &str) -> Result<Corner>;
     /// Makes free memory present in the machine, before the first block.
     fn make_present(&self, bytes: u64);
+    /// Moves the pages of the compared libraries and programs to other places in memory, before a block.
+    fn place_anew(&self);
     /// Runs one process by itself. No process of its case has had a larger resident set than `largest_bytes`.
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed>;
     /// Runs duets, this many at a time; `ended` gets each as soon as it has ended.

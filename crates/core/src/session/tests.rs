@@ -70,6 +70,8 @@ struct Script {
     log: Rc<RefCell<Vec<String>>>,
     /// The bytes that were made present, and how many processes had run before.
     present: Rc<RefCell<Vec<(usize, u64)>>>,
+    /// How many processes had run when the pages of the libraries went to other places.
+    placed: Rc<RefCell<Vec<usize>>>,
     /// The bytes that each process was said to need.
     largest: Rc<RefCell<BTreeMap<String, u64>>>,
     /// How long the turns of the last process took.
@@ -124,6 +126,11 @@ impl Runner for Script {
     fn make_present(&self, bytes: u64) {
         let before = self.log.borrow().len();
         self.present.borrow_mut().push((before, bytes));
+    }
+
+    fn place_anew(&self) {
+        let before = self.log.borrow().len();
+        self.placed.borrow_mut().push(before);
     }
 
     fn run(&self, due: &Due, largest_bytes: u64) -> Result<Observed> {
@@ -238,6 +245,7 @@ struct Done {
     ended: Result<Ended>,
     log: Vec<String>,
     present: Vec<(usize, u64)>,
+    placed: Vec<usize>,
     largest: BTreeMap<String, u64>,
     notes: Notes,
     /// The stored records, if the stage has a store.
@@ -285,12 +293,14 @@ impl Stage {
         });
         let log = Rc::new(RefCell::new(Vec::new()));
         let present = Rc::new(RefCell::new(Vec::new()));
+        let placed = Rc::new(RefCell::new(Vec::new()));
         let largest = Rc::new(RefCell::new(BTreeMap::new()));
         let script = Script {
             answer: Box::new(answer),
             control: self.control,
             log: log.clone(),
             present: present.clone(),
+            placed: placed.clone(),
             largest: largest.clone(),
             turn_ns: Cell::new(1),
         };
@@ -306,6 +316,7 @@ impl Stage {
             ended,
             log,
             present: present.take(),
+            placed: placed.take(),
             largest: largest.take(),
             notes,
             stored,
@@ -375,6 +386,17 @@ fn memory_for_the_largest_process_is_made_present_once_before_the_first_block() 
         (!is_check).then(|| took(20.0))
     });
     assert_eq!(interrupted.present, []);
+}
+
+#[test]
+fn pages_go_to_other_places_before_each_block_that_is_timed() {
+    let done = Stage::new(2).run(|_, _| Some(took(20.0)));
+    let first = |block: &str| done.log.iter().position(|cell| cell.starts_with(block));
+    let firsts = ["larson@2/b00", "larson@2/b01"].map(|block| first(block).unwrap());
+    assert_eq!(done.placed, firsts);
+    let memory = Stage::new(2).plan(|plan| plan.mode = Mode::Memory);
+    let done = memory.run(|_, _| Some(took(20.0)));
+    assert!(done.placed.is_empty(), "{:?}", done.placed);
 }
 
 #[test]
