@@ -318,18 +318,23 @@ fn the_next_steps_are_commands_that_a_shell_takes() {
     let page = of(&lab);
     let next = between(&page, "<section id=\"next\"", "</section>");
     for part in [
-        "heapmark run -w larson,churn -t 2 --set &#x27;larson.chunks=100&#x27; -a glibc,&#x27;my malloc&#x27; --baseline glibc",
+        "heapmark run quick --set &#x27;larson.chunks=100&#x27; --preset quick -a &#x27;glibc,my malloc&#x27; ",
         "--blocks 24 --seed 1",
         "heapmark try COMMAND",
         "heapmark export r&#x2f;1 --to csv",
     ] {
         assert!(next.contains(part), "{part}: {next}");
     }
-    lab.run.plan.huge_pages = HugePages::Never;
+    lab.run.suite = "custom".into();
+    assert!(of(&lab).contains("heapmark run -w &#x27;larson,churn&#x27; -t 2 --set"));
+    lab.run.plan.cases[0].threads = 1;
     assert!(!of(&lab).contains("heapmark run -w"));
+    lab.run.suite = "quick".into();
+    lab.run.plan.huge_pages = HugePages::Never;
+    assert!(!of(&lab).contains("heapmark run quick"));
     lab.run.plan.huge_pages = HugePages::Machine;
     lab.allocator("my malloc").tier = "user".into();
-    assert!(!of(&lab).contains("heapmark run -w"));
+    assert!(!of(&lab).contains("heapmark run quick"));
 }
 
 #[test]

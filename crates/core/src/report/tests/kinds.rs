@@ -201,6 +201,12 @@ fn a_pull_request_has_a_command_only_if_it_repeats_the_run() {
         line.contains(" quick -t '1,max' --set 'larson.chunks=1 00' "),
         "{line}"
     );
+    let mut planned = lab();
+    planned.run.suite = "selftest".into();
+    assert!(!again(planned).contains("Again"));
+    let mut named = lab();
+    named.run.set = vec!["larson.chunks=`1".into()];
+    assert!(!again(named).contains("Again"));
     let latency = lab().timing_calls(16, |_| vec![(20, 1000)]);
     assert!(!again(latency).contains("Again"));
     let mut replay = lab();
