@@ -68,7 +68,7 @@ counts: setup-counts        ## whether the recorder and an independent counter a
 shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
 	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)
 
-validity: setup-programs build ## does the default run's answer hold for programs that no choice has seen: docs/VALIDITY.md; two hours and a half, or ARGS="--minutes 9" again and again
+validity: setup-programs build ## does the default run's answer hold for programs that no choice has seen: docs/VALIDITY.md; up to two hours, or ARGS="--minutes 9" again and again
 	HEAPMARK=$(HEAPMARK) scripts/validity.py $(ARGS) heapmark-results/validity
 
 agreement: setup-programs build ## do replays hold as much memory as their programs: docs/TRACES.md; ARGS="jq-group z3-solve" for some

@@ -56,7 +56,6 @@ class Programs:
         clock = "cpu" if one["turns"][stage] else self.clock
         return [pair[clock] for pair in one[stage].get(name, [])]
 
-
     def counts(self, *names):
         """Of each program the blocks that it has of each of these."""
         return [min(len(own[name]) for name in names if name != BASELINE) for own in self.blocks]
@@ -169,7 +168,7 @@ def policies(programs, leader):
     worst, told = 0.0, []
     for at, (name, log, half, p) in enumerate(rows):
         worst = max(worst, min(1.0, p * (len(rows) - at)))
-        told.append((name, ratio(log, half), f"{worst:.3f}"))
+        told.append((name, ratio(log, half), f"{worst:.3f}" if worst >= 0.001 else "< 0.001"))
     return told + elsewhere
 
 
@@ -251,37 +250,39 @@ def section(values):
     refusal = why_not(noise)
     count, blocks = len(programs.all), statistics.median(programs.counts(leader))
     turns = sum(one["turns"]["confirmed"] for one in programs.all)
-    told = [
-        f"{values['machine']}; {values['date']}. {count} programs, none of which any choice had seen, in {blocks:.0f} blocks (median); "
+    about = [
+        f"{values['date']}, {values['machine']}. {count} programs, none of which any choice had seen, in {blocks:.0f} blocks (median); "
         f"{turns} in turns with glibc by CPU time, {count - turns} alone by {'wall' if programs.clock == 'wall' else 'CPU'} time."
     ]
     if programs.failed:
-        told.append(f"Not counted, since one of the allocators failed or has no numbers there: {', '.join(programs.failed)}.")
+        about.append(f"Not counted, since one of the allocators failed or has no numbers there: {', '.join(programs.failed)}.")
     if left_out := sum(one["left_out"] for one in programs.all):
-        told.append(f"{left_out} rounds are left out: heapmark measured them alone, and the program's first one in turns, or the other way round.")
+        about.append(f"{left_out} rounds are left out: heapmark measured them alone, and the program's first one in turns, or the other way round.")
     if refusal:
-        return "\n\n".join([told[0], f"**{refusal}.** So no number is given."]), False
+        return "\n\n".join([about[0], f"**{refusal}.** So no number is given."]), False
     gain = programs.mean(lambda own, _: own[leader], leader)
     each = [programs.of(at, leader) for at in range(count)]
     faster, slower = sum(log + half < 0 for log, half in each), sum(log - half > 0 for log, half in each)
     worst = max(range(count), key=lambda at: each[at][0])
     # Without screening, which has chosen one of the two that are compared.
     (below, of_below), (above, of_above) = bracket(Programs(values["programs"], programs.clock, leader_first(values)), leader)
-    width = statistics.mean(above) - statistics.mean(below)
+    # No regret is below 0, whatever the best of screening did later.
+    width = statistics.mean(above) - max(statistics.mean(below), 0.0)
     known = "not known: the bracket is wider than 2 points" if width > WIDEST else (
         f"between {percent(statistics.mean(below))} ± {100 * of_below:.1f} (against the best of screening) and {percent(statistics.mean(above))} "
         f"± {100 * of_above:.1f} (against the best of those confirmed), at worst {percent(max(above))} in "
         f"{programs.all[above.index(max(above))]['name']}"
     )
-    told.append(
-        f"**Following the answer ({leader}) took {ratio(*gain[:2])} of glibc's time on average.** It was faster in {faster} of {count} programs, "
-        f"slower in {slower}; at worst it took {math.exp(each[worst][0]):.3f} of glibc's time, in {programs.all[worst]['name']}. "
-        f"Its regret is {known}."
-    )
+    size = lambda name: math.exp(statistics.mean(one["bytes"][name] for one in programs.all if name in one["bytes"]))
+    told = [
+        f"**Following the answer ({leader}) took {ratio(*gain[:2])} of glibc's time on average,** and {size(leader):.2f} of its peak RSS. It was faster in {faster} of "
+        f"{count} programs, slower in {slower}; at worst it took {math.exp(each[worst][0]):.3f} of glibc's time, in {programs.all[worst]['name']}. "
+        f"Its regret is {known}.",
+        *about,
+    ]
     more, half = endless(programs, leader)
     if turns:
         told.append(f"Turns of a length cost caches; turns without end would change the mean by {100 * more:+.1f} ± {100 * half:.1f} %.")
-    size = lambda name: math.exp(statistics.mean(one["bytes"][name] for one in programs.all if name in one["bytes"]))
 
     def row(what, name, key):
         log, these, others = programs.mean(lambda own, _: own[key], key)
@@ -320,14 +321,16 @@ def section(values):
 def page(machines):
     """The document, and whether all of it is valid."""
     sections = [section(values) for values in machines]
-    text = """# Does the answer predict?
+    head = "# Does the answer predict?\n\nWritten by `make validity`; `scripts/validity.py --values docs/validity/test.json` judges its stored values again.\n\n"
+    how = """
 
-Written by `make validity`. The answer of the default run is frozen first. Then all allocators run in each program of role *test*
-([programs](../programs/README.md#real-programs)) in a few blocks: *screening*. The recommended ones, common choices
-and the two best of screening run again in blocks of their own, and the first of the answer, which screening does not choose, in more:
-these are the numbers. Intervals: 95 %, programs and
-blocks drawn again, widened as for Student's t. Regret is the time above that of the program's best allocator. It lies between two
-estimates: the best of screening may be a wrong one, and the best of those confirmed is partly luck.
+## How it is measured
 
+The answer of the default run is frozen first. Then all allocators run in each program of role *test*
+([programs](../programs/README.md#real-programs)) in a few blocks: *screening*. The recommended ones, common choices and the two best of
+screening run again in blocks of their own, and the first of the answer, which screening does not choose, in more: these are the numbers.
+Intervals: 95 %, programs and blocks drawn again, widened as for Student's t. Regret is the time above that of the program's best allocator.
+It lies between two estimates: the best of screening may be a wrong one, so that the first is even below 0, where no regret can be; the
+best of those confirmed is partly luck.
 """
-    return text + "\n\n".join(text for text, _ in sections) + "\n", all(valid for _, valid in sections)
+    return head + "\n\n".join(text for text, _ in sections) + how, all(valid for _, valid in sections)
