@@ -244,14 +244,15 @@ def table(head, rows):
 def section(values):
     """What is said of one machine."""
     names, leader = recommended(values)
+    where = f"{values['date']}, {values['machine']}."
     if leader == BASELINE:
-        return f"{values['machine']}; {values['date']}. The answer is to stay with {BASELINE}: nothing to judge.", True
+        return f"{where} The answer is to stay with {BASELINE}: nothing to judge.", True
     programs, noise = judged(values)
     refusal = why_not(noise)
     count, blocks = len(programs.all), statistics.median(programs.counts(leader))
     turns = sum(one["turns"]["confirmed"] for one in programs.all)
     about = [
-        f"{values['date']}, {values['machine']}. {count} programs, none of which any choice had seen, in {blocks:.0f} blocks (median); "
+        f"{where} {count} programs, none of which any choice had seen, in {blocks:.0f} blocks (median); "
         f"{turns} in turns with glibc by CPU time, {count - turns} alone by {'wall' if programs.clock == 'wall' else 'CPU'} time."
     ]
     if programs.failed:
