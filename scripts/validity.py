@@ -245,7 +245,7 @@ def main():
         arguments.error("give a folder, or --values")
     output = given.output or (None if given.only or given.values else PAGE)
     if given.values:
-        return finish([json.loads(file.read_text()) for file in given.values], output)
+        return finish([json.loads(file.read_text()) for file in given.values], output, given.values)
     runs = Runs(os.path.abspath(os.environ.get("HEAPMARK", "target/release/heapmark")), given.folder.resolve(), given.minutes)
     known = [program for program in real_programs.load().values() if program["role"] == "test"]
     only = given.only.split(",") if given.only else [program["name"] for program in known]
@@ -327,8 +327,8 @@ def most_worth(runs, judged, leader):
     return max(found, key=found.get)
 
 
-def finish(machines, output):
-    text, valid = validity_page.page(machines)
+def finish(machines, output, files=(STORED,)):
+    text, valid = validity_page.page(machines, [os.path.relpath(file, ROOT) for file in files])
     if output and valid:
         output.write_text(text)
         if output is PAGE:

@@ -319,10 +319,11 @@ def section(values):
     return "\n\n".join(told), True
 
 
-def page(machines):
-    """The document, and whether all of it is valid."""
+def page(machines, stored):
+    """The document, and whether all of it is valid; `stored` names the files that hold the values."""
     sections = [section(values) for values in machines]
-    head = "# Does the answer predict?\n\nWritten by `make validity`; `scripts/validity.py --values docs/validity/test.json` judges its stored values again.\n\n"
+    again = f"`scripts/validity.py --values {' '.join(stored)}` judges its stored values again"
+    head = f"# Does the answer predict?\n\nWritten by `make validity`; {again}.\n\n"
     how = """
 
 ## How it is measured
