@@ -26,6 +26,7 @@ use heapmark_core::report::render;
 use heapmark_core::report::text::list;
 use heapmark_core::session::Selection;
 use heapmark_core::store::run::OF_MACHINE;
+use heapmark_which::reads;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -385,7 +386,7 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
     for (number, (variable, value)) in also.iter().enumerate() {
         let mut reading = subjects
             .iter()
-            .filter(|subject| reads(subject, variable, catalog))
+            .filter(|subject| reads(&subject.allocator.family, variable, &catalog.allocators))
             .peekable();
         // If no allocator reads the variable, a process of the first one shows that.
         let first = reading.peek().is_none().then(|| &subjects[0]);
@@ -395,13 +396,6 @@ fn entries(also: &[(String, String)], subjects: &[Subject], catalog: &Catalog) -
         }
     }
     all
-}
-
-/// Whether an allocator of this family reads the variable.
-fn reads(subject: &Subject, variable: &str, catalog: &Catalog) -> bool {
-    let reader = heapmark_which::family_of(variable, &catalog.allocators);
-    let family = &subject.allocator.family;
-    reader == family || reader == "tcmalloc" && family == "gperftools"
 }
 
 /// Returns the arguments that determine what is measured.

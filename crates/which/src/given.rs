@@ -3,10 +3,10 @@
 
 use crate::objects::MappedObjects;
 use crate::process::Process;
-use crate::serving::{GPERFTOOLS, Serving};
+use crate::serving::{GPERFTOOLS, Serving, is_called};
 use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
-use heapmark_core::catalog::{Allocator, Settings};
+use heapmark_core::catalog::{Allocator, Settings, Tier};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -166,7 +166,11 @@ impl EnvironmentReader<'_> {
                 why,
             }]
         };
-        let Some(serving) = self.servings.iter().find(|serving| serving.is_of(family)) else {
+        let reads_it = |serving: &&Serving| {
+            let of_family = |own| reads(own, name, known);
+            serving.allocator.as_deref().is_some_and(of_family)
+        };
+        let Some(serving) = self.servings.iter().find(reads_it) else {
             let serves = self
                 .servings
                 .first()
@@ -369,25 +373,31 @@ impl Taken {
     }
 }
 
+/// Whether allocators of a family read a variable. Entries of the user's may read what others read, too.
+pub fn reads(family: &str, variable: &str, known: &[Allocator]) -> bool {
+    let is_own = |entry: &&Allocator| entry.tier == Tier::User && entry.family == family;
+    is_called(family, family_of(variable, known))
+        || known.iter().filter(is_own).any(|own| names(own, variable))
+}
+
 /// The family of allocators that reads a variable.
-pub fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
+fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
     if name.ends_with(CONF) {
         return "jemalloc";
     }
     if name.starts_with("TCMALLOC_") {
         return "tcmalloc";
     }
-    let reads = |allocator: &&Allocator| {
-        let mut patterns = allocator.reads.iter();
-        patterns.any(|pattern| {
-            let pattern = pattern.split(':').next().unwrap_or(pattern);
-            heapmark_core::catalog::malloc_api::matches(pattern, name)
-        })
-    };
-    known
-        .iter()
-        .find(reads)
-        .map_or("another allocator", |allocator| allocator.family.as_str())
+    let first = known.iter().find(|allocator| names(allocator, name));
+    first.map_or("another allocator", |allocator| allocator.family.as_str())
+}
+
+/// Whether an entry names a variable among those that its allocator reads.
+fn names(allocator: &Allocator, variable: &str) -> bool {
+    allocator.reads.iter().any(|pattern| {
+        let pattern = pattern.split(':').next().unwrap_or(pattern);
+        heapmark_core::catalog::malloc_api::matches(pattern, variable)
+    })
 }
 
 /// The variables that a jemalloc reads, found as strings in its file.

@@ -18,5 +18,5 @@ mod started;
 mod taken;
 
 pub use command::{WhichArgs, run};
-pub use given::{Given, SettingState, family_of};
+pub use given::{Given, SettingState, reads};
 pub use look::ProcessView;

@@ -42,12 +42,16 @@ pub struct Serving {
 pub const GPERFTOOLS: &str = "gperftools";
 
 impl Serving {
-    /// Whether the allocator is of this family: both allocators that are called tcmalloc belong to
-    /// the family tcmalloc.
+    /// Whether the allocator is of this family.
     pub fn is_of(&self, family: &str) -> bool {
-        let is = |name: &str| self.allocator.as_deref() == Some(name);
-        is(family) || family == "tcmalloc" && is(GPERFTOOLS)
+        let is = |name: &str| is_called(name, family);
+        self.allocator.as_deref().is_some_and(is)
     }
+}
+
+/// Whether an allocator of this name is of this family: both allocators that are called tcmalloc belong to the family tcmalloc.
+pub fn is_called(name: &str, family: &str) -> bool {
+    name == family || family == "tcmalloc" && name == GPERFTOOLS
 }
 
 /// Whose calls an allocator serves.

@@ -34,6 +34,10 @@ fn plant(place: &Place) {
     let folder = place.at("config/heapmark/allocators");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("knobs.toml"), entry).unwrap();
+    // What an entry reads, others may read, too.
+    let first = "name = \"first\"\nfamily = \"first\"\nabout = \"not raced\"\ntier = \"user\"\nreads = [\"KNOBS_*\"]\n";
+    let source = format!("source = {{ kind = \"path\", files = [{library:?}] }}\n");
+    fs::write(folder.join("first.toml"), first.to_owned() + &source).unwrap();
     fs::write(place.at("load.c"), LOAD).unwrap();
     let made = Command::new("cc")
         .args(["-O1", "-fno-builtin", "load.c", "-o", "load"])
@@ -62,7 +66,7 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     let line = [
         "tune",
         "-a",
-        "glibc,jemalloc-debian,gperftools",
+        "glibc,jemalloc-debian,gperftools,knobs",
         "--budget",
         "1s",
         "-o",
@@ -99,7 +103,7 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     }
     assert!(!place.at("tuned/runs/1").exists());
     // None of our own is lost.
-    let ours = ["+thresholds", "+arenas", "+decay", "+release"];
+    let ours = ["+thresholds", "+arenas", "+decay", "+release", "knobs+"];
     let lost =
         |line: &str| line.contains("did not arrive") && ours.iter().any(|own| line.contains(own));
     assert!(!end.stderr.lines().any(lost), "{}", end.stderr);
