@@ -178,7 +178,7 @@ fn cannot_take_turns(check: &Record) -> Option<String> {
     let measured = check.measurement.as_ref()?;
     if let Some(file) = measured.notes.get(WRITES) {
         return Some(format!(
-            "since two of it at a time would both write {file} (`{{side}}` in the command keeps them apart)"
+            "since {file} changed while it ran: two of it at a time could both write it (`{{side}}` in the command keeps them apart)"
         ));
     }
     let usage = check.usage.as_ref()?;

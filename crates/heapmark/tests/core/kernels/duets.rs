@@ -203,7 +203,10 @@ fn a_library_that_leaves_its_cpu_cannot_hide_in_a_duet() {
 fn a_command_that_cannot_take_turns_is_measured_alone_and_the_table_says_why() {
     let place = Place::of_turns();
     for (line, why) in [
-        ("echo x >> out".to_string(), "would both write out"),
+        (
+            "echo x >> out".to_string(),
+            "since out changed while it ran",
+        ),
         (
             format!("({HALF_AS_BUSY}) & ({HALF_AS_BUSY}) & wait"),
             "work at once",
