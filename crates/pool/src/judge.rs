@@ -2,7 +2,7 @@
 //! ratio is always formed within a block on one machine; only ratios are pooled.
 
 use heapmark_core::analyse::compare::{
-    Difference, LeftAlone, Side, counterpart, library, no_times, variables,
+    Difference, LeftAlone, Side, counterpart, have_other_turns, library, no_times, variables,
 };
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::role::Role;
@@ -238,6 +238,11 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
         };
         let hash = info.sha256.first().cloned().unwrap_or_default();
         hash + &variables(info)
+    }
+    if have_other_turns(&first.plan, &other.plan) {
+        let [old, new] = [first, other].map(|run| format!("{:?}", run.plan.turn_lengths_ms));
+        let what = "length of turns in milliseconds (--turns)".into();
+        return Some(Difference { what, old, new });
     }
     let mut pairs = key(first).into_iter().zip(key(other));
     let ((what, old), (_, new)) = pairs.find(|(one, other)| one != other)?;
@@ -642,6 +647,7 @@ mod tests {
     use heapmark_core::execute::user_command::{SLOWER_CALLS, SLOWER_WALL};
     use heapmark_core::metric::{self, WALL};
     use heapmark_core::observe::preflight::{Preflight, PreflightItem};
+    use heapmark_core::plan::Turns;
 
     /// A run on a machine where hoard takes this share of glibc's time.
     fn on(machine: &str, share: f64) -> FakeRun {
@@ -1014,5 +1020,14 @@ mod tests {
             (found.what.as_str(), found.new.as_str()),
             ("kernel, its first number", "5")
         );
+        let in_turns_of = |ms| {
+            let mut run = on("b", 0.8).run;
+            run.plan.cases[0].turns = Some(Turns::Stop);
+            run.plan.turn_lengths_ms = vec![ms];
+            run
+        };
+        assert!(unlike(&in_turns_of(80), &in_turns_of(80)).is_none());
+        let found = unlike(&in_turns_of(10), &in_turns_of(80)).unwrap();
+        assert!(found.what.contains("(--turns)"), "{found:?}");
     }
 }

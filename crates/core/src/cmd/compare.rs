@@ -4,7 +4,7 @@
 use super::output::{Destination, TableFormat, written};
 use super::run::comparison::percent;
 use super::{Exit, catalog, find_runs, say, say_damage, usage};
-use crate::analyse::compare::{Comparison, Side, between, refusal, within};
+use crate::analyse::compare::{Comparison, Side, between, have_other_turns, refusal, within};
 use crate::analyse::{Verdict, analyse, distinct};
 use crate::build::hash_of_file;
 use crate::catalog::joined;
@@ -180,15 +180,13 @@ fn workloads(run: &Run) -> Vec<&str> {
 
 /// Returns why runs by these plans cannot be compared, if that is so: what they did differently, in words.
 fn differ_in(plans: &[&Plan]) -> Option<&'static str> {
-    let takes_turns = |plan: &&Plan| plan.cases.iter().any(|case| case.turns.is_some());
     if differ(plans, |plan| plan.huge_pages) {
         Some("had different rules for transparent huge pages (--thp): run both under one of them")
     } else if differ(plans, Plan::age) {
         Some("had heaps of different ages (--age): run both with one of them")
     } else if differ(plans, |plan| plan.mode.limit()) {
         Some("limited different things (--limit): run both under one kind of limit")
-    } else if plans.iter().all(takes_turns) && differ(plans, |plan| plan.turn_lengths_ms.clone()) {
-        // Ratios can depend on how long turns are.
+    } else if plans.windows(2).any(|two| have_other_turns(two[0], two[1])) {
         Some("gave turns of different lengths (--turns): run both with the same ones")
     } else {
         None

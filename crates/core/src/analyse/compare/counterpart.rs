@@ -2,7 +2,7 @@
 
 use super::Difference;
 use crate::catalog::joined;
-use crate::plan::Case;
+use crate::plan::{Case, Plan};
 use crate::store::{AllocatorInfo, RunFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -49,6 +49,12 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         );
     }
     Ok(place)
+}
+
+/// Whether sides took turns in both runs, but of other lengths: ratios can depend on how long turns are.
+pub fn have_other_turns(one: &Plan, other: &Plan) -> bool {
+    let takes_turns = |plan: &Plan| plan.cases.iter().any(|case| case.turns.is_some());
+    takes_turns(one) && takes_turns(other) && one.turn_lengths_ms != other.turn_lengths_ms
 }
 
 /// The parameters that determine a case's work, by name.

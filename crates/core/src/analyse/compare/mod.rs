@@ -10,7 +10,7 @@ mod ranges;
 mod tests;
 
 pub use between::between;
-pub use counterpart::{counterpart, library, parameters, variables, work};
+pub use counterpart::{counterpart, have_other_turns, library, parameters, variables, work};
 
 use super::group::CaseGroups;
 use super::ratio::Ratio;
