@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -56,6 +57,16 @@ impl FromStr for Asked {
             }),
             None => Ok(Asked::usual(by)),
         }
+    }
+}
+
+impl fmt::Display for Asked {
+    /// As the user asks for them.
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let by = self.by.to_possible_value();
+        let lengths: Vec<String> = self.lengths_ms.iter().map(u32::to_string).collect();
+        let by = by.as_ref().map_or("", |by| by.get_name());
+        write!(formatter, "{by}={}", lengths.join(","))
     }
 }
 

@@ -7,7 +7,9 @@ use heapmark_core::execute::footprint::{Resident, Retained};
 use heapmark_core::execute::latency::{Bucket, Calls, Stall};
 use heapmark_core::execute::{Footprint, Iteration, Latency, Measurement, Outcome, TurnsTaken};
 use heapmark_core::observe::memory_profile::{MemoryPoint, MemoryProfile};
-use heapmark_core::plan::{Case as PlannedCase, Cell, CellId, Mode, Plan, Target, Turns};
+use heapmark_core::plan::{
+    AskedTurns, Case as PlannedCase, Cell, CellId, Mode, Plan, Target, Turns,
+};
 use heapmark_core::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 
@@ -38,6 +40,7 @@ impl FakeRun {
                 blocks,
                 baseline: allocators[0].into(),
                 target_ms: 250,
+                turn_lengths_ms: AskedTurns::default().lengths_ms,
                 mode: Mode::Time,
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),

@@ -4,7 +4,7 @@ use super::text::{join, typed};
 use crate::analyse::distinct;
 use crate::catalog::Source;
 use crate::execute::Subject;
-use crate::plan::{Case, OwnValue, ReadValue};
+use crate::plan::{AskedTurns, Case, OwnValue, Plan, ReadValue};
 use crate::store::RunFile;
 
 /// Returns the command line that repeats a measurement, with more flags; `None` if that needs flags that the run does not store.
@@ -40,6 +40,10 @@ pub fn again(run: &RunFile, more: &[String]) -> Option<String> {
             words.extend(["--set".to_owned(), change.clone()]);
         }
         words.extend(["--preset".to_owned(), run.preset.clone()]);
+        if plan.cases.iter().any(Case::is_calibrated) {
+            words.extend(["--target-ms".to_owned(), plan.target_ms.to_string()]);
+        }
+        words.extend(turns(plan));
         words.extend(allocators(run));
         words.extend_from_slice(more);
         return Some(typed(words.iter().map(String::as_str)));
@@ -54,6 +58,7 @@ pub fn again(run: &RunFile, more: &[String]) -> Option<String> {
     if !run.subjects.iter().any(as_built) {
         words.extend(allocators(run));
     }
+    words.extend(turns(plan));
     for value in &command.values {
         words.extend(of_value(value));
     }
@@ -88,6 +93,20 @@ fn chosen(run: &RunFile) -> Option<[String; 4]> {
             "-t".into(),
             join(threads, ","),
         ]
+    })
+}
+
+/// The flags that say who takes turns, unless that is as always.
+fn turns(plan: &Plan) -> Vec<String> {
+    let lengths_ms = plan.turn_lengths_ms.clone();
+    if lengths_ms.is_empty() {
+        return vec!["--alone".into()];
+    }
+    let by = plan.cases.iter().find_map(|case| case.turns);
+    let turns = by.map(|by| AskedTurns { by, lengths_ms });
+    let asked = turns.filter(|turns| *turns != AskedTurns::default());
+    asked.map_or(Vec::new(), |turns| {
+        vec!["--turns".into(), turns.to_string()]
     })
 }
 

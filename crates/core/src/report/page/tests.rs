@@ -3,7 +3,9 @@
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
 use crate::analyse::fake_run::{FakeRun, crash, noise};
-use crate::plan::HugePages;
+use crate::catalog::Iterations;
+use crate::catalog::workload::Calibrated;
+use crate::plan::{HugePages, Turns};
 use crate::report::document::Sheet;
 use crate::report::page::section::Section;
 use crate::report::page::series_legend::{LegendRun, SeriesLegend};
@@ -325,6 +327,13 @@ fn the_next_steps_are_commands_that_a_shell_takes() {
     ] {
         assert!(next.contains(part), "{part}: {next}");
     }
+    // Who takes turns, and for how long each process measures, is as it was.
+    lab.run.plan.turn_lengths_ms.clear();
+    assert!(of(&lab).contains("--preset quick --alone -a"));
+    lab.run.plan.turn_lengths_ms = vec![20, 80];
+    lab.run.plan.cases[0].turns = Some(Turns::Stop);
+    lab.run.plan.cases[0].iterations = Iterations::Calibrated(Calibrated::Calibrated);
+    assert!(of(&lab).contains("--target-ms 250 --turns &#x27;stop=20,80&#x27; -a"));
     lab.run.suite = "custom".into();
     assert!(of(&lab).contains("heapmark run -w &#x27;larson,churn&#x27; -t 2 --set"));
     lab.run.plan.cases[0].threads = 1;

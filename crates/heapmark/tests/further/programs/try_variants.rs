@@ -319,7 +319,7 @@ fn a_pull_request_gets_twelve_lines_with_the_command_to_repeat_it() {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(end.stdout.lines().count() <= 12, "{}", end.stdout);
     let again = end.stdout.lines().last().unwrap();
-    let line = "Again: `heapmark try --value 'n:higher=([0-9]+)' --value-from stdout --variant 'one=one 7' --variant 'two=two 7' \
+    let line = "Again: `heapmark try --alone --value 'n:higher=([0-9]+)' --value-from stdout --variant 'one=one 7' --variant 'two=two 7' \
         --variant-env 'two=A=b c'`";
     assert_eq!(again, line);
     for part in [

@@ -557,8 +557,7 @@ fn json_of_a_run_is_its_export_and_a_pull_request_has_its_parameters() {
     let text = place
         .run(&["export", "run", "--to", "pr", "-o", "-"])
         .stdout;
-    let again =
-        "Again: `heapmark run -w churn -t 1 --set 'churn.objects=5000' --preset quick -a glibc`";
+    let again = "Again: `heapmark run -w churn -t 1 --set 'churn.objects=5000' --preset quick --target-ms 2 --alone -a glibc`";
     assert!(text.contains(again), "{text}");
     for idle in [&["--dry-run"][..], &["--cell", "churn@1/b00/glibc"]] {
         let end = place.run(&[&["run", "--format", "json"], idle].concat());
