@@ -16,18 +16,21 @@ fakes=$(realpath crates/heapmark/tests/fakes)
 mkdir -p "$place"
 place=$(realpath "$place")
 cd "$place"
-library() { cc -O1 -shared -fPIC -fno-builtin "$fakes/knobs.c" "$fakes/own.c" "$@"; }
-library -o libknobs.so
-library -DWORK=0 -o libnone.so
-cp libknobs.so libidle.so
-cat >load.c <<'C'
+# What is there stays as it is: a tuning that was interrupted goes on only with the files that it has measured.
+library() { [ -e "$1" ] || cc -O1 -shared -fPIC -fno-builtin "$fakes/knobs.c" "$fakes/own.c" -o "$@"; }
+library libknobs.so
+library libidle.so
+library libnone.so -DWORK=0
+[ -e load ] || {
+    cat >load.c <<'C'
 #include <stdlib.h>
 int main(void) {
     for (int i = 0; i < 20000; i++) { void *volatile p = malloc(16 + i % 100); free(p); }
     return 0;
 }
 C
-cc -O1 -fno-builtin load.c -o load
+    cc -O1 -fno-builtin load.c -o load
+}
 export XDG_CONFIG_HOME="$place/config"
 mkdir -p config/heapmark/allocators
 # An entry NAME, then a knob and its bundle for each further pair of words. Either library reads KNOBS_* only.
