@@ -17,14 +17,22 @@ use std::path::{Path, PathBuf};
 /// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
 
+/// What other commands leave in a directory, and the command that shows it.
+const OF_OTHERS: [(&str, &str); 2] = [("check.json", "report"), ("plan.json", "campaign status")];
+
 pub(super) fn no_run(dir: &Path) -> String {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut documents = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let shown = OF_OTHERS.iter().find(|(file, _)| dir.join(file).is_file());
+    // Tunings and histories have theirs one level below.
+    let below = dir.join("runs/1");
     let dir = dir.display();
-    match documents.find(|name| name.ends_with(".json")) {
-        Some(other) => {
-            format!("no run in {dir}: it holds {other}, for which there is heapmark report {dir}")
+    match shown {
+        Some((file, command)) => {
+            format!("no run in {dir}: it holds {file}, for which there is heapmark {command} {dir}")
         }
+        None if is_there(&below) => format!(
+            "no run in {dir}: its runs stand below it, the first one in {}",
+            below.display()
+        ),
         None => format!(
             "no run in {dir}: a run directory holds run.json (`heapmark run` says where it puts it)"
         ),

@@ -353,17 +353,20 @@ fn what_is_missing_or_misspelt_is_refused_with_a_line_to_type() {
 }
 
 #[test]
-fn what_another_command_has_left_is_no_run_and_that_is_said() {
+fn what_is_no_run_is_said_and_what_shows_it() {
     let place = Place::new();
-    std::fs::create_dir(place.at("checked")).unwrap();
-    std::fs::write(place.at("checked/check.json"), "{}").unwrap();
-    let end = place.run(&["show", "checked"]);
-    end.is_one_line(2);
-    assert!(
-        end.stderr.contains("heapmark report checked"),
-        "{}",
-        end.stderr
-    );
+    for (folder, file, told) in [
+        ("checked", "check.json", "heapmark report checked"),
+        ("many", "plan.json", "heapmark campaign status many"),
+        ("tuned", "runs/1/run.json", "in tuned/runs/1"),
+        ("other", "package.json", "a run directory holds run.json"),
+    ] {
+        let file = place.at(folder).join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "{}").unwrap();
+        is_refused(&place.run(&["show", folder]), &["no run in", told]);
+    }
+    is_refused(&place.run(&["report", "tuned"]), &["in tuned/runs/1"]);
 }
 
 #[test]
