@@ -166,11 +166,12 @@ impl EnvironmentReader<'_> {
                 why,
             }]
         };
-        let reads_it = |serving: &&Serving| {
-            let of_family = |own| reads(own, name, known);
-            serving.allocator.as_deref().is_some_and(of_family)
-        };
-        let Some(serving) = self.servings.iter().find(reads_it) else {
+        let mut servings = self.servings.iter();
+        let reader = servings.find_map(|serving| {
+            let own = serving.allocator.as_deref()?;
+            reads(own, name, known).then_some((own, serving))
+        });
+        let Some((own, serving)) = reader else {
             let serves = self
                 .servings
                 .first()
@@ -190,9 +191,9 @@ impl EnvironmentReader<'_> {
             let why = "set-user-ID, set-group-ID or capabilities: allocators and the dynamic linker then read no variable";
             return one(SettingState::Ignored, why.into());
         }
-        match serving.allocator.as_deref() {
-            Some("glibc") => self.of_glibc(name, value, serving),
-            Some("jemalloc") => {
+        match own {
+            "glibc" => self.of_glibc(name, value, serving),
+            "jemalloc" => {
                 let names = conf_names(&self.objects.data(&serving.file));
                 match &names[..] {
                     [] => one(
@@ -206,11 +207,11 @@ impl EnvironmentReader<'_> {
                     _ => self.of_jemalloc(name, value, serving),
                 }
             }
-            Some("mimalloc") => self.of_mimalloc(name, value, serving),
-            Some(GPERFTOOLS) => self.of_gperftools(name, value, serving),
+            "mimalloc" => self.of_mimalloc(name, value, serving),
+            GPERFTOOLS => self.of_gperftools(name, value, serving),
             _ => one(
                 SettingState::NotKnown,
-                format!("{family} reads it; how is not known"),
+                format!("{own} reads it; how is not known"),
             ),
         }
     }
