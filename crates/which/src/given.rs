@@ -156,7 +156,6 @@ struct Taken {
 
 impl EnvironmentReader<'_> {
     fn variable(&self, name: &str, value: &str, known: &[Allocator]) -> Vec<Given> {
-        let family = family_of(name, known);
         let one = |state, why: String| {
             vec![Given {
                 place: name.into(),
@@ -172,6 +171,7 @@ impl EnvironmentReader<'_> {
             reads(own, name, known).then_some((own, serving))
         });
         let Some((own, serving)) = reader else {
+            let family = family_of(name, known);
             let serves = self
                 .servings
                 .first()
