@@ -1,6 +1,7 @@
 //! Duets: two processes that take turns on one CPU.
 
 use clap::ValueEnum;
+use heapmark_catalog::joined;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -64,9 +65,8 @@ impl fmt::Display for Asked {
     /// As the user asks for them.
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let by = self.by.to_possible_value();
-        let lengths: Vec<String> = self.lengths_ms.iter().map(u32::to_string).collect();
         let by = by.as_ref().map_or("", |by| by.get_name());
-        write!(formatter, "{by}={}", lengths.join(","))
+        write!(formatter, "{by}={}", joined(&self.lengths_ms, ","))
     }
 }
 

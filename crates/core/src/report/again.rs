@@ -103,11 +103,10 @@ fn turns(plan: &Plan) -> Vec<String> {
         return vec!["--alone".into()];
     }
     let by = plan.cases.iter().find_map(|case| case.turns);
-    let turns = by.map(|by| AskedTurns { by, lengths_ms });
-    let asked = turns.filter(|turns| *turns != AskedTurns::default());
-    asked.map_or(Vec::new(), |turns| {
-        vec!["--turns".into(), turns.to_string()]
-    })
+    match by.map(|by| AskedTurns { by, lengths_ms }) {
+        Some(asked) if asked != AskedTurns::default() => vec!["--turns".into(), asked.to_string()],
+        _ => Vec::new(),
+    }
 }
 
 /// The flags that choose the allocators: `-a glibc,mine=/path/lib.so --baseline mine`.

@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 /// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
 
-/// What other commands leave in a directory, and the command that shows it.
-const OF_OTHERS: [(&str, &str); 2] = [("check.json", "report"), ("plan.json", "campaign status")];
+/// Documents that other commands leave in a directory, each with the command that shows it.
+const SHOWN_BY: [(&str, &str); 2] = [("check.json", "report"), ("plan.json", "campaign status")];
 
 pub(super) fn no_run(dir: &Path) -> String {
-    let shown = OF_OTHERS.iter().find(|(file, _)| dir.join(file).is_file());
+    let shown = SHOWN_BY.iter().find(|(file, _)| dir.join(file).is_file());
     // Tunings and histories have theirs one level below.
     let below = dir.join("runs/1");
     let dir = dir.display();
