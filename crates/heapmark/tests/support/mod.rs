@@ -364,6 +364,11 @@ impl End {
         }
     }
 
+    /// Whether stdout has this, whatever lines it stands on: the machine's noise decides where they break.
+    pub fn says(&self, text: &str) -> bool {
+        words(&self.stdout).contains(text)
+    }
+
     /// Asserts that it ended with this code and one line on stderr.
     #[track_caller]
     pub fn is_one_line(&self, code: i32) {

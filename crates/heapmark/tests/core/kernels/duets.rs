@@ -229,7 +229,7 @@ fn a_command_that_cannot_take_turns_is_measured_alone_and_the_table_says_why() {
         let end = place.run(&[&run[..], &command].concat());
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         let said = format!("{} {}", end.stdout, end.stderr);
-        assert!(end.stdout.contains("Measured alone"), "{said}");
+        assert!(end.says("Measured alone"), "{said}");
         assert!(end.stderr.contains(why), "{why}: {said}");
         let records = samples(&place.at("run"));
         for sample in of_purpose(&records, "sample") {
@@ -321,7 +321,7 @@ fn a_try_takes_six_allocators_and_three_minutes_unless_it_is_told_otherwise() {
     };
     let end = plan(&[]);
     assert!(
-        end.stdout.contains("none that would end after 180 s"),
+        end.says("none that would end after 180 s"),
         "{}",
         end.stdout
     );
@@ -345,7 +345,7 @@ fn a_try_takes_six_allocators_and_three_minutes_unless_it_is_told_otherwise() {
         ),
     ] {
         let end = plan(flags);
-        assert!(end.stdout.contains(lasts), "{}", end.stdout);
+        assert!(end.says(lasts), "{}", end.stdout);
     }
 }
 

@@ -358,7 +358,7 @@ fn alignments_that_could_take_half_of_the_memory_are_unsupported() {
     let flags = ["--set", "aligned.alignment=1073741824", "--no-repeat"];
     let end = place.run_block("run", "aligned", "glibc", &flags);
     assert!(
-        end.stdout.contains("more than half of the"),
+        end.says("more than half of the"),
         "{}{}",
         end.stdout,
         end.stderr

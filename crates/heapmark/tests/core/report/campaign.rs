@@ -241,8 +241,8 @@ fn a_script_for_slurm_names_a_directory_whatever_its_name_or_is_refused() {
     let end = script(OsStr::new("50%a"));
     let log = format!("--output=\"{}/50%%a/log/%a.log\"", place.text(""));
     let log = log.replace("//50", "/50");
-    assert!(end.stdout.contains(&log), "{log}: {}", end.stdout);
-    assert!(end.stdout.contains("/50%a\" --shard"), "{}", end.stdout);
+    assert!(end.says(&log), "{log}: {}", end.stdout);
+    assert!(end.says("/50%a\" --shard"), "{}", end.stdout);
     let end = script(OsStr::from_bytes(b"caf\xe9"));
     end.is_one_line(1);
     assert!(

@@ -49,7 +49,7 @@ fn every_claim_has_a_verdict_and_a_reason() {
             .count()
     };
     assert!(
-        table.stdout.contains("Of 48 claims") && !table.stdout.contains("is in no run"),
+        table.says("Of 48 claims") && !table.says("is in no run"),
         "{}",
         table.stdout
     );

@@ -105,12 +105,7 @@ fn names_of_machines_and_of_folders_are_text_in_lists_and_their_json() {
         ),
     ] {
         let end = place.run(command);
-        assert!(
-            end.stdout.contains(word),
-            "{command:?}: {}{}",
-            end.stdout,
-            end.stderr
-        );
+        assert!(end.says(word), "{command:?}: {}{}", end.stdout, end.stderr);
         is_plain(word, &end.stdout);
     }
 }

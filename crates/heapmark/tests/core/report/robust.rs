@@ -358,12 +358,7 @@ fn a_run_of_another_machine_is_read_as_such_and_not_gone_on_with() {
         head["machine"]["cpu_model"] = json!("Abacus 2")
     });
     all_say(&place, "");
-    assert!(
-        place
-            .run(&["export", "run", "--to", "md"])
-            .stdout
-            .contains("Abacus 2")
-    );
+    assert!(place.run(&["export", "run", "--to", "md"]).says("Abacus 2"));
     is_refused(
         &place.run(&["run", "--resume", "run"]),
         1,

@@ -388,8 +388,7 @@ fn conditions_ask_for_a_standing_and_a_diff_names_what_changed() {
         "old",
     ]);
     assert!(
-        old.stdout
-            .contains("old: fail 3 of 3 times: free of 1 bytes set errno to 22"),
+        old.says("old: fail 3 of 3 times: free of 1 bytes set errno to 22"),
         "{}",
         old.stdout
     );

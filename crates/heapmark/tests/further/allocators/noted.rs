@@ -1,7 +1,7 @@
 //! What `heapmark check` has found stands beside the numbers of later runs of the same library, through the built binary: on the
 //! terminal, in Markdown, JSON, comparisons and pages; what hardening costs, too.
 
-use crate::support::{End, Place, SMALL, head};
+use crate::support::{End, Place, SMALL, head, words};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,6 @@ fn export(place: &Place, run: &str, format: &str) -> String {
     place.run(&["export", run, "--to", format]).stdout
 }
 
-/// Without the breaks of lines.
-fn in_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// What `run.json` has of an allocator.
 fn kept(place: &Place, run: &str, allocator: &str) -> Value {
     let head = head(&place.at(run));
@@ -65,7 +60,7 @@ fn known(place: &Place) -> Vec<PathBuf> {
 fn a_run_says_what_was_found_of_its_libraries_in_each_of_its_reports() {
     let place = checked();
     run(&place, "run", &libraries(&place));
-    let told = in_one_line(&place.full("run"));
+    let told = words(&place.full("run"));
     let sentence = "wrong fails 1 check: free-errno (free of 1 bytes set errno to 22); heapmark check -a wrong (20";
     assert!(told.contains(sentence), "{told}");
     // The row has a mark, too. (So has the answer, if that library happens to be ahead.)
@@ -90,7 +85,7 @@ fn a_run_says_what_was_found_of_its_libraries_in_each_of_its_reports() {
     ];
     let tried = place.run_with_own_cache(&[&tried[..], &["--", "true"]].concat());
     assert_eq!(tried.code, Some(0), "{}{}", tried.stdout, tried.stderr);
-    let tried = in_one_line(&place.full("tried"));
+    let tried = words(&place.full("tried"));
     assert!(tried.contains(sentence), "{tried}");
     // The run says it on any machine.
     fs::remove_dir_all(place.at("cache")).unwrap();
@@ -100,7 +95,7 @@ fn a_run_says_what_was_found_of_its_libraries_in_each_of_its_reports() {
         place.run(&["compare", "run"]).stdout,
         place.run(&["compare", "run", "--to", "md"]).stdout,
     ] {
-        let text = in_one_line(&text);
+        let text = words(&text);
         assert!(text.contains(sentence), "{text}");
         assert!(!text.contains("right fails"), "{text}");
     }
@@ -134,7 +129,7 @@ fn the_same_library_is_known_by_any_name_and_another_build_or_other_settings_are
     let own = |library: &Path| library.display().to_string();
     let all = format!("glibc,wrong={},same={},tuned", own(&other), own(&library));
     run(&place, "run", &all);
-    let told = in_one_line(&place.full("run"));
+    let told = words(&place.full("run"));
     assert!(told.contains("same fails 1 check:"), "{told}");
     assert!(told.contains("heapmark check -a same ("), "{told}");
     for unknown in ["wrong", "tuned"] {

@@ -253,11 +253,7 @@ fn what_an_allocator_takes_before_its_first_block_is_its_memory() {
         end
     };
     let end = run("run", &allocators, &[]);
-    assert!(
-        end.stdout.contains("before its first block"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("before its first block"), "{}", end.stdout);
     let overhead = |name: &str| -> f64 {
         let rows = place.rows("run");
         let row = rows.iter().find(|row| row["allocator"] == name).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::home::record;
 use crate::support::tried::run;
-use crate::support::{Place, Port, source};
+use crate::support::{Place, Port, source, words};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn drained(place: &Place, way: &str, flags: &[&str]) -> (String, Vec<Value>) {
     ];
     let (end, records) = run(place, &[&own[..], flags].concat());
     assert_eq!(end.code, Some(0), "{way}: {}{}", end.stdout, end.stderr);
-    let said = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = words(&end.stdout);
     (said, records)
 }
 
@@ -87,7 +87,7 @@ fn a_command_that_answers_nowhere_is_watched_from_its_start() {
     let (end, records) = run(&place, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let words = "glibc: leak: live memory grew from";
-    assert!(end.stdout.contains(words), "{}", end.stdout);
+    assert!(end.says(words), "{}", end.stdout);
     let figures = &record(&records, "check", "glibc")["measurement"]["figures"];
     let live = |moment: &str| {
         figures[format!("drain_{moment}_live_bytes")]

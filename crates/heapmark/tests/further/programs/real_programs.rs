@@ -155,7 +155,7 @@ fn several_programs_are_measured_compared_and_leave_nothing() {
         "Peak memory over glibc's",
         "in malloc: the share of the program's CPU time",
     ] {
-        assert!(end.stdout.contains(words), "no {words}: {}", end.stdout);
+        assert!(end.says(words), "no {words}: {}", end.stdout);
     }
     let page = fs::read_to_string(home.at("run/report.html")).unwrap();
     assert!(page.contains("t-serves"));

@@ -64,7 +64,7 @@ fn a_program_is_aged_with_its_own_sizes_and_a_library_whose_calls_take_longer_wi
         "MiB live, and holds: glibc",
         "at the end of the process",
     ] {
-        assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
+        assert!(end.says(words), "{words}: {}", end.stdout);
     }
 
     let [device, inode] = fs::metadata(&program)

@@ -3,7 +3,7 @@
 use crate::support::home::record;
 use crate::support::rust_project::{find_cargo, write_project};
 use crate::support::tried::SMALL;
-use crate::support::{End, Place, files, word, words};
+use crate::support::{End, Place, files, word};
 use std::fs;
 use std::process::Command;
 
@@ -159,10 +159,6 @@ fn each_global_allocator_is_built_in_and_proven() {
             "{row}: {served}"
         );
     }
-    assert!(
-        words(&end.stdout).contains("variant time / system"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("variant time / system"), "{}", end.stdout);
     assert_eq!(git(&place, "git status --porcelain --ignored"), "");
 }

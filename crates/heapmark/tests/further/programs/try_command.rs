@@ -145,7 +145,7 @@ fn a_command_that_fails_is_measured_only_where_it_is_meant_to_fail() {
         "ended with exit code 2 under glibc: cannot open it; if it is meant to: --expect-exit 2";
     assert!(end.stderr.contains(said), "{}", end.stderr);
     assert!(
-        of_purpose(&records, "sample").is_empty() && !end.stdout.contains("wall s"),
+        of_purpose(&records, "sample").is_empty() && !end.says("wall s"),
         "{}",
         end.stdout
     );
@@ -158,8 +158,7 @@ fn a_command_that_fails_is_measured_only_where_it_is_meant_to_fail() {
         end.stderr
     );
     assert!(
-        end.stdout
-            .contains("ends with exit code 2 each time, as it is meant to: cannot open it"),
+        end.says("ends with exit code 2 each time, as it is meant to: cannot open it"),
         "{}",
         end.stdout
     );
@@ -310,8 +309,7 @@ fn the_row_as_called_and_no_other_has_the_users_settings() {
     );
     assert!(note(&records, "as-called", "served_by").ends_with("libc.so.6"));
     assert!(
-        end.stdout
-            .contains("as-called is the command with all of its user's environment"),
+        end.says("as-called is the command with all of its user's environment"),
         "{}",
         end.stdout
     );
@@ -398,11 +396,7 @@ fn what_outlives_the_command_is_ended_and_said() {
     );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert_eq!(note(&records, "honest", "left_behind"), "1");
-    assert!(
-        end.stdout.contains("outlived the command"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("outlived the command"), "{}", end.stdout);
     assert_eq!(processes_of(&place.at("nap")), 0);
 }
 
@@ -437,7 +431,7 @@ fn a_peak_of_pss_that_was_not_seen_is_left_out_and_said() {
             "{measured}"
         );
         assert!(
-            !pss.is_null() || end.stdout.contains("peak PSS is left out"),
+            !pss.is_null() || end.says("peak PSS is left out"),
             "{}",
             end.stdout
         );
@@ -533,11 +527,7 @@ fn who_cannot_be_proven_is_named_and_refused_where_it_is_the_command_itself() {
             && unproven.contains("true (it was started without LD_PRELOAD)"),
         "{unproven}"
     );
-    assert!(
-        end.stdout.contains("out of reach of any allocator"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("out of reach of any allocator"), "{}", end.stdout);
 }
 
 /// A program as user 65534, below one of root's, under glibc and another library. Where the cache of built libraries is closed to others,

@@ -3,7 +3,7 @@
 
 use crate::support::home::record;
 use crate::support::tried::{SMALL, note, run};
-use crate::support::{End, Place, head, of_purpose, samples, word};
+use crate::support::{End, Place, head, of_purpose, samples, word, words};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
@@ -48,11 +48,6 @@ fn in_blocks(place: &Place, blocks: &str, arguments: &[&str]) -> (End, Vec<Value
     let end = place.run(&[&flags, arguments].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     (end, samples(&place.at("run")))
-}
-
-/// The text without line breaks.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What `./counts` writes, from each process.
@@ -218,7 +213,7 @@ fn a_command_that_runs_for_a_fixed_time_gets_no_verdict_by_time_and_one_with_fix
     let honest = format!("glibc,honest={}", place.fake("honest").display());
     let tried = |words: &[&str]| run(&place, &[&["-a", &honest, "--", "./churn"], words].concat());
     let (end, records) = tried(&["0.3", "0"]);
-    let said = flat(&end.stdout);
+    let said = words(&end.stdout);
     assert!(
         said.contains("No verdict by time: this command runs for a fixed time")
             && !said.contains("Stay with"),
@@ -231,11 +226,11 @@ fn a_command_that_runs_for_a_fixed_time_gets_no_verdict_by_time_and_one_with_fix
         "{figures}"
     );
     let end = place.run(&["compare", "run", "--threshold", "1%"]);
-    let said = flat(&(end.stdout + &end.stderr));
+    let said = words(&(end.stdout + &end.stderr));
     assert!(said.contains("it runs for a fixed time"), "{said}");
 
     let (end, records) = tried(&["0", "2000000"]);
-    let said = flat(&end.stdout);
+    let said = words(&end.stdout);
     assert!(
         !said.contains("a fixed time") && said.contains("2 blocks are too few"),
         "{said}"
@@ -273,13 +268,13 @@ fn a_command_that_changes_what_it_works_on_is_sent_to_prepare() {
                   volatile long runs = ftell(log), done = 0, all = (20 + runs * runs * runs) * 100000;\n while (done < all) done++;\n return fclose(log);\n}";
     build(&place, "grows", source);
     let (end, _) = in_blocks(&place, "10", &["--", "./grows"]);
-    let said = flat(&end.stdout);
+    let said = words(&end.stdout);
     assert!(
         said.contains("its CPU time grows from run to run, with the baseline from"),
         "{said}"
     );
     let (end, _) = in_blocks(&place, "10", &["--prepare", "rm -f log", "--", "./grows"]);
-    assert!(!end.stdout.contains("grows from run"), "{}", end.stdout);
+    assert!(!end.says("grows from run"), "{}", end.stdout);
 }
 
 #[test]
@@ -356,8 +351,8 @@ fn a_script_that_only_finds_the_program_is_told_with_the_path_to_name_and_its_pr
     let (end, records) = alone(&place, &["--", "./sorts"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let said = format!("which finds the program and then becomes it: name {found} instead");
-    assert!(flat(&end.stderr).contains(&said), "{}", end.stderr);
-    let said = flat(&end.stdout);
+    assert!(words(&end.stderr).contains(&said), "{}", end.stderr);
+    let said = words(&end.stdout);
     assert!(said.contains("sorts, 8 processes"), "{said}");
     let becomes = note(&records, "glibc", "becomes").to_owned();
     assert!(becomes.ends_with("/sort"), "{becomes}");
@@ -365,17 +360,13 @@ fn a_script_that_only_finds_the_program_is_told_with_the_path_to_name_and_its_pr
     // A script of one's own that does not hide it has no such manager, and the same note.
     script(&place, "own", &text.replace("$1 = which", "\"$1\" = which"));
     let (end, _) = alone(&place, &["--", "./own"]);
-    let said = flat(&end.stdout);
+    let said = words(&end.stdout);
     assert!(
         said.contains("only find and start") && said.contains("name that instead"),
         "{said}"
     );
     let (end, _) = alone(&place, &["--", "sh", "-c", "true; exec sort /dev/null"]);
-    assert!(
-        !end.stdout.contains("only find and start"),
-        "{}",
-        end.stdout
-    );
+    assert!(!end.says("only find and start"), "{}", end.stdout);
 }
 
 #[test]
@@ -406,7 +397,7 @@ fn two_builds_of_a_program_are_not_the_same_work() {
     }
     let compared = |new: &str| {
         let end = place.run(&["compare", "first", new]);
-        flat(&(end.stdout + &end.stderr))
+        words(&(end.stdout + &end.stderr))
     };
     let said = compared("second");
     assert!(

@@ -3,7 +3,7 @@
 use crate::support::home::record;
 use crate::support::live::processes_of;
 use crate::support::tried::{note, run};
-use crate::support::{End, Place, Port, copy_program, of_purpose, source, word};
+use crate::support::{End, Place, Port, copy_program, of_purpose, source, word, words};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -104,7 +104,7 @@ fn a_server_is_measured_while_its_client_runs() {
         record(&records, "check", "glibc")["measurement"]["notes"],
         serde_json::json!({})
     );
-    let said = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = words(&end.stdout);
     for words in [
         "driven by",
         "at rest",
@@ -192,11 +192,7 @@ fn programs_that_no_allocator_reaches_are_found_in_a_servers_tree() {
         "when asked: {unproven}"
     );
     assert_eq!(note(&records, "glibc", "unsearched"), "");
-    assert!(
-        end.stdout.contains("out of reach of any allocator"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("out of reach of any allocator"), "{}", end.stdout);
 }
 
 #[test]
@@ -352,11 +348,7 @@ fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
         record(&records, "check", "glibc")["measurement"]["notes"],
         serde_json::json!({})
     );
-    assert!(
-        end.stdout.contains("In malloc and free: "),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("In malloc and free: "), "{}", end.stdout);
 }
 
 /// A library of the server sleeps before the server's malloc can be looked at, and its client ends at once.

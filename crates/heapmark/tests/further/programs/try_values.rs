@@ -89,12 +89,7 @@ fn the_same_number_of_less_is_worse_and_repetitions_are_one_number() {
         &place,
         &["--value", "at:higher=at ([0-9]+)", "--value-from", "stderr"],
     );
-    assert!(
-        words(&end.stdout).contains("honest 300 3.000"),
-        "{}{}",
-        end.stdout,
-        end.stderr
-    );
+    assert!(end.says("honest 300 3.000"), "{}{}", end.stdout, end.stderr);
 }
 
 #[test]

@@ -327,7 +327,7 @@ fn a_pull_request_gets_twelve_lines_with_the_command_to_repeat_it() {
         "heapmark 0.1.0, 2 blocks on ",
         "one is one 7, two is A='b c' two 7.",
     ] {
-        assert!(end.stdout.contains(part), "no {part} in {}", end.stdout);
+        assert!(end.says(part), "no {part} in {}", end.stdout);
     }
 }
 

@@ -337,10 +337,7 @@ fn programs_of_known_truth_are_named_with_the_state_of_their_settings() {
         "{}",
         end.stderr
     );
-    assert!(
-        end.stdout
-            .contains("names /opt/none/libjemalloc.so: there is no such file")
-    );
+    assert!(end.says("names /opt/none/libjemalloc.so: there is no such file"));
     assert_eq!(
         says("glibc", pids[11]).code,
         Some(3),

@@ -25,7 +25,7 @@ fn completions_and_manual_pages_know_every_command() {
         let end = place.run(&["completions", shell]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         for word in commands.iter().map(String::as_str).chain(["check-output"]) {
-            assert!(end.stdout.contains(word), "{shell}: {word}");
+            assert!(end.says(word), "{shell}: {word}");
         }
     }
     let script = place.run(&["completions", "bash"]).stdout;
@@ -152,8 +152,7 @@ fn words_are_explained_and_a_wrong_one_has_a_near_one() {
     }
     let end = place.run(&["explain", "cpu_ns_per_op"]);
     assert!(
-        end.stdout
-            .contains("(unit ns; better lower; judged by test)"),
+        end.says("(unit ns; better lower; judged by test)"),
         "{}",
         end.stdout
     );

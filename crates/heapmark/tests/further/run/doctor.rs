@@ -1,7 +1,7 @@
 //! What `heapmark doctor` says of a machine, and what a run keeps of it, through the built binary on planted machines.
 
 use crate::support::machine::Machine;
-use crate::support::{End, Place, SMALL, words};
+use crate::support::{End, Place, SMALL};
 use heapmark::observe::preflight::Preflight;
 
 /// heapmark on a planted machine.
@@ -218,7 +218,7 @@ fn a_strict_run_on_a_machine_with_warnings_measures_nothing() {
         "{}",
         end.stderr
     );
-    assert!(!end.stdout.contains("doctor warns"), "{}", end.stdout);
+    assert!(!end.says("doctor warns"), "{}", end.stdout);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_run_records_the_machine_before_and_after_and_each_part_adds_its_own() {
     let page = std::fs::read_to_string(place.at("run/report.md")).unwrap();
     assert!(page.contains(TWO), "{page}");
     let brief = "doctor warns: ksm, load.";
-    assert!(words(&end.stdout).contains(brief), "{}", end.stdout);
+    assert!(end.says(brief), "{}", end.stdout);
     let looks = |file: &str| -> Vec<Preflight> {
         let text = std::fs::read(place.at("run/machine").join(file)).unwrap();
         let document: serde_json::Value = serde_json::from_slice(&text).unwrap();

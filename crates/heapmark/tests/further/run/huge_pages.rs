@@ -16,7 +16,7 @@ fn seen_under(place: &Place, rule: &str) -> BTreeSet<String> {
     let end = place.run(&flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let rule = "transparent huge pages: never, by --thp";
-    assert!(words(&end.stdout).contains(rule), "{}", end.stdout);
+    assert!(end.says(rule), "{}", end.stdout);
     let seen = std::fs::read_to_string(seen).unwrap();
     seen.lines().map(str::to_owned).collect()
 }
@@ -111,12 +111,7 @@ fn what_asks_for_huge_pages_has_them_beside_itself_without() {
     let rule = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let has_any = rule.is_ok_and(|rule| !rule.contains("[never]"));
     assert_eq!(huge("ladder-thp-machine") >= 4 << 20, has_any);
-    assert_eq!(
-        end.stdout.contains("huge pages:"),
-        has_any,
-        "{}",
-        end.stdout
-    );
+    assert_eq!(end.says("huge pages:"), has_any, "{}", end.stdout);
 }
 
 #[test]
@@ -131,7 +126,7 @@ fn each_allocator_is_timed_beside_itself_without_huge_pages() {
         "churn-thp-machine, 1 thread, huge pages: machine",
         "machine / never",
     ] {
-        assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
+        assert!(end.says(words), "{words}: {}", end.stdout);
     }
     let csv = place.run(&["export", "run", "--to", "csv"]).stdout;
     let ratios = csv

@@ -265,11 +265,7 @@ fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
         "LICENSE-MIT",
         "NEEDS",
     ] {
-        assert!(
-            end.stdout.contains(&format!("./{name}: OK")),
-            "{}",
-            end.stdout
-        );
+        assert!(end.says(&format!("./{name}: OK")), "{}", end.stdout);
     }
     // The dynamic linker's own words: the newest version of a symbol that the program and its guest want.
     let guest = GUEST.find().unwrap();
@@ -282,7 +278,7 @@ fn a_tarball_has_all_and_its_checksums_and_says_which_glibc_it_needs() {
     let end = shell("./bin/heapmark --version");
     assert!(end.stdout.starts_with("heapmark "), "{}", end.stderr);
     let end = shell("echo >> NEEDS; sha256sum -c --quiet SHA256SUMS");
-    assert!(end.stdout.contains("./NEEDS: FAILED"), "{}", end.stdout);
+    assert!(end.says("./NEEDS: FAILED"), "{}", end.stdout);
 
     if in_path("dpkg-deb").is_none() {
         return assert_eq!(made.len(), 1);
@@ -411,12 +407,7 @@ fn prebuilt_libraries_beside_the_program_need_no_compiler_and_are_proven_as_othe
     let machine = Machine::new();
     let [state, _, why] = machine.dlmalloc();
     assert_eq!(state, "absent", "{why}");
-    assert!(
-        machine
-            .run(&["--version"])
-            .stdout
-            .contains("no prebuilt allocators")
-    );
+    assert!(machine.run(&["--version"]).says("no prebuilt allocators"));
 
     let folder = with_a_prebuilt_library(&machine, "lib/heapmark/libraries");
     let [state, built, _] = machine.dlmalloc();

@@ -1,7 +1,7 @@
 //! `traverse` through the built binary: counts of addresses that lie between those of two copies and repeat, and who
 //! spreads its blocks is last.
 
-use crate::support::{Place, of_purpose, samples, word};
+use crate::support::{Place, of_purpose, samples, word, words};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: [&str; 6] = [
@@ -98,7 +98,7 @@ fn times_are_told_as_places_between_the_copies_and_have_no_floor() {
         "2",
         "--no-repeat",
     ];
-    let printed = run(&place, "run", &chosen);
+    let printed = words(&run(&place, "run", &chosen));
     assert!(
         printed.contains("placement, from 0 % (the time of a packed copy) to 100 %"),
         "{printed}"

@@ -314,7 +314,7 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
     }
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(
-        (end.code, end.stdout.contains("ok, 5000 events")),
+        (end.code, end.says("ok, 5000 events")),
         (Some(0), true),
         "{}",
         end.stdout

@@ -1,6 +1,6 @@
 //! Runs that follow memory, through the built binary: what an allocator holds shows, and what it holds for ever shows for ever.
 
-use crate::support::{Place, of_purpose, samples, word, words};
+use crate::support::{Place, of_purpose, samples, word};
 use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
@@ -58,7 +58,7 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
         "At the peak glibc holds least: 1.",
         "None gives back as much as 5 %",
     ] {
-        assert!(words(&end.stdout).contains(said), "{said}: {}", end.stdout);
+        assert!(end.says(said), "{said}: {}", end.stdout);
     }
     let records = samples(&place.at("run"));
     let followed = of_purpose(&records, "memory");

@@ -3,7 +3,7 @@
 use crate::support::home::{Home, outcomes};
 use crate::support::machine::Machine;
 use crate::support::stored::stored;
-use crate::support::{End, Place, SMALL, samples, word};
+use crate::support::{End, Place, SMALL, samples, word, words};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -76,9 +76,9 @@ fn what_a_machine_does_not_have_is_absent_and_no_failure() {
     ]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let line = "Test:lacking: absent: libnowhere is not there; apt-get install libnowhere-dev";
-    let unwrapped = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let unwrapped = words(&end.stdout);
     assert!(unwrapped.contains(line), "{}", end.stdout);
-    assert!(!end.stdout.contains("Not ok"), "{}", end.stdout);
+    assert!(!end.says("Not ok"), "{}", end.stdout);
     let records = samples(&home.at("run"));
     assert!(
         outcomes(&records, "check")["Test:lacking"].starts_with("absent "),
@@ -112,7 +112,7 @@ fn what_was_named_and_is_absent_is_a_failure() {
     ]);
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     assert!(
-        end.stdout.contains("Test:lacking: absent: libnowhere"),
+        end.says("Test:lacking: absent: libnowhere"),
         "{}",
         end.stdout
     );
@@ -206,7 +206,7 @@ fn an_export_that_would_be_empty_is_refused() {
     );
     assert!(!place.at("out").exists());
     let help = place.run(&["export", "--help"]).stdout;
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = words(&help);
     assert!(
         help.contains("possible values: csv, csv-samples, csv-rows, csv-latency, json, md, "),
         "{help}"
@@ -375,11 +375,7 @@ fn names_may_have_blanks_behind_commas() {
         "1, 2",
     ]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(
-        end.stdout.contains("churn@1,2, larson@1,2"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("churn@1,2, larson@1,2"), "{}", end.stdout);
 }
 
 #[test]
@@ -508,11 +504,7 @@ fn claims_that_a_run_cannot_tell_are_counted() {
         "{}",
         told.stdout
     );
-    assert!(
-        told.stdout.contains("not testable here."),
-        "{}",
-        told.stdout
-    );
+    assert!(told.says("not testable here."), "{}", told.stdout);
     let whole = place.run(&["claims", "run", "--document", "za"]).stdout;
     assert!(
         whole

@@ -83,8 +83,7 @@ fn an_allocator_that_gives_back_what_it_kept_once_memory_is_refused_lives_with_l
     let flags = ["--limit", "data", "-a", &allocators, "--baseline", "keeper"];
     let end = search(&place, "once", &flags);
     assert!(
-        end.stdout
-            .contains("same-thread-5000, 1 thread: smallest limit on data"),
+        end.says("same-thread-5000, 1 thread: smallest limit on data"),
         "{}",
         end.stdout
     );
@@ -197,7 +196,7 @@ fn what_some_processes_need_more_is_said_and_does_not_decide() {
     let allocators = format!("keeper={},moody={}", keeper.display(), moody.display());
     let flags = ["--limit", "data", "-a", &allocators, "--baseline", "keeper"];
     let end = search(&place, "run", &flags);
-    assert!(end.stdout.contains("failed at"), "{}", end.stdout);
+    assert!(end.says("failed at"), "{}", end.stdout);
     let rows = rows(&place, "run");
     let [moody, keeper] = ["moody", "keeper"].map(|name| row(&rows, name));
     let smallest = value(moody, "smallest_limit_bytes");

@@ -199,11 +199,7 @@ fn blocks_and_budget_end_a_run_and_significance_does_not() {
         "{}",
         end.stderr
     );
-    assert!(
-        end.stdout.contains("too few for a verdict"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("too few for a verdict"), "{}", end.stdout);
 }
 
 #[test]
@@ -285,7 +281,7 @@ fn noise_compares_an_allocator_with_its_copy_and_says_how_many_blocks_it_takes()
         "10 duets: in turns on one CPU, CPU time",
         "blocks by wall time",
     ] {
-        assert!(end.stdout.contains(says), "no {says} in {}", end.stdout);
+        assert!(end.says(says), "no {says} in {}", end.stdout);
     }
     // 24 processes: 23 neighbours, and 5 stretches of ten and ten.
     let habits = |habit: &str, comparisons: &str| {
@@ -330,9 +326,9 @@ fn noise_compares_an_allocator_with_its_copy_and_says_how_many_blocks_it_takes()
         "churn-private",
     ]);
     assert_eq!(only.code, Some(0), "{}", only.stderr);
-    assert!(only.stdout.contains("One run of each"), "{}", only.stdout);
+    assert!(only.says("One run of each"), "{}", only.stdout);
     for other in ["half-width of", "Welch's t-test", "duets"] {
-        assert!(!only.stdout.contains(other), "{other}: {}", only.stdout);
+        assert!(!only.says(other), "{other}: {}", only.stdout);
     }
 }
 
@@ -403,11 +399,7 @@ fn instructions_tell_apart(place: &Place, words: &[&str]) {
     let count = |run: &str| -> BTreeMap<String, f64> {
         let end = place.run(&[&["run", "-o", run, "--seed", "1"], &JOB[..], &flags].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        assert!(
-            end.stdout.contains("No verdict: this run counted"),
-            "{}",
-            end.stdout
-        );
+        assert!(end.says("No verdict: this run counted"), "{}", end.stdout);
         let records = samples(&place.at(run));
         let counted = records
             .iter()
@@ -501,7 +493,7 @@ fn a_planted_call_of_the_kernel_for_each_malloc_is_counted_each_time() {
     // A malloc and a free are two operations; what a thread asks for at its end comes on top.
     assert!((0.5..0.51).contains(&madvise["asking"]), "{madvise:?}");
     assert!(madvise["glibc"] < 0.01, "{madvise:?}");
-    assert!(end.stdout.contains("madvise/M op"), "{}", end.stdout);
+    assert!(end.says("madvise/M op"), "{}", end.stdout);
 }
 
 #[test]
@@ -548,7 +540,7 @@ fn events_are_counted_where_the_machine_lets_us_and_never_0_where_it_does_not() 
         .unwrap();
     if record["outcome"]["kind"] == "unsupported" {
         return assert!(
-            end.stdout.contains("this machine does not allow counting"),
+            end.says("this machine does not allow counting"),
             "{}",
             end.stdout
         );
@@ -611,11 +603,7 @@ fn without_valgrind_a_count_is_unsupported_and_says_what_brings_it() {
     let mut command = place.heapmark(&[&flags, &JOB[..]].concat());
     let end = crate::support::End::of(command.env("PATH", place.at("nowhere")).output().unwrap());
     assert_eq!(end.code, Some(4), "{}", end.stderr);
-    assert!(
-        end.stdout.contains("apt-get install valgrind"),
-        "{}",
-        end.stdout
-    );
+    assert!(end.says("apt-get install valgrind"), "{}", end.stdout);
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn statistics_count_what_the_events_say() {
     assert!(table.stdout.starts_with("busy <b>\n"), "{}", table.stdout);
     let tells_of_others = |text: &str| text.lines().any(|line| line.starts_with("freed by others"));
     assert!(
-        table.stdout.contains("3,300 objects") && tells_of_others(&table.stdout),
+        table.says("3,300 objects") && tells_of_others(&table.stdout),
         "{}",
         table.stdout
     );
@@ -274,7 +274,7 @@ fn statistics_count_what_the_events_say() {
         alone.stdout
     );
     let page = place.run(&["trace", "stats", "a.trace", "--to", "page"]);
-    assert!(page.stdout.contains("busy &lt;b&gt;") && !page.stdout.contains("busy <b>"));
+    assert!(page.says("busy &lt;b&gt;") && !page.says("busy <b>"));
     for id in [
         "summary",
         "alive",
@@ -285,7 +285,7 @@ fn statistics_count_what_the_events_say() {
         "recorded",
     ] {
         assert!(
-            page.stdout.contains(&format!("<section id=\"{id}\"")) || ["growth"].contains(&id),
+            page.says(&format!("<section id=\"{id}\"")) || ["growth"].contains(&id),
             "{id}"
         );
     }

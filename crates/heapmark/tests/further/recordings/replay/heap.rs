@@ -3,8 +3,8 @@
 
 use super::{Place, samples};
 use crate::support::home::record;
-use crate::support::of_purpose;
 use crate::support::tried::{note, run};
+use crate::support::{of_purpose, words};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -129,7 +129,7 @@ fn what_is_held_at_the_end_is_told_beside_what_is_live_then_and_malloc_trim_show
         end < 8e6 && glibc < 8e6 && jemalloc > 20e6,
         "{end}, {glibc}, {jemalloc}"
     );
-    let told = place.run(&["show", &run]).stdout;
+    let told = words(&place.run(&["show", &run]).stdout);
     assert!(
         told.contains("Calls of malloc_trim, which only rows of glibc make: 1"),
         "{told}"
@@ -151,7 +151,7 @@ fn a_tried_command_is_told_what_is_resident_when_it_ends() {
         let flags = ["try", "-a", "glibc", "--blocks", "1", "-o", what, "--"];
         let end = place.run(&[&flags[..], &[program.to_str().unwrap(), what]].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        assert!(end.stdout.contains("RSS at end"), "{}", end.stdout);
+        assert!(end.says("RSS at end"), "{}", end.stdout);
         let records = samples(&place.at(what));
         let figures = &of_purpose(&records, "sample")[0]["measurement"]["figures"];
         let end_rss_bytes = figures["end_rss_bytes"].as_f64().unwrap();
@@ -175,7 +175,7 @@ fn what_is_live_at_an_end_without_exit_is_unknown_and_of_several_processes_one_i
     let tried = |command: &str| {
         let (end, records) = run(&place, &["-a", "glibc", "--", "sh", "-c", command]);
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        let told = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = words(&end.stdout);
         let unknown = note(&records, "glibc", "end_unknown").to_owned();
         (live(&records), unknown, told)
     };

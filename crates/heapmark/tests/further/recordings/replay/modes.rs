@@ -153,12 +153,12 @@ fn what_heaps_of_several_threads_keep_from_each_other_is_blow_up() {
     );
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     assert!(
-        end.stdout.contains("trace:a, 4 threads") && end.stdout.contains("trace:a, 1 thread"),
+        end.says("trace:a, 4 threads") && end.says("trace:a, 1 thread"),
         "{}",
         end.stdout
     );
     assert!(
-        end.stdout.contains("One thread makes the calls of all 4"),
+        end.says("One thread makes the calls of all 4"),
         "{}",
         end.stdout
     );
@@ -205,8 +205,7 @@ fn paced_replays_take_as_long_as_they_were_recorded() {
         let end = place.run(&[&flags[..], &["--no-floor"]].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
         assert!(
-            end.stdout
-                .contains("Threads sleep until the recorded times"),
+            end.says("Threads sleep until the recorded times"),
             "{}",
             end.stdout
         );
@@ -258,7 +257,7 @@ fn what_is_held_for_half_of_the_time_is_half_of_the_mean_footprint() {
     let end = replay(&place, &flags);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     assert!(
-        end.stdout.contains("mean footprint") && end.stdout.contains("GiB*s"),
+        end.says("mean footprint") && end.stdout.contains("GiB*s"),
         "{}",
         end.stdout
     );

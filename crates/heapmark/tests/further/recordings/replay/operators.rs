@@ -98,7 +98,7 @@ fn an_operator_without_memory_is_no_crash_of_the_allocator() {
     );
     assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
     assert!(
-        end.stdout.contains("oom: operator new has found no memory"),
+        end.says("oom: operator new has found no memory"),
         "{}{}",
         end.stdout,
         end.stderr

@@ -124,7 +124,7 @@ fn a_library_that_is_missing_or_made_for_another_machine_is_said_and_the_others_
         "gone.so: there is no such file",
         "made for PowerPc (64 bit)",
     ] {
-        assert!(end.stdout.contains(why), "{}", end.stdout);
+        assert!(end.says(why), "{}", end.stdout);
     }
     let records = samples(&place.at("run"));
     let is_numbered = |name: &str| {
