@@ -3,10 +3,10 @@
 # +2 %, one that does nothing, a pair that helps only together and one that harms alone; then RUNS of one whose knobs do nothing. Fails
 # if more than one of ten, or then more than one of twenty, says otherwise, or if the confirmed ratios are biased by more than a quarter
 # of their half-width.
-# Usage: scripts/planted-knobs.sh [RUNS [BUDGET [FOLDER]]]; HEAPMARK names the binary. A tuning takes some two minutes, and two run
+# Usage: scripts/planted-knobs.sh [RUNS [BUDGET [FOLDER]]]; HEAPMARK names the binary. A tuning takes some 40 seconds, and two run
 # at once. With a FOLDER, what was measured stays there, and the same command goes on.
 set -eu
-runs=${1:-10} budget=${2:-6min} place=${3:-}
+runs=${1:-10} budget=${2:-90s} place=${3:-}
 heapmark=$(realpath "${HEAPMARK:-target/release/heapmark}")
 fakes=$(realpath crates/heapmark/tests/fakes)
 [ -n "$place" ] || {

@@ -278,12 +278,12 @@ const LEAST_IN_ORDER: usize = 5;
 const COMBINED: usize = 3;
 /// The number of copies of the default beside each round.
 const DECOYS: usize = 2;
-/// A pair takes turns until both sides together have used this much CPU time, in seconds.
-const SHORTEST_PAIR_S: f64 = 0.75;
-/// The time that a pair takes besides, in seconds; then what a row takes before its first pair, in
-/// processes.
+/// Each side of a pair takes at least three turns of up to 40 ms: the CPU time of both, in seconds.
+const SHORTEST_PAIR_S: f64 = 0.24;
+/// The time that a pair takes besides, in seconds: its sides do not end together, and those of different lengths begin again.
 const BESIDE_S: f64 = 0.3;
-const CHECKS: f64 = 3.0;
+/// What a row takes before its first pair, in processes.
+const CHECKS: f64 = 2.0;
 /// The number of processes of a default before it is known how much it varies.
 const SIGHTS: usize = 4;
 /// The number of pairs that show how long a process takes, if none was looked at.
@@ -293,7 +293,7 @@ impl Lengths {
     /// Returns the seconds that the whole search takes, if a process takes this much CPU time.
     fn cost_s(&self, settings: usize, bundles: usize, beside: usize, process_s: f64) -> f64 {
         let pair = (2.0 * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
-        let checks = CHECKS * (process_s + BESIDE_S);
+        let checks = CHECKS * process_s;
         let round = |rows: usize, blocks: u32| match blocks {
             0 => 0.0,
             blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + checks),

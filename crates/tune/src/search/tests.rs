@@ -255,7 +255,7 @@ fn what_is_confirmed_has_no_bias_of_choice() {
         script.noise = 0.03;
         // Several together would be better than each.
         let wanted = Wanted {
-            budget_s: 200.0,
+            budget_s: 90.0,
             ..TIME
         };
         let tuned = script.run(&wanted).unwrap();
@@ -323,7 +323,7 @@ fn a_short_budget_is_kept_or_refused() {
     let mut script = script(&space(), 1);
     let error = script.run(&wanted).unwrap_err().to_string();
     assert!(
-        error.starts_with("--budget: 5 settings take 2 min"),
+        error.starts_with("--budget: 5 settings take 1 min"),
         "{error}"
     );
     assert!(script.rounds.is_empty());
