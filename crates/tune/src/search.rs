@@ -42,6 +42,23 @@ pub struct Round {
     pub is_paced: bool,
 }
 
+impl Round {
+    fn logs(&self, row: &str) -> Option<&Logs> {
+        self.rows.get(row)?.as_ref().ok()
+    }
+
+    /// Returns the log ratios of one row over another, block by block; none if they have not the same blocks.
+    fn over(&self, row: &str, other: &str, goal: Goal) -> Vec<f64> {
+        let of = |row| self.logs(row)?.get(&goal);
+        match (of(row), of(other)) {
+            (Some(one), Some(other)) if one.len() == other.len() => {
+                one.iter().zip(other).map(|(a, b)| a - b).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The goal and the limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -268,7 +285,7 @@ const fn lengths(screening: [u32; 3], together: u32, confirmation: u32) -> Lengt
 
 /// The number of survivors that are screened to the end.
 const LAST: usize = 4;
-/// The most settings that are confirmed.
+/// The most settings that are confirmed, but for those that one of them combines.
 const FINALISTS: usize = 3;
 /// Settings that are measured beside the finalists if the search measured a stand-in, and the fewest settings that make an
 /// order.
@@ -299,11 +316,15 @@ impl Lengths {
             blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + checks),
         };
         let second = settings.min(settings.div_ceil(2).max(bundles));
+        let halves = match self.together {
+            0 => 0,
+            _ => COMBINED,
+        };
         round(settings, self.screening[0])
             + round(second, self.screening[1])
             + round(second.min(LAST), self.screening[2])
             + round(COMBINED + 1 + 4, self.together)
-            + round(FINALISTS + 1 + beside, self.confirmation)
+            + round(FINALISTS + 1 + halves + beside, self.confirmation)
     }
 
     /// Returns the longest lengths within a budget; otherwise, the seconds that the shortest take.
@@ -391,6 +412,16 @@ pub fn tune(
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     field.truncate(FINALISTS);
+    // Only beside what it combines can a combination be confirmed.
+    for half in field
+        .clone()
+        .iter()
+        .flat_map(|place| tuned.halves(&tuned.entries[*place].setting))
+    {
+        if !field.contains(&half) {
+            field.push(half);
+        }
+    }
     tuned.decoys = decoys.iter().map(ratios).collect();
     // Even without finalists, the result must show whether the trace stands for the program.
     if !field.is_empty() || wanted.is_stand_in {
@@ -472,15 +503,22 @@ impl Tuned {
         all.len()
     }
 
+    /// Returns the places of the settings that this one combines, if the search has combined it.
+    fn halves(&self, both: &Setting) -> Vec<usize> {
+        let combined = self.together.iter().filter(|it| it.both == both.name);
+        let names = combined.flat_map(|it| it.apart.iter().map(|(name, _)| name));
+        names.filter_map(|name| self.place_of(name)).collect()
+    }
+
     fn rows(&self, field: &[usize]) -> Vec<Setting> {
         let setting = |place: &usize| self.entries[*place].setting.clone();
         field.iter().map(setting).collect()
     }
 
-    /// Returns the place of an allocator's row without settings among the entries, if there is one.
-    fn place_of(&self, row: &Setting) -> Option<usize> {
+    /// Returns the place of a setting among the entries, if it is there.
+    fn place_of(&self, name: &str) -> Option<usize> {
         let mut entries = self.entries.iter();
-        entries.position(|entry| entry.setting.name == row.name)
+        entries.position(|entry| entry.setting.name == name)
     }
 
     /// Returns measured settings that are not in these rows, from the best to the worst with equal steps between them.
@@ -598,8 +636,7 @@ fn combine(
         }
     }
     let round = race.round(Stage::Search, &rows, lengths.together)?;
-    let logs = |name: &str| round.rows.get(name)?.as_ref().ok();
-    let ratio = |setting: &Setting| Ratio::from_logs(logs(&setting.name)?.get(&wanted.goal)?);
+    let ratio = |setting: &Setting| Ratio::from_logs(round.logs(&setting.name)?.get(&wanted.goal)?);
     let mut better = Vec::new();
     for (place, (both, apart)) in pairs.iter().enumerate() {
         let Some(ratio_of_both) = ratio(both) else {
@@ -609,10 +646,13 @@ fn combine(
             .iter()
             .filter_map(|setting| Some((setting.name.clone(), ratio(setting)?)));
         let apart: Vec<(String, Ratio)> = apart.collect();
-        let certainly =
-            |single: &(String, Ratio)| is_less(logs(&both.name), logs(&single.0), wanted.goal);
+        let certainly = |(single, _): &(String, Ratio)| {
+            let over = shift(&round.over(&both.name, single, wanted.goal));
+            over.and_then(|over| over.interval)
+                .is_some_and(|interval| interval.high < 0.0)
+        };
         let is_best = place < combined && apart.iter().all(certainly);
-        if let Some(logs) = logs(&both.name).filter(|_| is_best) {
+        if let Some(logs) = round.logs(&both.name).filter(|_| is_best) {
             let mut entry = Entry::new(both.clone());
             entry.add(logs.clone());
             tuned.entries.push(entry);
@@ -625,18 +665,6 @@ fn combine(
         });
     }
     Ok(better)
-}
-
-/// Whether the first is certainly less than the second, judged by the blocks of both.
-fn is_less(one: Option<&Logs>, other: Option<&Logs>, goal: Goal) -> bool {
-    let logs = |row: Option<&Logs>| {
-        row.and_then(|row| row.get(&goal).cloned())
-            .unwrap_or_default()
-    };
-    let (one, other) = (logs(one), logs(other));
-    let differences: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
-    let interval = shift(&differences).and_then(|shift| shift.interval);
-    one.len() == other.len() && interval.is_some_and(|interval| interval.high < 0.0)
 }
 
 /// Measures new pairs of the finalists. If only a setting brings in an allocator, the allocator without settings is measured
@@ -658,7 +686,11 @@ fn confirm(
         }
     }
     let mut places: Vec<Option<usize>> = field.iter().copied().map(Some).collect();
-    places.extend(rows[finalists..].iter().map(|row| tuned.place_of(row)));
+    places.extend(
+        rows[finalists..]
+            .iter()
+            .map(|row| tuned.place_of(&row.name)),
+    );
     if wanted.is_stand_in {
         let beside = tuned.spread(&rows, wanted.goal);
         rows.extend(tuned.rows(&beside));
@@ -676,10 +708,22 @@ fn confirm(
         .iter()
         .map(|outcome| outcome.clone().unwrap_or_default())
         .collect();
-    let words = match finalists {
+    let mut words = match finalists {
         0 => Vec::new(),
         _ => judged(&known, &round.decoys, wanted.goal, wanted.at_most),
     };
+    for (word, row) in words.iter_mut().zip(&rows) {
+        let halves = tuned.rows(&tuned.halves(row));
+        let is_no_better = |half: &&Setting| {
+            let over = Logs::from([(wanted.goal, round.over(&row.name, &half.name, wanted.goal))]);
+            judged(&[over], &[], wanted.goal, None) != [Confirmation::Confirmed]
+        };
+        if *word == Confirmation::Confirmed
+            && let Some(half) = halves.iter().find(is_no_better)
+        {
+            *word = Confirmation::NotConfirmed(format!("not certainly better than {}", half.name));
+        }
+    }
     for (place, (row, logs)) in rows.into_iter().zip(logs).enumerate() {
         let entry = places[place].map(|place| &mut tuned.entries[place]);
         let mut confirmation = words.get(place).cloned();

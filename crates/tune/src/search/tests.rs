@@ -290,6 +290,33 @@ fn a_pair_that_is_better_than_both_is_found_and_a_harmful_one_is_not() {
     assert!(winners(&tuned).iter().all(|name| name != "own+one+other"));
 }
 
+/// A pair of what helps and what does nothing comes out certainly better than both by chance, now and then; new pairs tell.
+#[test]
+fn what_does_nothing_does_not_ride_along() {
+    let space = [
+        truth("one", 0.90),
+        truth("other", 0.92),
+        truth("inert", 1.0),
+    ];
+    let (mut chosen, mut refused) = (0, 0);
+    for seed in 0..200 {
+        let tuned = script(&space, 7000 + seed).run(&TIME).unwrap();
+        assert_eq!(winners(&tuned)[0], "own+one+other");
+        for row in &tuned.confirmed {
+            let rides = row.setting.bundles.len() == 2 && row.setting.name.contains("inert");
+            match &row.confirmation {
+                Some(Confirmation::NotConfirmed(why)) if rides => {
+                    assert!(why.starts_with("not certainly better than own+"), "{why}");
+                    refused += 1;
+                }
+                Some(_) if rides => chosen += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(refused > 2 && chosen == 0, "{refused} {chosen}");
+}
+
 #[test]
 fn a_limit_on_memory_keeps_what_takes_more_out() {
     let mut hungry = truth("hungry", 0.8);
