@@ -14,8 +14,6 @@ use serde::Serialize;
 
 /// The most characters of an allocator's message that are shown.
 const LONGEST: usize = 150;
-/// The most lines about combinations.
-const MOST_TOGETHER: usize = 2;
 
 /// The content of the report, for the renderers and for programs.
 #[derive(Serialize)]
@@ -130,10 +128,10 @@ pub fn confirmed(tuned: &Tuned) -> Sheet {
     let rows = rows.filter(|row| row.confirmation.is_some() || row.setting.is_none());
     let mut table = SheetOf::new(heading, rows);
     table.add("setting", |row: &Confirmed| row.setting.name.as_str());
-    table.add("", |row| match &row.confirmation {
+    table.add("helps", |row| match &row.confirmation {
         Some(Confirmation::Confirmed) => Cell {
             mark: Mark::Faster,
-            ..Cell::from("confirmed")
+            ..Cell::from("yes")
         },
         Some(Confirmation::NotConfirmed(why)) => Cell {
             mark: Mark::Unclear,
@@ -184,12 +182,20 @@ pub fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     if !left.is_empty() {
         notes.push(format!("not better in the search: {}", list(left)).into());
     }
-    notes.extend(tuned.together.iter().take(MOST_TOGETHER).map(together));
+    let is_entry = |name: &str| tuned.entries.iter().any(|it| it.setting.name == name);
+    // A pair that is better has become an entry of its own.
+    let worse = tuned.together.iter().filter(|it| !is_entry(&it.both));
+    let worse: Vec<String> = worse.map(|it| it.both.clone()).collect();
+    if !worse.is_empty() {
+        notes.push(format!("no better together: {}", list(worse)).into());
+    }
+    let of_knobs = |it: &&Together| it.apart.iter().all(|(name, _)| !is_entry(name));
+    notes.extend(tuned.together.iter().filter(of_knobs).map(apart));
     notes
 }
 
-/// Returns the note `both 0.81 [0.80, 0.82]; a alone 0.90 [...], b alone 1.02 [...]`.
-fn together(combination: &Together) -> Note {
+/// Returns the note on the knobs of a bundle: `together: bundle 0.81 [0.80, 0.82]; alone: a 0.90 [...], b 1.02 [...]`.
+fn apart(combination: &Together) -> Note {
     let apart = combination.apart.iter();
     let apart = apart.map(|(name, ratio)| format!("{name} {}", units::interval(ratio)));
     format!(

@@ -313,6 +313,9 @@ fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
     // Everything is stored: asking again starts nothing.
     let again = place.run(&line);
     assert_eq!(again.stdout, end.stdout);
+    let shown = place.run(&[&line[..7], &line[9..]].concat());
+    let lines = shown.stdout.lines().filter(|line| !line.is_empty());
+    assert!(lines.count() <= 20, "{}", shown.stdout);
     let page = fs::read_to_string(place.at("tuned/tune.html")).unwrap();
     for part in [
         "Time and memory",
