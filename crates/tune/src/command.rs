@@ -167,10 +167,14 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         budget_s: wanted.budget_s,
     };
     let mut rounds = Rounds::opened(&dir, of, work, subjects.clone(), catalog)?;
-    let tuned = held_out
-        .iter()
-        .try_for_each(|command| rounds.must_run(command))
-        .and_then(|()| tune(&defaults, all, &wanted, &mut rounds, &mut note));
+    let confirms_s = held_out.map_or(Ok(None), |command| rounds.held_out_s(&command));
+    let tuned = confirms_s.and_then(|confirms_s| {
+        let wanted = Wanted {
+            confirms_s,
+            ..wanted
+        };
+        tune(&defaults, all, &wanted, &mut rounds, &mut note)
+    });
     let tuned = match tuned {
         Err(error) if error.is::<Interrupted>() => {
             say!(
@@ -333,6 +337,7 @@ fn wanted(args: &TuneArgs) -> Result<Wanted> {
         goal: args.goal,
         at_most: args.at_most,
         budget_s: args.budget.as_secs_f64(),
+        confirms_s: None,
         is_stand_in: args.workload.is_some() && !args.command.is_empty(),
     })
 }

@@ -68,6 +68,8 @@ pub struct Wanted {
     pub at_most: Option<AtMost>,
     /// The time for the whole tuning, in seconds.
     pub budget_s: f64,
+    /// The CPU time of a process of what confirms, in seconds, if that is not what the search measures.
+    pub confirms_s: Option<f64>,
     /// Whether the search measures a stand-in for what the confirmation measures: a trace of the
     /// program.
     pub is_stand_in: bool,
@@ -297,8 +299,10 @@ const COMBINED: usize = 3;
 const DECOYS: usize = 2;
 /// Each side of a pair takes at least three turns of up to 40 ms: the CPU time of both, in seconds.
 const SHORTEST_PAIR_S: f64 = 0.24;
+/// The CPU time of a process that takes turns, over that of one alone: each finds caches that the other has used.
+const IN_TURNS: f64 = 1.2;
 /// The time that a pair takes besides, in seconds: its sides do not end together, and those of different lengths begin again.
-const BESIDE_S: f64 = 0.3;
+const BESIDE_S: f64 = 0.5;
 /// What a row takes before its first pair, in processes.
 const CHECKS: f64 = 2.0;
 /// The number of processes of a default before it is known how much it varies.
@@ -307,14 +311,24 @@ const SIGHTS: usize = 4;
 const FIRST_PAIRS: u32 = 2;
 
 impl Lengths {
-    /// Returns the seconds that the whole search takes, if a process takes this much CPU time.
-    fn cost_s(&self, settings: usize, bundles: usize, beside: usize, process_s: f64) -> f64 {
-        let pair = (2.0 * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
-        let checks = CHECKS * process_s;
-        let round = |rows: usize, blocks: u32| match blocks {
-            0 => 0.0,
-            blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + checks),
+    /// Returns the seconds that the whole tuning takes, if a process of the search takes this much CPU time, and one of the
+    /// confirmation that much.
+    fn cost_s(
+        &self,
+        settings: usize,
+        bundles: usize,
+        beside: usize,
+        process_s: f64,
+        confirms_s: f64,
+    ) -> f64 {
+        let round_of = |process_s: f64, rows: usize, blocks: u32| {
+            let pair = (2.0 * IN_TURNS * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
+            match blocks {
+                0 => 0.0,
+                blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + CHECKS * process_s),
+            }
         };
+        let round = |rows, blocks| round_of(process_s, rows, blocks);
         let second = settings.min(settings.div_ceil(2).max(bundles));
         let halves = match self.together {
             0 => 0,
@@ -324,7 +338,11 @@ impl Lengths {
             + round(second, self.screening[1])
             + round(second.min(LAST), self.screening[2])
             + round(COMBINED + 1 + 4, self.together)
-            + round(FINALISTS + 1 + halves + beside, self.confirmation)
+            + round_of(
+                confirms_s,
+                FINALISTS + 1 + halves + beside,
+                self.confirmation,
+            )
     }
 
     /// Returns the longest lengths within a budget; otherwise, the seconds that the shortest take.
@@ -380,7 +398,9 @@ pub fn tune(
         true => BESIDE_FINALISTS,
         false => 0,
     };
-    let cost = |lengths: &Lengths| lengths.cost_s(field.len(), bundles, beside, process_s);
+    let confirms_s = wanted.confirms_s.unwrap_or(process_s);
+    let cost =
+        |lengths: &Lengths| lengths.cost_s(field.len(), bundles, beside, process_s, confirms_s);
     let lengths = match Lengths::within(wanted.budget_s, cost) {
         Ok(lengths) => lengths,
         Err(least_s) => refuse!(

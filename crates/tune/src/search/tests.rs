@@ -173,6 +173,7 @@ const TIME: Wanted = Wanted {
     goal: Goal::Time,
     at_most: None,
     budget_s: 1800.0,
+    confirms_s: None,
     is_stand_in: false,
 };
 
@@ -336,7 +337,7 @@ fn a_limit_on_memory_keeps_what_takes_more_out() {
 #[test]
 fn a_short_budget_is_kept_or_refused() {
     let (settings, process_s) = (20, 1.0);
-    let cost = |lengths: &Lengths| lengths.cost_s(settings, 8, 0, process_s);
+    let cost = |lengths: &Lengths| lengths.cost_s(settings, 8, 0, process_s, process_s);
     let all: Vec<f64> = LENGTHS.iter().map(cost).collect();
     assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
     let within = |budget_s| Lengths::within(budget_s, cost);
@@ -350,9 +351,15 @@ fn a_short_budget_is_kept_or_refused() {
     let mut script = script(&space(), 1);
     let error = script.run(&wanted).unwrap_err().to_string();
     assert!(
-        error.starts_with("--budget: 5 settings take 1 min"),
+        error.starts_with("--budget: 5 settings take 2 min"),
         "{error}"
     );
+    // What confirms may take longer than what the search measures.
+    let wanted = Wanted {
+        confirms_s: Some(1000.0),
+        ..TIME
+    };
+    assert!(script.run(&wanted).is_err());
     assert!(script.rounds.is_empty());
 }
 

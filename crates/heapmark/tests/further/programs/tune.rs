@@ -278,7 +278,18 @@ fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
     let place = Place::of_turns();
     plant(&place);
     let line = [
-        "tune", "-a", "knobs", "--budget", "15min", "-o", "tuned", "--format", "json", "--",
+        "tune",
+        "-a",
+        "knobs",
+        "--budget",
+        "15min",
+        "-o",
+        "tuned",
+        "--format",
+        "json",
+        "--held-out",
+        "./load more",
+        "--",
         "./load",
     ];
     let end = place.run(&line);
@@ -301,6 +312,9 @@ fn a_planted_setting_is_confirmed_and_a_harmful_one_is_not() {
         .filter_map(Value::as_f64)
         .collect();
     assert!(ends[0] < 0.93 && ends[1] > 0.87, "{ends:?}");
+    let stored = fs::read_to_string(place.at("tuned/tune.json")).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    assert!(stored["held_out_s"].as_f64().unwrap() > 0.0);
     // Its last round is a run like any other.
     let run = told["run"].as_str().unwrap();
     for command in [
