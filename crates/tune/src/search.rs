@@ -258,6 +258,46 @@ impl Tuned {
     }
 }
 
+/// A race that knows what is left of the budget, by what rounds take at most and not by a clock: an interrupted tuning goes on
+/// as it would have. The confirmation has as many pairs as there is time for.
+struct Budgeted<'r> {
+    race: &'r mut dyn Race,
+    process_s: f64,
+    confirms_s: f64,
+    left_s: f64,
+}
+
+impl Race for Budgeted<'_> {
+    fn sight(&mut self, setting: &Setting) -> Result<Sight> {
+        self.race.sight(setting)
+    }
+
+    fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
+        let blocks = match stage {
+            Stage::Search => {
+                self.left_s -= round_s(self.process_s, rows.len(), blocks);
+                blocks
+            }
+            Stage::Confirm => {
+                let least = blocks.min(LEAST_CONFIRMING);
+                let fits =
+                    |blocks: &u32| round_s(self.confirms_s, rows.len(), *blocks) <= self.left_s;
+                (least..=MOST_CONFIRMING).rev().find(fits).unwrap_or(least)
+            }
+        };
+        self.race.round(stage, rows, blocks)
+    }
+}
+
+/// Returns the seconds that a round takes, if a process takes this much CPU time.
+fn round_s(process_s: f64, rows: usize, blocks: u32) -> f64 {
+    let pair = (2.0 * IN_TURNS * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
+    match blocks {
+        0 => 0.0,
+        blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + CHECKS * process_s),
+    }
+}
+
 /// The number of pairs in each step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lengths {
@@ -265,7 +305,7 @@ pub struct Lengths {
     screening: [u32; 3],
     /// Pairs of each combination; 0 if there are no combinations.
     together: u32,
-    /// Pairs of each row of the confirmation.
+    /// Pairs of each row of the confirmation, of as many rows as there usually are.
     confirmation: u32,
 }
 
@@ -295,6 +335,10 @@ const BESIDE_FINALISTS: usize = 4;
 const LEAST_IN_ORDER: usize = 5;
 /// The most bundles that are combined.
 const COMBINED: usize = 3;
+/// The most pairs of a row of the confirmation, and the fewest unless there is time for fewer only: with three finalists, fewer
+/// can hardly confirm any.
+const MOST_CONFIRMING: u32 = 24;
+const LEAST_CONFIRMING: u32 = 10;
 /// The number of copies of the default beside each round.
 const DECOYS: usize = 2;
 /// Each side of a pair takes at least three turns of up to 40 ms: the CPU time of both, in seconds.
@@ -321,28 +365,13 @@ impl Lengths {
         process_s: f64,
         confirms_s: f64,
     ) -> f64 {
-        let round_of = |process_s: f64, rows: usize, blocks: u32| {
-            let pair = (2.0 * IN_TURNS * process_s).max(SHORTEST_PAIR_S) + BESIDE_S;
-            match blocks {
-                0 => 0.0,
-                blocks => (rows + DECOYS) as f64 * (f64::from(blocks) * pair + CHECKS * process_s),
-            }
-        };
-        let round = |rows, blocks| round_of(process_s, rows, blocks);
+        let round = |rows, blocks| round_s(process_s, rows, blocks);
         let second = settings.min(settings.div_ceil(2).max(bundles));
-        let halves = match self.together {
-            0 => 0,
-            _ => COMBINED,
-        };
         round(settings, self.screening[0])
             + round(second, self.screening[1])
             + round(second.min(LAST), self.screening[2])
             + round(COMBINED + 1 + 4, self.together)
-            + round_of(
-                confirms_s,
-                FINALISTS + 1 + halves + beside,
-                self.confirmation,
-            )
+            + round_s(confirms_s, FINALISTS + 1 + beside, self.confirmation)
     }
 
     /// Returns the longest lengths within a budget; otherwise, the seconds that the shortest take.
@@ -414,10 +443,16 @@ pub fn tune(
         field.len(),
         (cost(&lengths) / 60.0).ceil()
     ));
+    let mut race = Budgeted {
+        race,
+        process_s,
+        confirms_s,
+        left_s: wanted.budget_s,
+    };
     let mut decoys = vec![Logs::new(); DECOYS];
-    let mut field = screen(&mut tuned, field, &lengths, wanted, race, &mut decoys)?;
+    let mut field = screen(&mut tuned, field, &lengths, wanted, &mut race, &mut decoys)?;
     if lengths.together > 0 {
-        field.extend(combine(&mut tuned, &field, &lengths, wanted, race)?);
+        field.extend(combine(&mut tuned, &field, &lengths, wanted, &mut race)?);
     }
     let best_decoy = decoys.iter().filter_map(|logs| estimate(logs, wanted.goal));
     let best_decoy = best_decoy.fold(0.0, f64::min);
@@ -445,7 +480,7 @@ pub fn tune(
     tuned.decoys = decoys.iter().map(ratios).collect();
     // Even without finalists, the result must show whether the trace stands for the program.
     if !field.is_empty() || wanted.is_stand_in {
-        confirm(&mut tuned, &field, defaults, &lengths, wanted, race)?;
+        confirm(&mut tuned, &field, defaults, &lengths, wanted, &mut race)?;
     }
     Ok(tuned)
 }

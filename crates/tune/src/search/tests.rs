@@ -39,6 +39,8 @@ struct Script {
     pair: Option<(&'static str, &'static str, f64)>,
     /// Stages of the rounds, and their rows.
     rounds: Vec<(Stage, Vec<String>)>,
+    /// Pairs of the last round.
+    blocks: u32,
     sights: usize,
     /// Whether a sight counts anything.
     counts: bool,
@@ -55,6 +57,7 @@ fn script(truths: &[Truth], seed: u64) -> Script {
         seed,
         pair: None,
         rounds: Vec::new(),
+        blocks: 0,
         sights: 0,
         counts: true,
         is_reversed: false,
@@ -150,6 +153,7 @@ impl Race for Script {
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
         self.rounds
             .push((stage, rows.iter().map(|row| row.name.clone()).collect()));
+        self.blocks = blocks;
         let mut round = Round {
             process_s: 0.1,
             is_paced: self.paced.contains(&stage),
@@ -354,6 +358,18 @@ fn a_short_budget_is_kept_or_refused() {
         error.starts_with("--budget: 5 settings take 2 min"),
         "{error}"
     );
+    // What the search has left over goes to the confirmation.
+    let pairs = |budget_s| {
+        let mut script = self::script(&space(), 1);
+        script.run(&Wanted { budget_s, ..TIME }).unwrap();
+        script.blocks
+    };
+    let [short, longer, long] = [70.0, 75.0, 1800.0].map(pairs);
+    assert!(
+        8 < short && short < longer && longer <= 24,
+        "{short} {longer}"
+    );
+    assert_eq!(long, 24);
     // What confirms may take longer than what the search measures.
     let wanted = Wanted {
         confirms_s: Some(1000.0),
