@@ -32,6 +32,13 @@ pub struct Counts {
     pub cpu_ns: u64,
 }
 
+impl Counts {
+    /// Returns the CPU time in seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.cpu_ns as f64 / 1e9
+    }
+}
+
 /// Whether a setting reached the allocator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "why")]

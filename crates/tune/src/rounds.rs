@@ -386,7 +386,7 @@ impl<'a> Rounds<'a> {
         if let Some(failure) = sight.failure {
             refuse!("--held-out does not run under {}: {failure}", default.name);
         }
-        self.kept.held_out_s = sight.counts.map(|counts| counts.cpu_ns as f64 / 1e9);
+        self.kept.held_out_s = sight.counts.map(|counts| counts.cpu_s());
         self.keep()?;
         Ok(self.kept.held_out_s)
     }

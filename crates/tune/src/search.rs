@@ -337,7 +337,7 @@ const LEAST_IN_ORDER: usize = 5;
 const COMBINED: usize = 3;
 /// The most pairs of a row of the confirmation, and the fewest unless there is time for fewer only: with three finalists, fewer
 /// can hardly confirm any.
-const MOST_CONFIRMING: u32 = 24;
+const MOST_CONFIRMING: u32 = LENGTHS[0].confirmation;
 const LEAST_CONFIRMING: u32 = 10;
 /// The number of copies of the default beside each round.
 const DECOYS: usize = 2;
@@ -438,10 +438,14 @@ pub fn tune(
             (least_s / 60.0).ceil()
         ),
     };
+    let most_s = cost(&Lengths {
+        confirmation: MOST_CONFIRMING,
+        ..lengths
+    });
     told(format!(
-        "{} settings are raced, for about {:.0} min",
+        "{} settings are raced, for at most {:.0} min",
         field.len(),
-        (cost(&lengths) / 60.0).ceil()
+        (most_s.min(wanted.budget_s) / 60.0).ceil()
     ));
     let mut race = Budgeted {
         race,
@@ -531,8 +535,7 @@ fn look(
     }
     let of_program = &of_default[&*defaults[0].allocator];
     let counted = of_program.iter().filter_map(|sight| sight.counts);
-    let longest = counted.map(|counts| counts.cpu_ns).max();
-    Ok(longest.map(|cpu_ns| cpu_ns as f64 / 1e9))
+    Ok(counted.map(|counts| counts.cpu_s()).reduce(f64::max))
 }
 
 impl Tuned {
