@@ -26,7 +26,8 @@ pub struct CompareArgs {
     /// the same row of the older run. A run and mimalloc-bench's benchres.csv: its medians beside ours
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
-    /// Exit with code 3 if a row has one of these verdicts; `withheld` and `too few blocks` count as `unclear`
+    /// Exit with code 3 if a row has one of these verdicts, or has no numbers; `withheld`, `too few
+    /// blocks` and what only one of two runs has count as `unclear`
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
     /// Differences up to this are too small to matter
@@ -103,11 +104,14 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         let [first, second] = [&dirs[0], &dirs[1]].map(|dir| dir.display());
         refuse!("{first} and {second} have no workload in common: {a}; {b}");
     }
-    if comparison.rows.is_empty() {
+    let is_judged = comparison.rows.iter().any(|row| row.verdict.is_some());
+    if comparison.rows.is_empty() || !is_judged && !args.fail_on.is_empty() {
         let why = comparison
             .left_out
             .first()
-            .map_or("the run has only the baseline", |left| &left.why);
+            .map_or("the run has only the baseline".into(), |left| {
+                format!("{}: {}", left.row, left.why)
+            });
         bail!("nothing can be compared: {why}");
     }
     let subject = report::ComparisonSubject {
@@ -225,14 +229,13 @@ pub fn read(dir: &Path, paths: Paths) -> Result<Run> {
 
 /// A line for each row that fails the job.
 fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
+    let on_unclear = on.contains(&FailOn::Unclear);
     let fails = |verdict: &Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
-        Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::AaCopyDiffers => {
-            on.contains(&FailOn::Unclear)
-        }
+        Verdict::Unclear { .. } | Verdict::TooFew { .. } | Verdict::AaCopyDiffers => on_unclear,
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
-    let failing = comparison.rows.iter().filter_map(|row| {
+    let judged = comparison.rows.iter().filter_map(|row| {
         let what = match row.verdict.filter(fails)?.word_of(by) {
             "more" => format!("takes more {}", by.noun),
             word => format!("is {word}"),
@@ -240,7 +243,13 @@ fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
         let name = row_name(&row.workload, row.threads, &row.allocator);
         Some(format!("--fail-on: {name} {what}"))
     });
-    failing.collect()
+    // Whoever wants to know what got slower must hear of what failed.
+    let left_out = comparison
+        .left_out
+        .iter()
+        .filter(|left| left.has_no_numbers() && !on.is_empty() || on_unclear && !left.is_fixed());
+    let left_out = left_out.map(|left| format!("--fail-on: {}: {}", left.row, left.why));
+    judged.chain(left_out).collect()
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             comparison.add(case, name, row);
         }
     }
+    comparison.add_missing(old.head, new.head);
     // If one of the runs stopped as soon as it was precise enough, that run's alpha applies.
     let alpha = old.head.plan.alpha().min(new.head.plan.alpha());
     comparison.judge(&tests, threshold, alpha);

@@ -87,6 +87,18 @@ pub struct LeftAlone {
     pub why: String,
 }
 
+impl LeftAlone {
+    /// Whether the row was to be measured, and has no numbers.
+    pub fn has_no_numbers(&self) -> bool {
+        [NO_BASELINE, NO_NUMBERS].contains(&self.why.as_str())
+    }
+
+    /// Whether no allocator changes what would be compared.
+    pub fn is_fixed(&self) -> bool {
+        [PACED, FIXED_TIME].contains(&self.why.as_str())
+    }
+}
+
 /// A fact that two runs disagree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -118,6 +130,8 @@ pub fn no_times(table: &CaseGroups, by: &Metric) -> Option<&'static str> {
 const NO_BASELINE: &str = "it has no numbers beside the baseline's";
 /// Why a row cannot be compared with an earlier run.
 const NO_EARLIER: &str = "the old run does not have it";
+/// Why a row of the earlier run cannot be compared.
+const NO_LATER: &str = "the new run does not have it";
 /// Why a row of two runs cannot be compared.
 const NO_NUMBERS: &str = "one of the runs has no numbers for it";
 
@@ -183,6 +197,21 @@ impl Comparison {
                 row: format!("{}/{allocator}", case.label()),
                 why: why.to_owned(),
             }),
+        }
+    }
+
+    /// Adds the rows that only the old run has.
+    fn add_missing(&mut self, old: &RunFile, new: &RunFile) {
+        for case in &old.plan.cases {
+            let is_later =
+                |later: &&Case| (&later.workload, later.threads) == (&case.workload, case.threads);
+            let later = new.plan.cases.iter().find(is_later);
+            for row in old.rows_of(case) {
+                let is_there = |later| new.rows_of(later).any(|other| other.name == row.name);
+                if !Role::of(row, "").is_companion() && !later.is_some_and(is_there) {
+                    self.add(case, &row.name, Err(NO_LATER));
+                }
+            }
         }
     }
 

@@ -53,6 +53,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             comparison.add(case, name, row);
         }
     }
+    comparison.add_missing(old.head, new.head);
     comparison
 }
 

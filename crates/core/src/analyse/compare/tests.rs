@@ -183,6 +183,8 @@ fn rows_without_a_counterpart_say_why() {
     let mut elsewhere = lab(|_| 20.0);
     elsewhere.run.plan.cases[0].threads = 3;
     assert_eq!(why(&elsewhere), "the old run does not have its case");
+    let less = FakeRun::new(&["glibc"], &["larson"], 12).fill(|_, _, _| 20.0);
+    assert_eq!(why(&less), "the new run does not have it");
 }
 
 #[test]

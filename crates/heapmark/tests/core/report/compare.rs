@@ -15,6 +15,40 @@ fn compare(place: &Place, args: &[&str]) -> End {
     place.run(&[&["compare"], args].concat())
 }
 
+/// Nothing is slower if nothing runs.
+#[test]
+fn what_has_no_numbers_or_no_counterpart_fails_the_job() {
+    let place = Place::new();
+    let library = |name: &str, library: &str| format!("{name}={}", place.fake(library).display());
+    let [one, crashed] = [library("one", "honest"), library("crashed", "crasher")];
+    let word = format!("{one},{crashed},glibc");
+    let end = place.run_small("run", &["-a", &word, "--blocks", "6", "--seed", "1"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let gate = compare(
+        &place,
+        &["run", "--threshold", "50%", "--fail-on", "slower"],
+    );
+    assert_eq!(gate.code, Some(3), "{}{}", gate.stdout, gate.stderr);
+    let why = "--fail-on: churn@1/crashed: it has no numbers beside the baseline's";
+    assert!(gate.stderr.contains(why), "{}", gate.stderr);
+    let other = format!("{},glibc", library("other", "honest"));
+    let end = place.run_small("later", &["-a", &other, "--blocks", "6", "--seed", "1"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let said = compare(&place, &["run", "later"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(
+        said.says("churn@1/one: the new run does not have it"),
+        "{}",
+        said.stdout
+    );
+    for on in ["slower", "unclear"] {
+        let gate = compare(&place, &["run", "later", "--fail-on", on]);
+        assert_eq!(gate.code, Some(1), "{}{}", gate.stdout, gate.stderr);
+        let why = "nothing can be compared: churn@1/other: the old run does not have it";
+        assert!(gate.stderr.contains(why), "{}", gate.stderr);
+    }
+}
+
 #[test]
 fn a_slower_library_fails_the_job_within_a_run_and_between_two() {
     let place = Place::new();
