@@ -30,12 +30,20 @@ pub struct Counts {
     pub peak_bytes: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
+    /// From the start to the end, in nanoseconds.
+    pub wall_ns: u64,
 }
 
 impl Counts {
-    /// Returns the CPU time in seconds.
-    pub fn cpu_s(&self) -> f64 {
-        self.cpu_ns as f64 / 1e9
+    /// Returns the seconds from the start to the end.
+    pub fn wall_s(&self) -> f64 {
+        self.wall_ns as f64 / 1e9
+    }
+
+    /// Returns what one side of a pair takes of its time, in seconds. What sleeps is measured alone: a pair takes as long as its
+    /// process, since one process of the default serves several pairs.
+    pub fn side_s(&self) -> f64 {
+        (self.cpu_ns as f64 / 1e9).max(self.wall_s() / 2.0)
     }
 }
 
@@ -71,9 +79,16 @@ pub fn complaints(stderr: &str) -> Vec<String> {
 
 /// Whether the variables of a setting reached the allocator, judged by a process with them and by one without.
 pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
-    let of_setting: Vec<&Given> = sight
-        .given
-        .iter()
+    // What a variable sets twice, as by the allocator's entry and by the setting, has its last value.
+    let is_overruled = |place: usize| {
+        let given = &sight.given[place];
+        let mut later = sight.given[place + 1..].iter();
+        !given.setting.is_empty()
+            && later.any(|it| (&it.place, &it.setting) == (&given.place, &given.setting))
+    };
+    let of_setting: Vec<&Given> = (0..sight.given.len())
+        .filter(|place| !is_overruled(*place))
+        .map(|place| &sight.given[place])
         .filter(|given| setting.environment.contains_key(&given.place))
         .collect();
     let unseen = unseen(setting, &of_setting);
@@ -204,6 +219,10 @@ mod tests {
         tunables.environment.insert("GLIBC_TUNABLES".into(), typo);
         let outcome = arrival(&tunables, &seen, &without);
         assert!(matches!(outcome, Arrival::NotArrived(why) if why.contains("toppad")));
+        // What its allocator's entry sets comes first, and is overruled.
+        let overruled = given("MALLOC_CONF", "tcache", SettingState::Changed);
+        let last = given("MALLOC_CONF", "tcache", SettingState::Taken);
+        assert_eq!(of(vec![overruled, last], &[]), Arrival::ReadBack);
         // Of another variable.
         let other = given("GLIBC_TUNABLES", "", SettingState::Refused);
         assert_eq!(of(vec![other], &[]), Arrival::NotReadBack);
@@ -220,7 +239,7 @@ mod tests {
         let counts = |faults, peak_bytes| Counts {
             faults,
             peak_bytes,
-            cpu_ns: 1,
+            ..Counts::default()
         };
         let ranges = CountRanges::of(&[counts(10, 100), counts(12, 90)]).unwrap();
         assert!(ranges.have(Some(counts(11, 100))));

@@ -9,12 +9,12 @@ use crate::search::{Tuned, Wanted, tune};
 use crate::setting::{Setting, knobs, settings};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use heapmark_core::build::command::{as_a_shell_starts, name_of, recognise_command};
+use heapmark_core::build::command::{as_a_shell_starts, linked, name_of, recognise_command};
 use heapmark_core::build::libc_version;
 use heapmark_core::catalog::Catalog;
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{budget, listed};
-use heapmark_core::cmd::run::resolve::{must_be_ready, named, resolve};
+use heapmark_core::cmd::run::resolve::{must_be_ready, named, put_libc_first, resolve};
 use heapmark_core::cmd::{
     Exit, catalog, described_machine, note, parsed, print, print_json, screen, usage,
 };
@@ -142,7 +142,14 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         }
         None => workload_name.unwrap_or_else(|| "server".into()),
     };
-    let (words, subjects) = allocators(&args.allocators, catalog)?;
+    let (words, mut subjects) = allocators(&args.allocators, catalog)?;
+    // Otherwise the library that the program is linked to would serve the looks, and not the rounds.
+    if let Some((program, library)) = linked_to(&args, &folder)? {
+        put_libc_first(&mut subjects)?;
+        note(format!(
+            "{program} is linked to {library}: each allocator of -a serves in its place, glibc too"
+        ));
+    }
     let work = TunedWork {
         looked_at,
         search,
@@ -167,12 +174,9 @@ pub fn run(args: TuneArgs) -> Result<Exit> {
         budget_s: wanted.budget_s,
     };
     let mut rounds = Rounds::opened(&dir, of, work, subjects.clone(), catalog)?;
-    let confirms_s = held_out.map_or(Ok(None), |command| rounds.held_out_s(&command));
-    let tuned = confirms_s.and_then(|confirms_s| {
-        let wanted = Wanted {
-            confirms_s,
-            ..wanted
-        };
+    let confirms = held_out.map_or(Ok(None), |command| rounds.held_out(&command));
+    let tuned = confirms.and_then(|confirms| {
+        let wanted = Wanted { confirms, ..wanted };
         tune(&defaults, all, &wanted, &mut rounds, &mut note)
     });
     let tuned = match tuned {
@@ -218,17 +222,42 @@ fn looked_at(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
     }
 }
 
+/// Returns the program that is tuned, and the library with a malloc that it is linked to, if there is one.
+fn linked_to(args: &TuneArgs, folder: &Path) -> Result<Option<(String, String)>> {
+    let words = match &args.server {
+        Some(line) => words_of("--server", line)?,
+        None => args.command.clone(),
+    };
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let recognised = recognise_command(&started(&words, folder)?, folder);
+    let library = linked(recognised.program()).serves;
+    Ok(library.map(|library| (recognised.program().display().to_string(), library)))
+}
+
 /// Returns the command that confirms, if it is not the tuned one; `None` for a server, which
 /// another client confirms.
 fn held_out(args: &TuneArgs, folder: &Path) -> Result<Option<LookedAt>> {
-    let words = args.held_out.iter().filter(|_| args.server.is_none());
-    let mut words = words.map(|line| command(args, &words_of(line)?, folder));
-    words.next().transpose()
+    let Some(line) = &args.held_out else {
+        return Ok(None);
+    };
+    let words = words_of("--held-out", line)?;
+    match args.server {
+        // It runs only beside its server, but it must be there.
+        Some(_) => started(&words, folder).map(|_| None),
+        None => command(args, &words, folder).map(Some),
+    }
+}
+
+/// Returns the words of a command as a shell would start it.
+fn started(words: &[String], folder: &Path) -> Result<Vec<OsString>> {
+    let words = words.iter().map(OsString::from).collect();
+    as_a_shell_starts(words, folder).map_err(usage)
 }
 
 fn command(args: &TuneArgs, words: &[String], folder: &Path) -> Result<LookedAt> {
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    let command = as_a_shell_starts(words, folder).map_err(usage)?;
+    let command = started(words, folder)?;
     let recognised = recognise_command(&command, folder);
     if let Some(why) = &recognised.unreachable {
         refuse!(
@@ -243,11 +272,11 @@ fn command(args: &TuneArgs, words: &[String], folder: &Path) -> Result<LookedAt>
     })
 }
 
-/// Splits the value of `--held-out` into words.
-fn words_of(line: &str) -> Result<Vec<String>> {
+/// Splits the value of a flag into words.
+fn words_of(flag: &str, line: &str) -> Result<Vec<String>> {
     let words = shlex::split(line).filter(|words| !words.is_empty());
     words
-        .with_context(|| format!("--held-out {line:?}: no command, or a quote that does not end"))
+        .with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
         .map_err(usage)
 }
 
@@ -277,7 +306,8 @@ fn loads(args: &TuneArgs, workload: Option<Load>) -> Result<(Load, Load)> {
         let client = args.client.as_ref();
         return Ok((by(client), by(args.held_out.as_ref().or(client))));
     }
-    let held_out = args.held_out.as_ref().map(|line| words_of(line));
+    let held_out = args.held_out.as_ref();
+    let held_out = held_out.map(|line| words_of("--held-out", line));
     let held_out = held_out.transpose()?;
     let command = tried(behind(&args.command));
     let confirm = held_out.map_or(command.clone(), |words| tried(behind(&words)));
@@ -337,7 +367,7 @@ fn wanted(args: &TuneArgs) -> Result<Wanted> {
         goal: args.goal,
         at_most: args.at_most,
         budget_s: args.budget.as_secs_f64(),
-        confirms_s: None,
+        confirms: None,
         is_stand_in: args.workload.is_some() && !args.command.is_empty(),
     })
 }
@@ -463,12 +493,8 @@ fn surroundings(
         .chain([args.command.clone()])
         .filter(|words| !words.is_empty());
     // Other words may name files that the program writes.
-    let programs = lines.filter_map(|words| {
-        let words = words.iter().map(OsString::from).collect();
-        Some(PathBuf::from(
-            as_a_shell_starts(words, folder).ok()?.first()?,
-        ))
-    });
+    let programs =
+        lines.filter_map(|words| Some(PathBuf::from(started(&words, folder).ok()?.first()?)));
     let libraries = subjects
         .iter()
         .flat_map(|subject| subject.library.files.clone());
@@ -498,11 +524,11 @@ fn tell(
     let best = tuned.winners().next();
     let copy = best.and_then(|best| {
         let row = best.setting.row().subject(subjects).ok()?;
-        let program = match args.command.is_empty() && args.server.is_none() {
-            true => "PROGRAM",
-            false => command.as_str(),
-        };
-        Some(copied::lines(&best.setting, &row, program))
+        Some(copied::lines(
+            &best.setting,
+            &row,
+            &in_shell(args, &command),
+        ))
     });
     let tune_report = TuneReport {
         command,
@@ -527,6 +553,20 @@ fn tell(
         }
     }
     Ok(())
+}
+
+/// Returns the command as it is typed into a shell; a word for it if a workload was tuned.
+fn in_shell(args: &TuneArgs, command: &str) -> String {
+    match (&args.server, &args.ready) {
+        (Some(server), Some(ready)) => server.replace("{port}", ready),
+        _ if args.command.is_empty() => "PROGRAM".into(),
+        _ => {
+            let file = args.stdin.iter().map(|file| file.to_string_lossy());
+            let file =
+                file.map(|file| format!(" < {}", shlex::try_quote(&file).unwrap_or_default()));
+            command.to_owned() + &file.collect::<String>()
+        }
+    }
 }
 
 /// Returns the facts on which the defaults of allocators and their effects depend.

@@ -25,19 +25,28 @@ pub fn lines(setting: &Setting, row: &Subject, command: &str) -> Vec<CopiedLine>
         let all = variables.iter().map(|(name, value)| one(name, value));
         all.collect::<Vec<String>>().join(by)
     };
-    let quoted = |name: &str, value: &str| format!("{name}={value:?}");
     let mut lines = vec![
         ("shell", joined(in_shell, " ") + " " + command),
         (
             "systemd",
             format!("Environment={}", joined(in_systemd, " ")),
         ),
-        ("Dockerfile", format!("ENV {}", joined(quoted, " "))),
+        ("Dockerfile", format!("ENV {}", joined(in_dockerfile, " "))),
         (
             "Kubernetes",
             format!("env: [{}]", joined(in_kubernetes, ", ")),
         ),
     ];
+    // The C library is wherever a program runs.
+    if let Some(files) = variables
+        .get("LD_PRELOAD")
+        .filter(|files| !files.contains("/libc.so"))
+    {
+        lines.push((
+            "first",
+            format!("copy {files} to where these lines name it"),
+        ));
+    }
     if let Some(conf) = variables.get("MALLOC_CONF") {
         lines.push(("C", format!("const char *malloc_conf = {conf:?};")));
         lines.push((
@@ -83,8 +92,12 @@ fn in_systemd(name: &str, value: &str) -> String {
     )
 }
 
+fn in_dockerfile(name: &str, value: &str) -> String {
+    format!("{name}={}", format!("{value:?}").replace('$', "\\$"))
+}
+
 fn in_kubernetes(name: &str, value: &str) -> String {
-    format!("{{name: {name}, value: {value:?}}}")
+    format!("{{name: {name}, value: {:?}}}", value.replace("$(", "$$("))
 }
 
 #[cfg(test)]
@@ -150,6 +163,18 @@ mod tests {
                 .unwrap()
                 .contains("{name: LD_PRELOAD, value: \"/lib/je.so\"}")
         );
+        let first = "copy /lib/je.so to where these lines name it";
+        assert_eq!(line(&of_row, "first"), Some(first));
+        let of_user = Setting::given("glibc", 1, "GLIBC_TUNABLES", "a$b$(c)");
+        let of_row = lines_of(&of_user, &[], "app");
+        let shown =
+            ["shell", "Dockerfile", "Kubernetes"].map(|place| line(&of_row, place).unwrap());
+        let meant = [
+            "GLIBC_TUNABLES='a$b$(c)' app",
+            r#"ENV GLIBC_TUNABLES="a\$b\$(c)""#,
+            r#"env: [{name: GLIBC_TUNABLES, value: "a$b$$(c)"}]"#,
+        ];
+        assert_eq!(shown, meant);
         // A bundle of which C can set a part only has no line for it.
         let mut half = knobs("glibc")[..2].to_vec();
         half[1] = Knob {

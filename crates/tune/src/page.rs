@@ -159,7 +159,7 @@ fn race(tuned: &Tuned) -> Sheet {
             mark: Mark::Failed,
             ..Cell::text(why.as_str())
         },
-        Fate::Left => Cell::text("not better in the search"),
+        Fate::Left => Cell::text("not among the best in the search"),
         Fate::Finalist => Cell::text("finalist"),
     });
     for (goal, title) in GOALS.into_iter().zip(["time", "peak", "at end"]) {

@@ -180,7 +180,7 @@ pub fn notes(tuned: &Tuned, goal: Goal) -> Vec<Note> {
     }
     let left = names(&|entry| entry.fate == Fate::Left);
     if !left.is_empty() {
-        notes.push(format!("not better in the search: {}", list(left)).into());
+        notes.push(format!("not among the best in the search: {}", list(left)).into());
     }
     let is_entry = |name: &str| tuned.entries.iter().any(|it| it.setting.name == name);
     // A pair that is better has become an entry of its own.

@@ -32,13 +32,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const FILE: &str = "tune.json";
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 /// The mode of a tuning's files: the user's command line may be private.
 pub const MODE: u32 = 0o600;
 /// A process is first looked at when it is this old, and again each time that its age has doubled.
 const YOUNG: Duration = Duration::from_millis(40);
-/// The time limit of a process that is not timed.
+/// The time limit of a process that is not timed, before it is known how long one of the default takes.
 const PATIENCE: Duration = Duration::from_secs(1800);
+/// The time limit after that: so many times as long, and no less than so long.
+const TIMES: f64 = 100.0;
+const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 /// The command that stands in for one that ends too soon to be looked at; it is ended after the
 /// look.
 const LASTING: [&str; 2] = ["/bin/sleep", "10"];
@@ -57,8 +60,8 @@ struct Kept {
     sights: Vec<(String, Sight)>,
     /// The rounds of pairs, in their order.
     runs: Vec<RoundRun>,
-    /// The CPU time of the held-out command under the default, in seconds; `None` before it was looked at.
-    held_out_s: Option<f64>,
+    /// What the held-out command took under the default; `None` before it was looked at.
+    held_out: Option<Counts>,
 }
 
 /// What a tuning is of: a directory is resumed only by a tuning of the same.
@@ -90,8 +93,9 @@ impl Tuning {
                 dir.display()
             );
         }
-        // Before the first round, the budget has decided nothing.
-        if before.budget_s != self.budget_s && !kept.runs.is_empty() {
+        // Before the first round of settings, the budget has decided nothing.
+        let has_rows = kept.runs.iter().any(|run| !run.rows.is_empty());
+        if before.budget_s != self.budget_s && has_rows {
             refuse!(
                 "{} is being measured with --budget {}s: give that, or choose another directory with -o",
                 dir.display(),
@@ -215,7 +219,7 @@ impl<'a> Rounds<'a> {
                 of,
                 sights: Vec::new(),
                 runs: Vec::new(),
-                held_out_s: None,
+                held_out: None,
             },
             true => {
                 store::refuse_of_others(dir, FILE, "go on with a copy of your own (cp -r)")?;
@@ -311,7 +315,7 @@ impl<'a> Rounds<'a> {
             }
             YOUNG / 4
         };
-        let end = launch.run(PATIENCE, &stop, Some(&mut look));
+        let end = launch.run(self.patience(), &stop, Some(&mut look));
         let largest = views
             .values()
             .max_by_key(|view| view.memory.resident.rss_bytes);
@@ -343,12 +347,27 @@ impl<'a> Rounds<'a> {
                 faults: end.launched.minor_faults,
                 peak_bytes: end.launched.max_rss_bytes,
                 cpu_ns: end.cpu_ns(),
+                wall_ns: end.launched.wall_ns,
             }),
             given,
             complaints: complaints(&end.stderr()),
             failure,
         };
         Ok((sight, was_seen))
+    }
+
+    /// The time limit of a process that is not timed.
+    fn patience(&self) -> Duration {
+        let mut counts = self
+            .kept
+            .sights
+            .iter()
+            .filter_map(|(_, sight)| sight.counts);
+        let first = counts.next();
+        first.map_or(PATIENCE, |counts| {
+            let usual = Duration::from_secs_f64(counts.wall_s() * TIMES);
+            usual.clamp(LEAST_PATIENCE, PATIENCE)
+        })
     }
 
     fn prepared(&self) -> Result<()> {
@@ -374,11 +393,10 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Returns the CPU time of the command that confirms, in seconds. Fails unless it runs under the default: better now than
-    /// after the search.
-    pub fn held_out_s(&mut self, held_out: &LookedAt) -> Result<Option<f64>> {
-        if self.kept.held_out_s.is_some() {
-            return Ok(self.kept.held_out_s);
+    /// Returns what the command that confirms takes. Fails unless it runs under the default: better now than after the search.
+    pub fn held_out(&mut self, held_out: &LookedAt) -> Result<Option<Counts>> {
+        if self.kept.held_out.is_some() {
+            return Ok(self.kept.held_out);
         }
         self.prepared()?;
         let default = Setting::none(&self.allocators[0].allocator.name);
@@ -386,9 +404,9 @@ impl<'a> Rounds<'a> {
         if let Some(failure) = sight.failure {
             refuse!("--held-out does not run under {}: {failure}", default.name);
         }
-        self.kept.held_out_s = sight.counts.map(|counts| counts.cpu_s());
+        self.kept.held_out = sight.counts;
         self.keep()?;
-        Ok(self.kept.held_out_s)
+        Ok(self.kept.held_out)
     }
 
     fn measure(&self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Exit> {

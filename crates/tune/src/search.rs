@@ -68,8 +68,8 @@ pub struct Wanted {
     pub at_most: Option<AtMost>,
     /// The time for the whole tuning, in seconds.
     pub budget_s: f64,
-    /// The CPU time of a process of what confirms, in seconds, if that is not what the search measures.
-    pub confirms_s: Option<f64>,
+    /// What a process takes of what confirms, if that is not what the search measures.
+    pub confirms: Option<Counts>,
     /// Whether the search measures a stand-in for what the confirmation measures: a trace of the
     /// program.
     pub is_stand_in: bool,
@@ -269,7 +269,9 @@ struct Budgeted<'r> {
 
 impl Race for Budgeted<'_> {
     fn sight(&mut self, setting: &Setting) -> Result<Sight> {
-        self.race.sight(setting)
+        let sight = self.race.sight(setting)?;
+        self.left_s -= sight.counts.map_or(0.0, |counts| counts.wall_s());
+        Ok(sight)
     }
 
     fn round(&mut self, stage: Stage, rows: &[Setting], blocks: u32) -> Result<Round> {
@@ -351,6 +353,8 @@ const BESIDE_S: f64 = 0.5;
 const CHECKS: f64 = 2.0;
 /// The number of processes of a default before it is known how much it varies.
 const SIGHTS: usize = 4;
+/// Looks that take no longer are made within any budget: they say what does not arrive.
+const SHORT_S: f64 = 60.0;
 /// The number of pairs that show how long a process takes, if none was looked at.
 const FIRST_PAIRS: u32 = 2;
 
@@ -410,7 +414,13 @@ pub fn tune(
             untried.join(", ")
         ));
     }
-    let counted_s = look(defaults, settings, wanted, race, &mut tuned)?;
+    let mut race = Budgeted {
+        race,
+        process_s: 0.0,
+        confirms_s: 0.0,
+        left_s: wanted.budget_s,
+    };
+    let counted_s = look(defaults, settings, wanted, &mut race, &mut tuned)?;
     tuned.not_arrived().into_iter().for_each(&mut *told);
     let field: Vec<usize> = (0..tuned.entries.len())
         .filter(|place| tuned.entries[*place].fate == Fate::Left)
@@ -427,15 +437,17 @@ pub fn tune(
         true => BESIDE_FINALISTS,
         false => 0,
     };
-    let confirms_s = wanted.confirms_s.unwrap_or(process_s);
+    let confirms = wanted.confirms.as_ref();
+    let confirms_s = confirms.map_or(process_s, Counts::side_s);
+    (race.process_s, race.confirms_s) = (process_s, confirms_s);
     let cost =
         |lengths: &Lengths| lengths.cost_s(field.len(), bundles, beside, process_s, confirms_s);
-    let lengths = match Lengths::within(wanted.budget_s, cost) {
+    let lengths = match Lengths::within(race.left_s, cost) {
         Ok(lengths) => lengths,
         Err(least_s) => refuse!(
             "--budget: {} settings take {:.0} min here at least: give more, or name fewer allocators with -a",
             field.len(),
-            (least_s / 60.0).ceil()
+            ((wanted.budget_s - race.left_s + least_s) / 60.0).ceil()
         ),
     };
     let most_s = cost(&Lengths {
@@ -445,14 +457,8 @@ pub fn tune(
     told(format!(
         "{} settings are raced, for at most {:.0} min",
         field.len(),
-        (most_s.min(wanted.budget_s) / 60.0).ceil()
+        (most_s.min(race.left_s) / 60.0).ceil()
     ));
-    let mut race = Budgeted {
-        race,
-        process_s,
-        confirms_s,
-        left_s: wanted.budget_s,
-    };
     let mut decoys = vec![Logs::new(); DECOYS];
     let mut field = screen(&mut tuned, field, &lengths, wanted, &mut race, &mut decoys)?;
     if lengths.together > 0 {
@@ -471,14 +477,14 @@ pub fn tune(
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     field.truncate(FINALISTS);
-    // Only beside what it combines can a combination be confirmed.
-    for half in field
+    // Only beside its parts can a setting be confirmed.
+    for part in field
         .clone()
         .iter()
-        .flat_map(|place| tuned.halves(&tuned.entries[*place].setting))
+        .flat_map(|place| tuned.parts_of(&tuned.entries[*place].setting))
     {
-        if !field.contains(&half) {
-            field.push(half);
+        if !field.contains(&part) {
+            field.push(part);
         }
     }
     tuned.decoys = decoys.iter().map(ratios).collect();
@@ -489,8 +495,8 @@ pub fn tune(
     Ok(tuned)
 }
 
-/// Looks at one process of each setting: those that do not arrive, or have no effect, leave the search. Returns the CPU time of
-/// the default, in seconds, if that was counted.
+/// Looks at one process of each setting: those that do not arrive, or have no effect, leave the search. Returns the seconds of a
+/// side of a pair, if they were counted.
 fn look(
     defaults: &[Setting],
     settings: Vec<Setting>,
@@ -504,6 +510,14 @@ fn look(
         let sights = sights.collect::<Result<Vec<Sight>>>()?;
         if let Some(failure) = sights.iter().find_map(|sight| sight.failure.as_ref()) {
             refuse!("the command does not run under {}: {failure}", default.name);
+        }
+        let wall_s = sights[0].counts.map_or(0.0, |counts| counts.wall_s());
+        let looks = SIGHTS * defaults.len() + settings.len();
+        if wall_s * looks as f64 > wanted.budget_s.max(SHORT_S) {
+            refuse!(
+                "--budget: {looks} processes that are only looked at take {:.0} min here: give more, or name fewer allocators with -a",
+                (wall_s * looks as f64 / 60.0).ceil()
+            );
         }
         of_default.insert(&default.allocator, sights);
     }
@@ -535,7 +549,7 @@ fn look(
     }
     let of_program = &of_default[&*defaults[0].allocator];
     let counted = of_program.iter().filter_map(|sight| sight.counts);
-    Ok(counted.map(|counts| counts.cpu_s()).reduce(f64::max))
+    Ok(counted.map(|counts| counts.side_s()).reduce(f64::max))
 }
 
 impl Tuned {
@@ -561,11 +575,17 @@ impl Tuned {
         all.len()
     }
 
-    /// Returns the places of the settings that this one combines, if the search has combined it.
-    fn halves(&self, both: &Setting) -> Vec<usize> {
-        let combined = self.together.iter().filter(|it| it.both == both.name);
+    /// Returns the places of what a setting must be better than: the settings that it combines, if the search has combined it,
+    /// and its allocator as it is, unless that is the default.
+    fn parts_of(&self, setting: &Setting) -> Vec<usize> {
+        let combined = self.together.iter().filter(|it| it.both == setting.name);
         let names = combined.flat_map(|it| it.apart.iter().map(|(name, _)| name));
-        names.filter_map(|name| self.place_of(name)).collect()
+        let allocator = Some(&setting.allocator).filter(|_| !setting.is_none());
+        let places = names
+            .chain(allocator)
+            .filter_map(|name| self.place_of(name));
+        let is_measured = |place: &usize| self.entries[*place].fate == Fate::Left;
+        places.filter(is_measured).collect()
     }
 
     fn rows(&self, field: &[usize]) -> Vec<Setting> {
@@ -771,15 +791,15 @@ fn confirm(
         _ => judged(&known, &round.decoys, wanted.goal, wanted.at_most),
     };
     for (word, row) in words.iter_mut().zip(&rows) {
-        let halves = tuned.rows(&tuned.halves(row));
-        let is_no_better = |half: &&Setting| {
-            let over = Logs::from([(wanted.goal, round.over(&row.name, &half.name, wanted.goal))]);
+        let parts = tuned.rows(&tuned.parts_of(row));
+        let is_no_better = |part: &&Setting| {
+            let over = Logs::from([(wanted.goal, round.over(&row.name, &part.name, wanted.goal))]);
             judged(&[over], &[], wanted.goal, None) != [Confirmation::Confirmed]
         };
         if *word == Confirmation::Confirmed
-            && let Some(half) = halves.iter().find(is_no_better)
+            && let Some(part) = parts.iter().find(is_no_better)
         {
-            *word = Confirmation::NotConfirmed(format!("not certainly better than {}", half.name));
+            *word = Confirmation::NotConfirmed(format!("not certainly better than {}", part.name));
         }
     }
     for (place, (row, logs)) in rows.into_iter().zip(logs).enumerate() {

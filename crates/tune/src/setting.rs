@@ -115,19 +115,17 @@ impl Setting {
         !self.parts.is_empty() && moves.all(|moved| *moved != Moved::Time)
     }
 
-    /// Returns the knobs with their values: `mmap_threshold=33554432 trim_threshold=67108864`.
+    /// Returns the knobs with their values, `mmap_threshold=33554432 trim_threshold=67108864`, and the variables that no knob sets.
     pub fn words(&self) -> String {
         let mut words: Vec<String> = Vec::new();
         for (knob, value) in &self.parts {
             words.push(format!("{}={value}", short(&knob.name)));
         }
-        if self.parts.is_empty() {
-            words.extend(
-                self.environment
-                    .iter()
-                    .map(|(name, value)| format!("{name}={value}")),
-            );
-        }
+        let parts = self.parts.iter();
+        let made = knob::variables(parts.map(|(knob, value)| (knob, value.as_str())));
+        let given = self.environment.iter();
+        let given = given.filter(|(name, value)| made.get(*name) != Some(*value));
+        words.extend(given.map(|(name, value)| format!("{name}={value}")));
         words.join(" ")
     }
 
@@ -241,6 +239,11 @@ pub mod tests {
         assert_eq!(
             joined.environment["GLIBC_TUNABLES"],
             "glibc.malloc.arena_max=2:glibc.malloc.perturb=1"
+        );
+        assert!(
+            joined
+                .words()
+                .ends_with("GLIBC_TUNABLES=glibc.malloc.arena_max=2:glibc.malloc.perturb=1")
         );
     }
 

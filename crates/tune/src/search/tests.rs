@@ -42,8 +42,12 @@ struct Script {
     /// Pairs of the last round.
     blocks: u32,
     sights: usize,
+    /// How long a process takes by itself.
+    wall_ns: u64,
     /// Whether a sight counts anything.
     counts: bool,
+    /// Time of the allocator `other`, over the default's.
+    other: f64,
     /// Whether what confirms has the opposite effects.
     is_reversed: bool,
     /// In which stages its time is fixed.
@@ -59,7 +63,9 @@ fn script(truths: &[Truth], seed: u64) -> Script {
         rounds: Vec::new(),
         blocks: 0,
         sights: 0,
+        wall_ns: 100_000_000,
         counts: true,
+        other: 1.0,
         is_reversed: false,
         paced: &[],
     }
@@ -93,6 +99,9 @@ impl Script {
                 .all(|name| setting.bundles.iter().any(|bundle| bundle == name))
         {
             time = both;
+        }
+        if setting.allocator == "other" {
+            time *= self.other;
         }
         let memory: f64 = of_setting.iter().map(|truth| truth.memory).product();
         let mut pairs = |ratio: f64| (0..blocks).map(|_| ratio.ln() + self.noisy()).collect();
@@ -144,6 +153,7 @@ impl Race for Script {
                 faults: 1000 + self.sights as u64 % 3 + truth.map_or(0, |truth| truth.faults),
                 peak_bytes: 1 << 20,
                 cpu_ns: 100_000_000,
+                wall_ns: self.wall_ns,
             }),
             given: given.into_iter().collect(),
             ..Sight::default()
@@ -177,7 +187,7 @@ const TIME: Wanted = Wanted {
     goal: Goal::Time,
     at_most: None,
     budget_s: 1800.0,
-    confirms_s: None,
+    confirms: None,
     is_stand_in: false,
 };
 
@@ -349,7 +359,7 @@ fn a_short_budget_is_kept_or_refused() {
     assert_eq!(within(all[2]).unwrap(), LENGTHS[2]);
     assert_eq!(within(all[3] - 1.0), Err(all[3]));
     let wanted = Wanted {
-        budget_s: 1.0,
+        budget_s: 10.0,
         ..TIME
     };
     let mut script = script(&space(), 1);
@@ -372,7 +382,10 @@ fn a_short_budget_is_kept_or_refused() {
     assert_eq!(long, 24);
     // What confirms may take longer than what the search measures.
     let wanted = Wanted {
-        confirms_s: Some(1000.0),
+        confirms: Some(Counts {
+            cpu_ns: 1_000_000_000_000,
+            ..Counts::default()
+        }),
         ..TIME
     };
     assert!(script.run(&wanted).is_err());
@@ -444,6 +457,44 @@ fn allocators_as_they_are_have_their_place_in_the_order() {
     assert_eq!(as_they_are.count(), 3);
     assert!(tuned.confirmed.iter().all(|row| row.search.is_some()));
     assert!(tuned.order.unwrap().settings > LEAST_IN_ORDER);
+}
+
+/// Another allocator helps, and its settings do nothing.
+#[test]
+fn a_setting_is_confirmed_only_beside_its_allocator_as_it_is() {
+    for seed in 1..=40 {
+        let mut script = script(&[], seed);
+        script.truths = ["first", "second", "third"]
+            .map(|bundle| truth(bundle, 1.0))
+            .into();
+        script.other = 0.8;
+        let of_other = |truth: &Truth| Setting {
+            name: format!("other+{}", truth.bundle),
+            allocator: "other".into(),
+            ..planted(truth.bundle, Moved::Time)
+        };
+        let settings = script.truths.iter().map(of_other).collect();
+        let defaults = ["own", "other"].map(Setting::none);
+        let tuned = tune(&defaults, settings, &TIME, &mut script, &mut |_| {}).unwrap();
+        assert_eq!(winners(&tuned), ["other"], "seed {seed}");
+    }
+}
+
+#[test]
+fn what_sleeps_takes_its_time_of_the_budget() {
+    let mut script = script(&space(), 7);
+    let short = Wanted {
+        budget_s: 90.0,
+        ..TIME
+    };
+    assert!(!winners(&script.run(&short).unwrap()).is_empty());
+    for wall_s in [2, 4, 60] {
+        script.wall_ns = wall_s * 1_000_000_000;
+        script.rounds.clear();
+        let refused = script.run(&short).unwrap_err().to_string();
+        assert!(refused.starts_with("--budget: "), "{refused}");
+        assert!(script.rounds.is_empty());
+    }
 }
 
 #[test]
