@@ -260,9 +260,9 @@ def main():
     except Later:
         print(f"validity: {sum(runs.seconds().values()) / 60:.0f} minutes are measured, and there is more: type the same again")
         sys.exit(3)
-    if not given.only:
-        (runs.folder / "values.json").write_text(json.dumps(values))
-    finish([values], output)
+    stored = runs.folder / (f"values-{given.only}.json" if given.only else "values.json")
+    stored.write_text(json.dumps(values))
+    finish([values], output, [STORED if output is PAGE else stored])
 
 
 def measured(runs, programs, further):
@@ -327,7 +327,7 @@ def most_worth(runs, judged, leader):
     return max(found, key=found.get)
 
 
-def finish(machines, output, files=(STORED,)):
+def finish(machines, output, files):
     text, valid = validity_page.page(machines, [os.path.relpath(file, ROOT) for file in files])
     if output and valid:
         output.write_text(text)
