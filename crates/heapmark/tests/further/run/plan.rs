@@ -152,19 +152,9 @@ fn a_cell_of_a_stored_run_runs_again_and_leaves_it_as_it_is() {
 
 /// Refused as usage, in one message that says these words.
 fn is_refused(end: &End, says: &[&str]) {
-    assert_eq!(end.code, Some(2), "{}", end.stderr);
-    assert_eq!(end.stdout, "", "{}", end.stderr);
-    let messages = end
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("heapmark: "))
-        .count();
-    assert_eq!(
-        (messages, end.stderr.trim_end().lines().count()),
-        (1, 1),
-        "{}",
-        end.stderr
-    );
+    end.is_one_line(2);
+    assert_eq!(end.stdout, "");
+    assert!(end.stderr.starts_with("heapmark: "), "{}", end.stderr);
     for words in says {
         assert!(end.stderr.contains(words), "no `{words}` in {}", end.stderr);
     }
