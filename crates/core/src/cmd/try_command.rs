@@ -1,4 +1,4 @@
-//! `heapmark try`: the user's command under every allocator.
+//! `heapmark try`: the user's command under other allocators.
 
 use super::build::is_unbuilt;
 use super::cargo_flags::CargoFlags;
@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Run your own command under every allocator: which one is better for it, by how much, and whether
+/// Run your own command under other allocators: which one is better for it, by how much, and whether
 /// that matters
 #[derive(clap::Args)]
 pub struct TryArgs {
