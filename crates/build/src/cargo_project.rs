@@ -5,6 +5,7 @@ use super::cache::{self, TAG, hash_of_file, root, short_hash};
 use super::step::{Slots, Steps, output};
 use anyhow::{Context, Result, bail};
 use heapmark_catalog::file::{self, Existing, RESULTS, WithPath};
+use heapmark_catalog::folder::listing;
 use heapmark_catalog::{did_you_mean, joined};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -383,13 +384,21 @@ impl Binary {
                 .flat_map(|target| ["--target", target]),
         );
         let step = format!("building {} with {}", self.name, allocator.name);
+        // A flag, a variable or the project's configuration says whether it is below the name of its target. What an earlier
+        // build left elsewhere would be taken for it.
+        let executables = || -> Vec<PathBuf> {
+            let target = place.join("target");
+            let folders = std::iter::once(target.clone()).chain(listing(&target));
+            let files = folders.map(|folder| folder.join("release").join(&self.name));
+            files.filter(|file| file.is_file()).collect()
+        };
+        for left in executables() {
+            fs::remove_file(&left).with_path("cannot remove", &left)?;
+        }
         steps.run(&step, &mut cargo(&words))?;
-        let below = program.target.as_deref().unwrap_or_default();
-        let built = place
-            .join("target")
-            .join(below)
-            .join("release")
-            .join(&self.name);
+        let Some(built) = executables().pop() else {
+            bail!("cargo has made no release/{}: {}", self.name, log.display());
+        };
         // Another heapmark may still measure an earlier build, so each has a path of its own. Reports show the file's name.
         let hash = hash_of_file(&built)?;
         let folder = place.join("bin").join(&hash[..12]);

@@ -5,7 +5,7 @@
 use super::paths::{absolute, in_path, name_of};
 use super::repository::{Repository, TreeEntry};
 use super::step::Steps;
-use super::toolchain::{self, Toolchain};
+use super::toolchain::Toolchain;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_catalog::allocator::{Allocator, Commit, CommitBuild, Language, OwnBuild, Tier};
 use heapmark_catalog::file::WithPath;
@@ -172,11 +172,32 @@ pub fn unpack(commit: &Commit, into: &Path) -> Result<()> {
         .write(&commit.hash, into)
 }
 
+/// What a repository's own command has of the caller's environment. Any other variable could change the library, which is kept by
+/// the hash of its commit.
+const KEPT: [&str; 14] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+];
+
 /// Runs a repository's own command, and returns the library that it made.
 pub fn run(own: &OwnBuild, folder: &Path, toolchain: &Toolchain, steps: &Steps) -> Result<PathBuf> {
     let mut command = Command::new("sh");
     command.args(["-c", &own.command]).current_dir(folder);
-    toolchain::remove_flags(&mut command);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !KEPT.iter().any(|kept| name == kept)) {
+        command.env_remove(name);
+    }
     // Words after a compiler's name are flags, too.
     for (variable, language) in [("CC", Language::C), ("CXX", Language::Cpp)] {
         if std::env::var_os(variable).is_some() {

@@ -93,9 +93,10 @@ pub fn not_taken() -> Vec<String> {
     all
 }
 
-/// Removes the variables with compiler flags from a command's environment.
+/// Removes the variables with compiler flags from a command's environment, and those by which `make` hands on its own.
 pub fn remove_flags(command: &mut Command) {
-    for name in variables_not_taken() {
+    let of_make = ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEOVERRIDES"];
+    for name in variables_not_taken().chain(of_make.map(OsString::from)) {
         command.env_remove(name);
     }
 }

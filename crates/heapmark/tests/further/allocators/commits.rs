@@ -93,12 +93,16 @@ fn two_commits_are_built_once_and_compared() {
 fn a_commits_command_gets_no_flags_of_the_callers() {
     let place = Place::new();
     let seen = place.at("seen");
-    let echo = format!("echo compiler $CC, flags $CFLAGS > {}", seen.display());
+    let echo = format!(
+        "echo compiler $CC, flags $CFLAGS$MAKEFLAGS$EXTRA > {}",
+        seen.display()
+    );
     let (repository, _) = repository(&place, &OWN.replace("echo x >> ../builds", &echo));
     let word = format!("git:{}", repository.display());
     let words = ["run", "-o", "run", "-a", &word, "--blocks", "1"];
     let mut command = place.heapmark(&[&words[..], &SMALL[..]].concat());
     command.env("CFLAGS", "-O0").env("CC", "cc -g3");
+    command.env("MAKEFLAGS", " -- EXTRA=1").env("EXTRA", "1");
     let end = End::of(command.output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let said = "CFLAGS, -g3 of CC: not taken";

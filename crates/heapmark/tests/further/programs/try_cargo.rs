@@ -91,6 +91,17 @@ fn a_project_is_built_from_a_copy_and_stays_as_it_is() {
     let after = builds();
     assert!(after.len() > before.len());
     assert!(before.iter().all(|build| after.contains(build)));
+
+    // A project may name its target; then cargo puts the executable elsewhere.
+    let version = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+    let version = String::from_utf8(version).unwrap();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let config = format!("[build]\ntarget = {:?}\n", host.unwrap());
+    fs::create_dir(place.at("project/.cargo")).unwrap();
+    fs::write(place.at("project/.cargo/config.toml"), config).unwrap();
+    fs::write(&main, text.replace("{} {}", "{}; {}")).unwrap();
+    tried(&place, &["--global-allocators", "system"]);
+    assert!(builds().len() > after.len());
 }
 
 #[test]
