@@ -87,15 +87,6 @@ pub fn weakness<'a>(
     Some((shape, best))
 }
 
-/// Whether no allocator was seen to return any memory while its process slept; false if that is not
-/// known for all of them.
-pub fn none_returns(all: &[Held]) -> bool {
-    !all.is_empty()
-        && all
-            .iter()
-            .all(|held| held.returned.is_some_and(|share| share < LEAST_SHARE))
-}
-
 /// The cases without a factor whose highest resident heap over the most live bytes is known. Cases in which one thread makes
 /// the calls of several do not represent the program, and are left out.
 pub fn with_peaks(tables: &[Table]) -> Vec<&Table> {
@@ -225,7 +216,6 @@ mod tests {
             "nothing is said of what was not measured"
         );
         assert_eq!(all[3].worst(), None);
-        assert!(none_returns(&all[2..3]) && !none_returns(&all) && !none_returns(&[]));
         assert_eq!(all[1].worst(), Some(12.0));
     }
 }

@@ -1,18 +1,17 @@
 //! Input that is piped or redirected into heapmark: read once into an unnamed file, from which every process of a command then reads.
 
 use crate::build::hex;
+use crate::file::{Draft, WithPath};
 use crate::plan::{Case, PipedInput};
 use crate::report::units;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::env;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,28 +126,11 @@ fn is_there(input: &File, within: Duration) -> Result<bool> {
     }
 }
 
-/// A file that only this user can read, and that disappears when its last descriptor is closed.
+/// A file that only this user can read, and that disappears when its last descriptor is closed: its name goes at once.
 fn unnamed_file() -> Result<File> {
     let folder = env::temp_dir();
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    if let Ok(file) = open(&folder, flags, Mode::RUSR | Mode::WUSR) {
-        return Ok(file.into());
-    }
-    // Not all file systems can make a file without a name.
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    for number in 0..1000 {
-        let path = folder.join(format!("heapmark-stdin-{}-{number}", std::process::id()));
-        match options.open(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => {
-                let file = made.with_context(|| format!("cannot write {}", path.display()))?;
-                fs::remove_file(&path).context("cannot remove a file of heapmark's own")?;
-                return Ok(file);
-            }
-        }
-    }
-    bail!("{} is full of files of other heapmarks", folder.display())
+    let made = Draft::file(&folder.join("stdin"), 0o600).with_path("cannot write into", &folder);
+    made.map(|(_named, file)| file)
 }
 
 #[cfg(test)]
