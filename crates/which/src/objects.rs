@@ -3,12 +3,11 @@
 use crate::preload::Preload;
 use crate::process::Process;
 use heapmark_core::build::inspect::{Inspection, inspect_any};
-use heapmark_core::execute::reach::{Mapping, file_name, mappings};
+use heapmark_core::execute::reach::{ELF, Mapping, file_name, mappings};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
 use std::rc::Rc;
 
 /// The mapped objects of a process.
@@ -18,6 +17,8 @@ pub struct MappedObjects<'a> {
     /// The first mapping of each object.
     pub firsts: Vec<Mapping<'a>>,
     read: RefCell<BTreeMap<String, Rc<[u8]>>>,
+    /// What each of `firsts` exports; `None` if it is no library, or may not be read.
+    inspected: OnceCell<Vec<Option<Inspection>>>,
 }
 
 impl<'a> MappedObjects<'a> {
@@ -27,26 +28,58 @@ impl<'a> MappedObjects<'a> {
             process,
             firsts: mappings(maps).filter(Mapping::begins_a_file).collect(),
             read: RefCell::default(),
+            inspected: OnceCell::new(),
         }
+    }
+
+    /// The first mapping of an object.
+    pub fn mapping(&self, file: &str) -> Option<&Mapping<'a>> {
+        self.firsts.iter().find(|mapping| mapping.file == file)
     }
 
     /// The content of an object, which is read once; empty if it may not be read.
     pub fn data(&self, file: &str) -> Rc<[u8]> {
-        let read = || match Path::new(file) == self.process.program {
-            true => self.process.read("exe").ok(),
-            false => {
-                let mapping = self.firsts.iter().find(|mapping| mapping.file == file)?;
-                mapping.data(self.process.pid).ok()
-            }
-        };
+        let read = || self.mapping(file)?.data(self.process.pid).ok();
         let mut known = self.read.borrow_mut();
         let data = known.entry(file.to_owned());
         data.or_insert_with(|| read().unwrap_or_default().into())
             .clone()
     }
 
+    /// Whether the file of a mapped object may not be read.
+    pub fn is_unread(&self, file: &str) -> bool {
+        self.data(file).is_empty()
+    }
+
+    /// The library that goes by this name: its path, the last part of that, or its soname. It comes without what it exports if it
+    /// may not be read; its soname is not known then, and it may be a release of the name, as `libz.so.1.3` is of `libz.so.1`.
+    pub fn named(&self, name: &str) -> Option<(&Mapping<'a>, Option<&Inspection>)> {
+        let inspect = |mapping: &Mapping| {
+            let is_object = self.data(mapping.file).starts_with(ELF);
+            let path = is_object.then(|| mapping.path(self.process.pid))?;
+            inspect_any(&path).ok()
+        };
+        let inspect_all = || self.firsts.iter().map(inspect).collect();
+        let inspected: &Vec<_> = self.inspected.get_or_init(inspect_all);
+        let all = self.firsts.iter().zip(inspected.iter().map(Option::as_ref));
+        let is_it = |(mapping, inspection): &(&Mapping, Option<&Inspection>)| {
+            let path = mapping.former_path();
+            let is_named = [mapping.file, path, file_name(path)].contains(&name);
+            match inspection {
+                Some(inspection) => is_named || inspection.soname == name,
+                None => {
+                    let rest = file_name(path).strip_prefix(name);
+                    let is_release = rest.is_some_and(|rest| rest.starts_with('.'));
+                    (is_named || is_release) && self.is_unread(mapping.file)
+                }
+            }
+        };
+        { all }.find(is_it)
+    }
+
     /// The first object that defines malloc, in the order in which the dynamic linker searches: the
-    /// program, the preloaded libraries, then the needed ones, level by level.
+    /// program, the preloaded libraries, then the needed ones, level by level. One that may not be
+    /// read may define it.
     pub fn first(&self, program: &ElfFile64, preloads: &[Preload]) -> Option<String> {
         let defines = |elf: &ElfFile64| {
             let mut all = elf
@@ -57,16 +90,6 @@ impl<'a> MappedObjects<'a> {
         if defines(program) {
             return Some(self.process.program.to_string_lossy().into_owned());
         }
-        let inspected: BTreeMap<&str, Inspection> = self
-            .firsts
-            .iter()
-            .filter_map(|mapping| {
-                Some((
-                    mapping.file,
-                    inspect_any(&self.process.path(mapping.file)).ok()?,
-                ))
-            })
-            .collect();
         let needed = program.import_libraries().into_iter().flatten().flatten();
         let needed = needed.map(|library| String::from_utf8_lossy(library.name()).into_owned());
         let mut waiting: VecDeque<String> = preloads
@@ -76,19 +99,17 @@ impl<'a> MappedObjects<'a> {
         waiting.extend(needed);
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop_front() {
-            let is_it = |(file, inspection): &(&&str, &Inspection)| {
-                **file == name || inspection.soname == name || file_name(file) == name
-            };
-            let Some((file, inspection)) = inspected.iter().find(is_it) else {
+            let Some((mapping, inspection)) = self.named(&name) else {
                 continue;
             };
-            if !seen.insert(*file) {
+            if !seen.insert(mapping.file) {
                 continue;
             }
-            if inspection.exports.contains("malloc") {
-                return Some((*file).to_owned());
+            if inspection.is_none_or(|inspection| inspection.exports.contains("malloc")) {
+                return Some(mapping.file.to_owned());
             }
-            waiting.extend(inspection.needed.iter().cloned());
+            let needed = inspection.map(|inspection| inspection.needed.iter().cloned());
+            waiting.extend(needed.into_iter().flatten());
         }
         None
     }

@@ -4,7 +4,7 @@
 
 use crate::objects::MappedObjects;
 use crate::preload::Preload;
-use crate::process::{Process, is_refused};
+use crate::process::is_refused;
 use anyhow::Result;
 use heapmark_core::build::command::{Evidence, GO, evidence, is_dynamic, own_malloc};
 use heapmark_core::build::{package_of, package_version};
@@ -120,40 +120,36 @@ pub fn found(
             notes: Vec::new(),
         });
     }
-    let (global, bindings, proven, evidence) = match Reader::default().bindings(process.pid) {
-        Ok(bindings) => match global(&bindings) {
-            Some((file, words)) => (Some(file), bindings, true, words),
-            None => {
-                let words = "no call of malloc is bound yet; it is the first that defines malloc, as the dynamic linker searches";
-                (
-                    objects.first(&elf, preloads),
-                    bindings,
-                    false,
-                    words.to_owned(),
-                )
-            }
-        },
+    let (bindings, unbound) = match Reader::default().bindings(process.pid) {
+        Ok(bindings) => (bindings, "no call of malloc is bound yet"),
         Err(error) => {
             let error = process.error(error);
             if !is_refused(&error) {
                 return Err(error);
             }
-            let words = "the first that defines malloc, as the dynamic linker searches; what it has bound is not known: \
-                 the process's memory may not be read (see /proc/sys/kernel/yama/ptrace_scope)";
-            (
-                objects.first(&elf, preloads),
-                Vec::new(),
-                false,
-                words.to_owned(),
-            )
+            let words = "what it has bound is not known: the process's memory may not be read (see /proc/sys/kernel/yama/ptrace_scope)";
+            (Vec::new(), words)
         }
     };
+    let bound = global(&bindings);
+    let proven = bound.is_some();
+    let bound = bound.or_else(|| {
+        let file = objects.first(&elf, preloads)?;
+        let defines = match objects.is_unread(&file) {
+            true => "may define",
+            false => "defines",
+        };
+        let words =
+            format!("the first that {defines} malloc, as the dynamic linker searches; {unbound}");
+        Some((file, words))
+    });
     process.is_still_there()?;
     let of_program = bindings.iter().find(|binding| binding.object == name);
     let mut servings = Vec::new();
     let mut notes = Vec::new();
-    let inside = inside(&elf, &program, global.as_deref() == Some(&*name));
-    let main = global.as_ref().map(|file| {
+    let global = bound.as_ref().map(|(file, _)| file.as_str());
+    let inside = inside(&elf, &program, global == Some(&*name));
+    let main = bound.as_ref().map(|(file, evidence)| {
         let data = objects.data(file);
         let named = name_of(file, &data, known);
         let (allocator, version) = match named {
@@ -171,12 +167,12 @@ pub fn found(
                 () if is_ground(file_name(file)) => How::CLibrary,
                 () => How::Linked,
             },
-            version: version.or_else(|| packaged(process, file)),
+            version: version.or_else(|| packaged(objects, file)),
             allocator,
             serves: Whom::All,
             file: file.clone(),
             proven,
-            evidence: evidence.clone(),
+            evidence: as_far_as_read(objects, file, evidence.clone()),
         }
     });
     let calls = of_program.is_some_and(|binding| binding.calls) || imports(&elf, &OPERATORS);
@@ -233,20 +229,21 @@ pub fn found(
             );
         }
     }
-    let strays = strays(&bindings, global.as_deref(), &name);
+    let strays = strays(&bindings, global, &name);
     servings.extend(strays.into_iter().map(|(file, objects_of)| {
         let data = objects.data(&file);
         let (allocator, version) = name_of(&file, &data, known).unzip();
+        let evidence = format!(
+            "calls of {} lead there: opened with RTLD_DEEPBIND, in a namespace of its own, or linked with -Bsymbolic",
+            joined(objects_of, ", ")
+        );
         Serving {
             allocator,
             version: version.flatten(),
             serves: Whom::OneLibrary,
             how: How::Linked,
             proven: true,
-            evidence: format!(
-                "calls of {} lead there: opened with RTLD_DEEPBIND, in a namespace of its own, or linked with -Bsymbolic",
-                joined(objects_of, ", ")
-            ),
+            evidence: as_far_as_read(objects, &file, evidence),
             file,
         }
     }));
@@ -262,6 +259,17 @@ pub fn found(
         );
     }
     Ok(ServedBy { servings, notes })
+}
+
+/// The evidence that a file serves, and why that does not tell which allocator it is if the file may not be read.
+fn as_far_as_read(objects: &MappedObjects, file: &str, evidence: String) -> String {
+    match objects.is_unread(file) {
+        false => evidence,
+        true => {
+            evidence
+                + "; what it is is not known, since its file may not be read: one that was deleted or replaced is open to root alone"
+        }
+    }
 }
 
 /// The name in [`Serving::allocator`] for a malloc that is not recognised.
@@ -423,8 +431,10 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
 }
 
 /// The version of the package that a file came with, if the process sees the same files as heapmark.
-fn packaged(process: &Process, file: &str) -> Option<String> {
-    if identity(&process.path(file)) != identity(Path::new(file)) {
+fn packaged(objects: &MappedObjects, file: &str) -> Option<String> {
+    let own = identity(Path::new(file))?;
+    let mapped = objects.mapping(file)?.path(objects.process.pid);
+    if identity(&mapped) != Some(own) {
         return None;
     }
     let version = package_version(&package_of(Path::new(file))?);
@@ -445,6 +455,7 @@ fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Process;
 
     #[test]
     fn the_order_of_search_leads_where_the_dynamic_linker_has_bound_the_calls() {

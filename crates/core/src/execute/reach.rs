@@ -10,9 +10,9 @@ use object::read::elf::{Dynamic, ElfFile64, ProgramHeader};
 use object::{Object as _, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The functions by which a program takes memory.
@@ -66,7 +66,17 @@ impl Beyond {
 /// A reader of processes, which caches the files that it has read.
 #[derive(Default)]
 pub struct Reader {
-    files: BTreeMap<String, Option<Rc<ElfObject>>>,
+    files: BTreeMap<String, MappedFile>,
+}
+
+/// What a mapped file is.
+#[derive(Clone)]
+enum MappedFile {
+    Object(Rc<ElfObject>),
+    /// No object: a font, a database.
+    Other,
+    /// The file may not be read, so that it may be anything.
+    Unread,
 }
 
 /// What is known of an object from its file.
@@ -93,8 +103,8 @@ pub struct Binding {
     pub defines_malloc: bool,
     /// Whether the object calls for memory by way of the dynamic linker.
     pub calls: bool,
-    /// Files whose malloc is called; the object's own file if it serves itself. Calls that were never made may lead
-    /// nowhere yet.
+    /// Files whose malloc is called, also those that may not be read; the object's own file if it serves itself. Calls
+    /// that were never made may lead nowhere yet.
     pub to: BTreeSet<String>,
     /// Allocators that the object contains under names of their own.
     pub inside: BTreeSet<&'static str>,
@@ -112,11 +122,18 @@ pub struct Mapping<'a> {
     pub end: u64,
     /// Whether the mapping may be read and written.
     pub is_written: bool,
+    /// Whether the mapping may be executed.
+    pub is_code: bool,
     /// The offset of the first byte in the file.
     pub offset: u64,
     /// Path, name in brackets, or empty; ` (deleted)` at the end if the file is no longer there.
     pub file: &'a str,
 }
+
+/// What the kernel writes behind the path of a file that is no longer there.
+const DELETED: &str = " (deleted)";
+/// The first bytes of an object.
+pub const ELF: &[u8] = b"\x7fELF";
 
 /// Returns the lines of `/proc/PID/maps`.
 pub fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
@@ -149,6 +166,7 @@ impl<'a> Mapping<'a> {
             start: number(start)?,
             end: number(end)?,
             is_written: permissions.starts_with("rw"),
+            is_code: permissions.contains('x'),
             offset: number(offset)?,
             file: words.nth(2)?.trim_start(),
         })
@@ -165,16 +183,60 @@ impl<'a> Mapping<'a> {
         is_linker(file_name(self.file))
     }
 
-    /// Returns the content of the mapping's file, as the process sees it.
-    pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
-        match self.file.strip_suffix(" (deleted)") {
-            Some(_) => fs::read(format!(
-                "/proc/{pid}/map_files/{:x}-{:x}",
-                self.start, self.end
-            )),
-            None => fs::read(format!("/proc/{pid}/root{}", self.file)),
-        }
+    /// Returns whether the mapping's file was deleted, or replaced by another one, after it had been mapped.
+    pub fn is_deleted(&self) -> bool {
+        self.file.ends_with(DELETED)
     }
+
+    /// Returns the path that the mapping's file had when it was mapped.
+    pub fn former_path(&self) -> &'a str {
+        self.file.strip_suffix(DELETED).unwrap_or(self.file)
+    }
+
+    /// Returns a path by which heapmark can read the mapping's file. A deleted one may only be read by root, unless the
+    /// process executes it.
+    pub fn path(&self, pid: i32) -> PathBuf {
+        let of_process = |name: String| PathBuf::from(format!("/proc/{pid}/{name}"));
+        if program(pid).is_ok_and(|program| program == Path::new(self.file)) {
+            return of_process("exe".into());
+        }
+        let itself = of_process(format!("map_files/{:x}-{:x}", self.start, self.end));
+        if self.is_deleted() {
+            return itself;
+        }
+        // `maps` shows paths from the reader's root, even if the process has another one.
+        let named = match shares_mounts(pid) {
+            true => self.file.into(),
+            false => of_process(format!("root{}", self.file)),
+        };
+        if named.exists() { named } else { itself }
+    }
+
+    /// Returns the content of the mapping's file; of a file that is no object, only the first bytes.
+    pub fn data(&self, pid: i32) -> io::Result<Vec<u8>> {
+        let path = self.path(pid);
+        // Devices can be mapped, too; reading one may do anything.
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut file = File::open(path)?;
+        let mut data = Vec::new();
+        file.by_ref()
+            .take(ELF.len() as u64)
+            .read_to_end(&mut data)?;
+        // A mapped database may be larger than the machine's memory.
+        if data == ELF {
+            file.read_to_end(&mut data)?;
+        }
+        Ok(data)
+    }
+}
+
+/// Returns whether a process has heapmark's own mounts, and not those of a container.
+pub fn shares_mounts(pid: i32) -> bool {
+    let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let own = mounts("self");
+    own.is_some() && own == mounts(&pid.to_string())
 }
 
 impl Reader {
@@ -226,7 +288,7 @@ impl Reader {
         let all: Vec<Mapping> = mappings(&maps).collect();
         let mut found = Vec::new();
         for first in all.iter().filter(|mapping| mapping.begins_a_file()) {
-            let Some(object) = self.object(pid, first) else {
+            let MappedFile::Object(object) = self.read(pid, first) else {
                 continue;
             };
             let mut binding = Binding {
@@ -253,11 +315,14 @@ impl Reader {
                 // Before the first call, a slot's address leads back into the object, and it may
                 // lead into a program that takes the function's address.
                 let is_own = object.malloc == Some(address.wrapping_sub(moved_by));
-                let serves = |object: Rc<ElfObject>| object.malloc.is_some();
-                let is_other = owner.file.starts_with('/')
-                    && owner.file != first.file
-                    && self.object(pid, owner).is_some_and(serves);
-                if is_own || is_other {
+                let is_other = owner.file.starts_with('/') && owner.file != first.file;
+                let mut serves = || match self.read(pid, owner) {
+                    MappedFile::Object(object) => object.malloc.is_some(),
+                    MappedFile::Other => false,
+                    // Whatever it is, its code is called.
+                    MappedFile::Unread => owner.is_code,
+                };
+                if is_own || is_other && serves() {
                     binding.to.insert(owner.file.to_owned());
                 }
             }
@@ -266,20 +331,27 @@ impl Reader {
         Ok(found)
     }
 
-    /// Returns the object that the file of a mapping contains, read as the file is visible to the process.
-    fn object(&mut self, pid: i32, mapping: &Mapping) -> Option<Rc<ElfObject>> {
-        let read = || {
-            let data = mapping.data(pid).ok()?;
-            ElfObject::of(mapping.file, &data).map(Rc::new)
+    /// Returns what the file of a mapping is.
+    fn read(&mut self, pid: i32, mapping: &Mapping) -> MappedFile {
+        if let Some(known) = self.files.get(mapping.file) {
+            return known.clone();
+        }
+        // Another process's file may be readable, so this is not cached.
+        let Ok(data) = mapping.data(pid) else {
+            return MappedFile::Unread;
         };
-        let known = self.files.entry(mapping.file.to_owned());
-        known.or_insert_with(read).clone()
+        let object = ElfObject::of(mapping.file, &data);
+        let read = object.map_or(MappedFile::Other, |object| {
+            MappedFile::Object(Rc::new(object))
+        });
+        self.files.insert(mapping.file.to_owned(), read.clone());
+        read
     }
 }
 
 impl ElfObject {
     fn of(path: &str, data: &[u8]) -> Option<ElfObject> {
-        if !data.starts_with(b"\x7fELF") {
+        if !data.starts_with(ELF) {
             return None;
         }
         let elf: ElfFile64 = ElfFile64::parse(data).ok()?;

@@ -2,6 +2,7 @@
 //! allocators themselves say.
 
 use crate::support::{End, Place, copy_program, is_root};
+use heapmark::build::find_library;
 use heapmark::which::settings::jemalloc::{Built, complaint, parse};
 use heapmark::which::settings::{Judged, glibc, mimalloc};
 use serde_json::Value;
@@ -64,7 +65,12 @@ struct Waiting(Child);
 impl Waiting {
     /// Starts one with nothing but these variables, and waits until it has taken memory.
     fn start(place: &Place, name: &str, variables: &[(&str, &str)]) -> Waiting {
-        let mut child = Command::new(place.at(name))
+        Waiting::by(Command::new(place.at(name)), variables)
+    }
+
+    /// Starts one by this command.
+    fn by(mut command: Command, variables: &[(&str, &str)]) -> Waiting {
+        let mut child = command
             .env_clear()
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
@@ -75,7 +81,7 @@ impl Waiting {
         let mut line = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{name}");
+        assert_eq!(line, "ready\n", "{command:?}");
         Waiting(child)
     }
 
@@ -116,6 +122,30 @@ fn looks_when(
     found
 }
 
+/// The command as a user without rights; as the tests' own user, if that is not root.
+fn as_nobody(place: &Place, command: &Command) -> Command {
+    let open = |folder: &str| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        fs::create_dir_all(place.at(folder)).unwrap();
+        fs::set_permissions(place.at(folder), mode).unwrap();
+    };
+    open("");
+    open("nobody");
+    let mut other = Command::new("env");
+    if is_root() {
+        other = Command::new("setpriv");
+        other.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    }
+    other
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .env("HOME", place.at("nobody"))
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir("/");
+    other
+}
+
 fn named<'l>(looks: &'l [Value], name: &str) -> Option<&'l Value> {
     looks.iter().find(|it| it["name"] == name)
 }
@@ -133,6 +163,11 @@ fn served(look: &Value) -> Vec<(String, String)> {
     let all = look["malloc"].as_array().unwrap().iter();
     all.map(|it| (word(it, "allocator"), word(it, "serves")))
         .collect()
+}
+
+/// The allocator that serves first, if it is known.
+fn named_allocator(look: &Value) -> Option<&str> {
+    look["malloc"][0]["allocator"].as_str()
 }
 
 /// States by setting, or by variable if that is one setting.
@@ -384,27 +419,55 @@ fn what_cannot_be_looked_at_is_one_line() {
     }
     assert_eq!(place.run(&["which", "--after", "1s", "1"]).code, Some(2));
     if is_root() {
-        let mut heapmark = place.heapmark(&["which", &std::process::id().to_string()]);
-        let mut other = Command::new("setpriv");
-        other.args(["--reuid", "65534", "--clear-groups"]);
-        other.arg(heapmark.get_program()).args(heapmark.get_args());
-        let home = tempfile::tempdir().unwrap();
-        fs::set_permissions(
-            home.path(),
-            std::os::unix::fs::PermissionsExt::from_mode(0o777),
-        )
-        .unwrap();
-        other
-            .env_clear()
-            .env("HOME", home.path())
-            .env("PATH", "/usr/bin:/bin")
-            .current_dir("/");
-        let _ = &mut heapmark;
-        let end = End::of(other.output().unwrap());
+        let heapmark = place.heapmark(&["which", &std::process::id().to_string()]);
+        let end = End::of(as_nobody(&place, &heapmark).output().unwrap());
         end.is_one_line(2);
         let words =
             "belongs to user 0: only that user and root (with CAP_SYS_PTRACE) may look at it";
         assert!(end.stderr.contains(words), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn what_serves_from_a_file_that_may_not_be_read_is_not_known() {
+    let place = Place::new();
+    compile(&place, "cc", "waits", WAITS, &[]);
+    let folder = place.text("");
+    let (search, run) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
+    let jemalloc = format!("-l:{JEMALLOC}");
+    let library = find_library(JEMALLOC).unwrap();
+    let copied = || fs::copy(&library, place.at(JEMALLOC)).unwrap();
+    copied();
+    let flags = ["-Wl,--no-as-needed", &search, &run, &jemalloc];
+    compile(&place, "cc", "linked", WAITS, &flags);
+    let start = |name: &str, variables: &[(&str, &str)]| {
+        Waiting::by(as_nobody(&place, &Command::new(place.at(name))), variables)
+    };
+    let preload = place.text(JEMALLOC);
+    let preloaded = start("waits", &[("LD_PRELOAD", &preload)]);
+    let linked = start("linked", &[]);
+    fs::remove_file(place.at(JEMALLOC)).unwrap();
+    for process in [&preloaded, &linked] {
+        let which = place.heapmark(&["which", "--expect", "glibc", &process.pid()]);
+        let end = End::of(as_nobody(&place, &which).output().unwrap());
+        assert_eq!(end.code, Some(3), "{}{}", end.stdout, end.stderr);
+        assert!(
+            end.says("what serves malloc is not known"),
+            "{}",
+            end.stdout
+        );
+        assert!(end.says("its file may not be read"), "{}", end.stdout);
+        // As an upgrade replaces it.
+        copied();
+    }
+    let (_, looks) = looks(&place, &[&preloaded.pid(), &linked.pid()]);
+    let may_read = named_allocator(&looks[0]).is_some();
+    for look in &looks {
+        assert!(
+            named_allocator(look).is_none_or(|it| it == "jemalloc"),
+            "{look:#}"
+        );
+        assert!(may_read || !may_look_at_all(), "{look:#}");
     }
 }
 
