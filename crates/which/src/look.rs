@@ -66,7 +66,7 @@ impl ProcessView {
         let maps = process.maps()?;
         let has_linker = mappings(&maps).any(|mapping| mapping.is_of_linker());
         let objects = MappedObjects::of(&process, &maps);
-        let preloads = preloads(&process, &maps, has_linker);
+        let preloads = preloads(&objects, has_linker);
         let found = found(&objects, &preloads, known)?;
         let settings = given(&objects, &maps, &found.servings, known);
         let dropped = dropped(&process, &process.ancestors(), known);

@@ -1,14 +1,20 @@
 //! The libraries that a process was to preload, and whether it did: a preload that fails prints one
 //! line on stderr at most.
 
+use crate::objects::MappedObjects;
 use crate::process::Process;
 use heapmark_core::build::find_library;
 use heapmark_core::build::inspect::inspect_any;
 use heapmark_core::execute::prove::identity;
-use heapmark_core::execute::reach::{Mapping, file_name, mappings};
+use heapmark_core::execute::reach::{Mapping, file_name, shares_mounts};
+use heapmark_core::observe::Root;
+use heapmark_core::observe::preflight::preloaded_everywhere;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::fs;
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 /// A library that was to be preloaded.
 #[derive(Clone, Debug, Serialize)]
@@ -26,23 +32,18 @@ pub struct Preload {
 /// The system's list of libraries to preload.
 const SYSTEMS: &str = "/etc/ld.so.preload";
 
-/// The libraries that a process with these mappings was to preload.
-pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload> {
+/// The libraries that a process was to preload.
+pub fn preloads(objects: &MappedObjects, is_dynamic: bool) -> Vec<Preload> {
+    let process = objects.process;
     let variable = process.variable("LD_PRELOAD").unwrap_or_default();
-    let system = fs::read_to_string(process.path(SYSTEMS)).unwrap_or_default();
-    let words = |text: &str| -> Vec<String> {
-        let words = text.split([' ', ':', '\n', '\t']);
-        words
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect()
-    };
-    let named = words(variable).into_iter().map(|word| (word, "LD_PRELOAD"));
-    let named = named.chain(words(&system).into_iter().map(|word| (word, SYSTEMS)));
+    let words = variable.split([' ', ':']).filter(|word| !word.is_empty());
+    let named = words.map(|word| (word.to_owned(), "LD_PRELOAD"));
+    let of_system = preloaded_everywhere(&Root::at(&process.path("")));
+    let named = named.chain(of_system.into_iter().map(|word| (word, SYSTEMS)));
     named
         .map(|(named, place)| {
-            let file = mapped(process, maps, &named);
-            let why = file.is_none().then(|| why_not(process, &named, is_dynamic));
+            let file = mapped(objects, &named);
+            let why = file.is_none().then(|| why_not(objects, &named, is_dynamic));
             Preload {
                 named,
                 place,
@@ -54,36 +55,62 @@ pub fn preloads(process: &Process, maps: &str, is_dynamic: bool) -> Vec<Preload>
 }
 
 /// The mapped file to which a given name leads.
-fn mapped(process: &Process, maps: &str, named: &str) -> Option<String> {
-    let mut files = mappings(maps).filter(Mapping::begins_a_file);
+fn mapped(objects: &MappedObjects, named: &str) -> Option<String> {
+    let leads_to = |mapping: &Mapping| Some(mapping.file.to_owned());
     if named.contains('/') {
-        let meant = identity(&path(process, named));
-        let same = files.find(|mapping| {
-            let path = process.path(mapping.file);
-            mapping.file == named || meant.is_some() && identity(&path) == meant
-        });
-        return same.map(|mapping| mapping.file.to_owned());
+        let opened = meant(objects.process, named);
+        let meant: Vec<PathBuf> = opened.iter().map(path).collect();
+        // The file may have been deleted or replaced since.
+        let had = |mapping: &Mapping| {
+            let path = Path::new(mapping.former_path());
+            let leads_there = |file: &PathBuf| fs::read_link(file).is_ok_and(|file| file == path);
+            path == Path::new(named) || meant.iter().any(leads_there)
+        };
+        let is_it = |mapping: &&Mapping| {
+            let own = identity(&mapping.path(objects.process.pid));
+            had(mapping) || own.is_some() && meant.iter().any(|file| identity(file) == own)
+        };
+        let found = objects.firsts.iter().find(is_it);
+        if found.is_some() || is_sure(named) {
+            return leads_to(found?);
+        }
     }
-    let is_it = |file: &str| {
-        let has_soname =
-            || inspect_any(&process.path(file)).is_ok_and(|inspection| inspection.soname == named);
-        file_name(file) == named || has_soname()
-    };
-    files
-        .find(|mapping| is_it(mapping.file))
-        .map(|mapping| mapping.file.to_owned())
+    leads_to(objects.named(file_name(named))?.0)
 }
 
-fn path(process: &Process, named: &str) -> PathBuf {
-    match named.starts_with('/') {
-        true => process.path(named),
-        // A relative path starts at the process's first working directory, which the process may
-        // have left.
-        false => format!("/proc/{}/cwd/{named}", process.pid).into(),
-    }
+/// Whether a name always leads to the same file, as one with `$LIB` or `$ORIGIN` does not, nor a relative path: it starts at the
+/// process's first working directory, which the process may have left.
+fn is_sure(named: &str) -> bool {
+    !named.contains('$') && (named.starts_with('/') || !named.contains('/'))
 }
 
-fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {
+/// The files to which a path may lead: from the process's root, whose links stay below it; and as the process may have changed
+/// its root since, from heapmark's own, if both have the same mounts.
+fn meant(process: &Process, named: &str) -> Vec<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let open = |path: &Path| openat(CWD, path, flags, Mode::empty());
+    if !named.starts_with('/') {
+        let path = format!("/proc/{}/cwd/{named}", process.pid);
+        return open(Path::new(&path)).into_iter().collect();
+    }
+    let below_root = open(&process.path("")).and_then(|root| {
+        match openat2(root, named, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+            // Linux before 5.6, or a container that forbids what it does not know.
+            Err(Errno::NOSYS | Errno::PERM) => open(&process.path(named)),
+            opened => opened,
+        }
+    });
+    let own = shares_mounts(process.pid).then(|| open(Path::new(named)).ok());
+    below_root.into_iter().chain(own.flatten()).collect()
+}
+
+/// The path of an open file, which is also a link to its own path.
+fn path(file: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+fn why_not(objects: &MappedObjects, named: &str, is_dynamic: bool) -> String {
+    let process = objects.process;
     if !is_dynamic {
         return "the program is static: it has no dynamic linker that could preload".into();
     }
@@ -92,23 +119,34 @@ fn why_not(process: &Process, named: &str, is_dynamic: bool) -> String {
                 dynamic linker then preloads only what the system's folders have, with set-user-ID itself"
             .into();
     }
-    if named.contains('$') {
+    if !is_sure(named) {
         return "not loaded; why is not known".into();
     }
+    let opened = meant(process, named);
     let file = match named.contains('/') {
-        true => Some(path(process, named)),
+        true => opened.first().map(path),
         false => find_library(named),
     };
-    match file.filter(|file| file.exists()) {
-        None => "there is no such file: the dynamic linker said so on stderr, and went on".into(),
-        Some(file) => match inspect_any(&file) {
-            Err(error) => {
-                let words = error.to_string();
-                words
-                    .rsplit_once(": ")
-                    .map_or(words.clone(), |(_, why)| why.to_owned())
-            }
-            Ok(_) => "not loaded; why is not known".into(),
-        },
+    let fault = match file.filter(|file| file.exists()) {
+        None => {
+            Some("there is no such file: the dynamic linker said so on stderr, and went on".into())
+        }
+        Some(file) => inspect_any(&file).err().map(|error| {
+            let words = error.to_string();
+            words
+                .rsplit_once(": ")
+                .map_or(words.clone(), |(_, why)| why.to_owned())
+        }),
+    };
+    // What is there now need not be what was there at the start. Shared memory has a name of its own directly below the root.
+    let is_former = |mapping: &Mapping| {
+        mapping.is_deleted() && Path::new(mapping.file).parent() != Some(Path::new("/"))
+    };
+    match fault {
+        _ if objects.firsts.iter().any(is_former) => {
+            "not found among what is loaded: it may have been deleted or replaced since".into()
+        }
+        Some(why) => why,
+        None => "not loaded; why is not known".into(),
     }
 }

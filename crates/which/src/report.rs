@@ -39,6 +39,10 @@ fn of_group(group: &[&ProcessView]) -> Vec<Block> {
             .malloc
             .iter()
             .all(|serving| preload.file.as_ref() != Some(&serving.file))
+            && look
+                .malloc
+                .iter()
+                .any(|serving| serving.allocator.is_some())
         {
             lines.push(format!("{named}: it is loaded, and serves no malloc").into());
         }

@@ -3,12 +3,14 @@
 
 use crate::support::{End, Place, copy_program, is_root};
 use heapmark::build::find_library;
+use heapmark::execute::reach::{Mapping, mappings};
 use heapmark::which::settings::jemalloc::{Built, complaint, parse};
 use heapmark::which::settings::{Judged, glibc, mimalloc};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Takes memory, says so, and waits until its input ends.
@@ -40,6 +42,12 @@ int main(void) {
   return 0;
 }
 ";
+
+/// A program that does something else, too, before it says that it is ready.
+fn waits_after(statements: &str) -> String {
+    let ready = "  if (write";
+    WAITS.replacen(ready, &format!("  {statements}\n{ready}"), 1)
+}
 
 const JEMALLOC: &str = "libjemalloc.so.2";
 const MIMALLOC: &str = "libmimalloc.so.2.0";
@@ -469,6 +477,124 @@ fn what_serves_from_a_file_that_may_not_be_read_is_not_known() {
         );
         assert!(may_read || !may_look_at_all(), "{look:#}");
     }
+}
+
+/// The first preload of a process: the mapped file, and why it is not loaded.
+fn first_preload(place: &Place, process: &Waiting) -> (Option<String>, Option<String>) {
+    let (end, looks) = looks(place, &[&process.pid()]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let word = |key: &str| looks[0]["preloads"][0][key].as_str().map(str::to_owned);
+    (word("file"), word("why"))
+}
+
+/// A library that only is there.
+const NOTHING: &str = "int nothing;\n";
+
+#[test]
+fn a_preload_is_found_wherever_its_name_leads() {
+    let place = Place::new();
+    let shared = ["-shared", "-fPIC"];
+    for name in ["waits", "moves"] {
+        let source = match name {
+            "waits" => WAITS.to_owned(),
+            _ => waits_after("if (chdir(\"/\")) return 1;"),
+        };
+        compile(&place, "cc", name, &source, &[]);
+    }
+    compile(&place, "cc", "libnone.so", NOTHING, &shared);
+    fs::create_dir(place.at("real")).unwrap();
+    fs::copy(place.at("libnone.so"), place.at("real/libnone.so.1")).unwrap();
+    std::os::unix::fs::symlink(place.at("real/libnone.so.1"), place.at("liblink.so")).unwrap();
+    let start = |name: &str, preload: &str| {
+        let mut command = Command::new(place.at(name));
+        command.current_dir(place.at(""));
+        Waiting::by(command, &[("LD_PRELOAD", preload)])
+    };
+    let is_loaded = |process: &Waiting, file: &str| {
+        let found = first_preload(&place, process);
+        assert_eq!(found, (Some(place.text(file)), None));
+    };
+    is_loaded(&start("moves", "./libnone.so"), "libnone.so");
+    is_loaded(&start("waits", "$ORIGIN/libnone.so"), "libnone.so");
+    let linked = start("waits", &place.text("liblink.so"));
+    is_loaded(&linked, "real/libnone.so.1");
+    let named = start("waits", &place.text("libnone.so"));
+    for name in ["libnone.so", "real/libnone.so.1"] {
+        fs::remove_file(place.at(name)).unwrap();
+        compile(&place, "cc", name, NOTHING, &shared);
+    }
+    is_loaded(&linked, "real/libnone.so.1 (deleted)");
+    is_loaded(&named, "libnone.so (deleted)");
+    let is_missing = |name: &str, preload: &str| {
+        let (file, why) = first_preload(&place, &start(name, preload));
+        assert_eq!(file, None);
+        why.unwrap()
+    };
+    // From where it was to be loaded is no longer known.
+    for preload in ["./other.so", "$ORIGIN/other.so"] {
+        assert_eq!(is_missing("moves", preload), "not loaded; why is not known");
+    }
+    let why = is_missing("moves", "/opt/none/other.so");
+    assert!(why.contains("the dynamic linker said so"), "{why}");
+}
+
+#[test]
+fn a_process_with_another_root_is_read_by_the_files_that_it_maps() {
+    if !is_root() {
+        println!("skipped: only root may change a process's root");
+        return;
+    }
+    let place = Place::new();
+    for folder in ["empty", "root/opt/real", "root/etc"] {
+        fs::create_dir_all(place.at(folder)).unwrap();
+    }
+    let leaves = format!(
+        "if (chroot(\"{}\") || chdir(\"/\")) return 1;",
+        place.text("empty")
+    );
+    compile(&place, "cc", "leaves", &waits_after(&leaves), &[]);
+    let leaves = Waiting::start(&place, "leaves", &[("LD_PRELOAD", JEMALLOC)]);
+    let (_, looks) = looks(&place, &[&leaves.pid()]);
+    assert_eq!(named_allocator(&looks[0]), Some("jemalloc"), "{looks:#?}");
+    assert_eq!(looks[0]["preloads"][0]["why"], Value::Null);
+
+    // A root with all that the program needs, and a link that leads elsewhere outside of it.
+    compile(&place, "cc", "root/waits", WAITS, &[]);
+    let shared = ["-shared", "-fPIC"];
+    compile(&place, "cc", "root/opt/real/libnone.so", NOTHING, &shared);
+    std::os::unix::fs::symlink("/opt/real/libnone.so", place.at("root/opt/liblink.so")).unwrap();
+    let waits = Waiting::start(&place, "root/waits", &[]);
+    let maps = fs::read_to_string(format!("/proc/{}/maps", waits.pid())).unwrap();
+    let files = mappings(&maps).filter(Mapping::begins_a_file);
+    for file in files.map(|mapping| mapping.file) {
+        let name = Path::new(file).file_name().unwrap();
+        let folders = ["root/lib", "root/lib64"];
+        for folder in folders.map(|folder| place.at(folder)) {
+            fs::create_dir_all(&folder).unwrap();
+            fs::copy(file, folder.join(name)).unwrap();
+        }
+    }
+    let list = "# for all: /opt/never.so\n/opt/liblink.so # not this one\n";
+    fs::write(place.at("root/etc/ld.so.preload"), list).unwrap();
+    let mut command = Command::new("chroot");
+    command.args([&place.text("root"), "/waits"]);
+    let below = Waiting::by(command, &[]);
+    assert_eq!(
+        first_preload(&place, &below),
+        (Some(place.text("root/opt/real/libnone.so")), None)
+    );
+    let end = place.run(&["which", &below.pid()]);
+    assert!(!end.says("never.so"), "{}", end.stdout);
+    assert!(
+        !end.says("not this one") && !end.says("names #"),
+        "{}",
+        end.stdout
+    );
+    assert!(
+        end.says("it is loaded, and serves no malloc"),
+        "{}",
+        end.stdout
+    );
 }
 
 #[test]
