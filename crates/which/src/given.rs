@@ -99,6 +99,9 @@ const CONF: &str = "MALLOC_CONF";
 /// `su` does.
 pub fn dropped(process: &Process, above: &[Process], known: &[Allocator]) -> Vec<Dropped> {
     let mut found: Vec<Dropped> = Vec::new();
+    if process.has_overwritten {
+        return found;
+    }
     for ancestor in above {
         for (variable, value) in of_allocators(&ancestor.environment, known) {
             let is_new = found.iter().all(|other| other.variable != variable);

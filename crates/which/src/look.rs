@@ -67,7 +67,11 @@ impl ProcessView {
         let has_linker = mappings(&maps).any(|mapping| mapping.is_of_linker());
         let objects = MappedObjects::of(&process, &maps);
         let preloads = preloads(&objects, has_linker);
-        let found = found(&objects, &preloads, known)?;
+        let mut found = found(&objects, &preloads, known)?;
+        if process.has_overwritten {
+            let words = "it has overwritten its environment, as programs that set their title do: which variables it was given is not known";
+            found.notes.push(words.into());
+        }
         let settings = given(&objects, &maps, &found.servings, known);
         let dropped = dropped(&process, &process.ancestors(), known);
         let memory = HeldMemory::by(&process)?;

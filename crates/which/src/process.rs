@@ -28,6 +28,8 @@ pub struct Process {
     pub cpus_allowed: u64,
     /// The environment as it was when the program was executed, in order.
     pub environment: Vec<(String, String)>,
+    /// Whether the process has overwritten its environment, so that it is not known what it was given.
+    pub has_overwritten: bool,
     /// Whether the dynamic linker drops variables, since the process runs with the privileges of
     /// its file.
     pub is_secure: bool,
@@ -109,6 +111,7 @@ impl Process {
             threads: number("Threads:").max(0) as u64,
             cpus_allowed: listed(&word("Cpus_allowed_list:")),
             environment: Vec::new(),
+            has_overwritten: false,
             is_secure: false,
             vector: Vec::new(),
             started: behind_name(&stat, STARTED).to_owned(),
@@ -128,7 +131,9 @@ impl Process {
             }
             read => read.map_err(|error| process.error(error))?,
         };
-        process.environment = variables(&process.read("environ")?);
+        let environment = process.read("environ")?;
+        process.environment = variables(&environment);
+        process.has_overwritten = is_overwritten(&environment);
         let command = process.read("cmdline")?;
         let words = command.split(|byte| *byte == 0);
         let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
@@ -274,6 +279,12 @@ fn variables(environment: &[u8]) -> Vec<(String, String)> {
     words.filter_map(pair).collect()
 }
 
+/// Whether an environment does not begin with a variable: a program that sets its title writes over its arguments and on.
+fn is_overwritten(environment: &[u8]) -> bool {
+    let first = environment.split(|byte| *byte == 0).next();
+    !environment.is_empty() && first.is_some_and(|first| !first.contains(&b'='))
+}
+
 /// Whether the auxiliary vector sets `AT_SECURE`. The vector consists of pairs of a kind and a
 /// value, each one word.
 fn is_secure(vector: &[u8]) -> bool {
@@ -297,6 +308,12 @@ mod tests {
         let vector = |secure: u64| [6_u64, 4096, AT_SECURE, secure, 0, 0].map(u64::to_ne_bytes);
         assert!(is_secure(vector(1).as_flattened()));
         assert!(!is_secure(vector(0).as_flattened()));
+    }
+
+    #[test]
+    fn an_environment_that_a_title_was_written_over_is_told() {
+        let told: [&[u8]; 4] = [b"\0\0A=1\0", b"orker\0\0A=1\0", b"A=1\0B\0", b""];
+        assert_eq!(told.map(is_overwritten), [true, true, false, false]);
     }
 
     #[test]

@@ -652,6 +652,33 @@ fn a_command_is_looked_at_with_all_that_it_starts_and_ended() {
     }
 }
 
+#[test]
+fn what_a_process_with_a_title_was_given_is_not_known() {
+    let place = Place::new();
+    let title = "extern char **environ; char *end = *environ;\n  \
+        for (char **one = environ; *one; one++) for (end = *one; *end; end++) {}\n  \
+        for (char *at = *environ; at < end; at++) *at = 0;";
+    compile(&place, "cc", "titled", &waits_after(title), &[]);
+    compile(&place, "cc", "waits", WAITS, &[]);
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.at("pipe"), 0o600.into()).unwrap();
+    let command = "export MALLOC_ARENA_MAX=3; ./titled <&9 & ./waits <&9 & wait";
+    let started = ["--", "sh", "-c", &format!("exec 9<>pipe; {command}")];
+    let has_title = |look: &Value| !look["notes"].as_array().unwrap().is_empty();
+    let (_, looks) = looks_when(&place, &started, |_, looks| {
+        named(looks, "titled").is_some_and(has_title) && named(looks, "waits").is_some()
+    });
+    let titled = named(&looks, "titled").unwrap();
+    assert_eq!(titled["dropped"].as_array().unwrap().len(), 0, "{titled:#}");
+    let note = titled["notes"][0].as_str().unwrap();
+    assert!(
+        note.contains("it has overwritten its environment"),
+        "{note}"
+    );
+    let waits = named(&looks, "waits").unwrap();
+    assert!(!has_title(waits), "{waits:#}");
+    assert_eq!(states(waits)["MALLOC_ARENA_MAX"], "taken");
+}
+
 /// A program of 32 bits that calls `pause` again and again: the file's head, its one segment, the code.
 #[cfg(target_arch = "x86_64")]
 const OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\
