@@ -7,7 +7,7 @@ use crate::report;
 use crate::started::{self, Started};
 use anyhow::Result;
 use heapmark_core::catalog::time::{SECONDS, between};
-use heapmark_core::catalog::{Catalog, did_you_mean};
+use heapmark_core::catalog::{Allocator, Catalog, did_you_mean};
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::{Exit, catalog, print, print_json, screen};
 use heapmark_core::report::render;
@@ -131,13 +131,24 @@ fn family(word: &str, catalog: &Catalog) -> Result<String> {
         "musl" => return Ok(word.to_owned()),
         _ => {}
     }
-    let is_it = |allocator: &&heapmark_core::catalog::Allocator| {
-        allocator.family == word
-            || allocator.name == word
-            || allocator.aliases.iter().any(|alias| alias == word)
+    let is_it = |allocator: &&Allocator| {
+        allocator.name == word || allocator.aliases.iter().any(|alias| alias == word)
     };
-    if let Some(allocator) = catalog.allocators.iter().find(is_it) {
-        return Ok(allocator.family.clone());
+    let meant: Vec<&Allocator> = catalog.allocators.iter().filter(is_it).collect();
+    match meant[..] {
+        _ if catalog
+            .allocators
+            .iter()
+            .any(|allocator| allocator.family == word) =>
+        {
+            return Ok(word.to_owned());
+        }
+        [one] if one.name != one.family => refuse!(
+            "--expect {word}: which tells allocators apart, not their versions or builds: --expect {}",
+            one.family
+        ),
+        [first, ..] => return Ok(first.family.clone()),
+        [] => {}
     }
     let families = catalog
         .allocators

@@ -105,11 +105,15 @@ impl ProcessView {
         Ok(look)
     }
 
-    /// Whether an allocator of this family serves the program's own calls, or the calls of all
-    /// objects that name it.
+    /// Whether an allocator of this family serves the program's own calls. One that is inside the program and serves those that
+    /// name it does as well, unless a preload was meant and failed: the preload was to serve all calls.
     pub fn is_served_by(&self, family: &str) -> bool {
-        let serves_program = |serving: &&Serving| {
-            matches!(serving.serves, Whom::All | Whom::Program | Whom::Callers)
+        let has_failed = self.preloads.iter().any(|preload| preload.why.is_some());
+        let is_dropped = self.dropped.iter().any(|it| it.variable == "LD_PRELOAD");
+        let serves_program = |serving: &&Serving| match serving.serves {
+            Whom::All | Whom::Program => true,
+            Whom::Callers => !has_failed && !is_dropped,
+            Whom::Libraries | Whom::OneLibrary => false,
         };
         self.malloc
             .iter()

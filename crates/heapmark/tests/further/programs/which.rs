@@ -387,6 +387,36 @@ fn programs_of_known_truth_are_named_with_the_state_of_their_settings() {
         "not known is not as expected"
     );
     says("jemaloc", pids[0]).is_one_line(2);
+    for version in ["mimalloc2", "mimalloc3-secure"] {
+        let end = says(version, pids[5]);
+        end.is_one_line(2);
+        assert!(end.stderr.contains("--expect mimalloc\n"), "{}", end.stderr);
+    }
+    for family in ["mimalloc", "mi"] {
+        assert_eq!(says(family, pids[5]).code, Some(0), "{family}");
+    }
+}
+
+#[test]
+fn an_allocator_inside_is_not_expected_in_place_of_a_preload_that_failed() {
+    let place = Place::new();
+    let source = WAITS.replacen(
+        "int main",
+        "__attribute__((used, noinline)) void *mi_malloc(size_t size) { return malloc(size); }\nint main",
+        1,
+    );
+    compile(&place, "cc", "inside", &source, &[]);
+    let plain = Waiting::start(&place, "inside", &[]);
+    let missing = [("LD_PRELOAD", "/opt/none/libmimalloc.so")];
+    let failed = Waiting::start(&place, "inside", &missing);
+    let says = |process: &Waiting| {
+        let pid = process.pid();
+        let (_, looks) = looks(&place, &[&pid]);
+        let inside = ("mimalloc".to_owned(), "callers".to_owned());
+        assert!(served(&looks[0]).contains(&inside), "{looks:#?}");
+        place.run(&["which", "--expect", "mimalloc", &pid]).code
+    };
+    assert_eq!((says(&plain), says(&failed)), (Some(0), Some(3)));
 }
 
 #[test]
