@@ -54,7 +54,7 @@ pub use copy::copy;
 pub use deb::from_deb;
 pub use inspect::inspect;
 pub use known::purge as purge_of_family;
-pub use launched::spawn_launcher;
+pub use launched::{ending_with_heapmark, spawn_launcher};
 pub use lookup::{original, state};
 pub use paths::{in_path, trusted_path};
 pub use prebuilt::all as prebuilt_libraries;

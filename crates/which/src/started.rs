@@ -5,10 +5,13 @@ use crate::look::ProcessView;
 use crate::process::{Process, has_gone};
 use anyhow::{Context, Result, bail};
 use heapmark_core::build::command::as_a_shell_starts;
+use heapmark_core::build::ending_with_heapmark;
 use heapmark_core::catalog::Allocator;
 use heapmark_core::cmd::usage;
 use heapmark_core::execute::child::{adopt_orphans, end_all, end_orphans};
 use heapmark_core::execute::descendants;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -49,12 +52,14 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
     let words = as_a_shell_starts(command.to_vec(), &folder).map_err(usage)?;
     let stderr = io::stderr().as_fd().try_clone_to_owned();
     adopt_orphans();
-    let mut child = Command::new(&words[0])
+    let mut starting = Command::new(&words[0]);
+    starting
         .args(&words[1..])
         .stdin(Stdio::null())
         // Stdout is for the answer.
         .stdout(stderr.context("cannot hand on stderr")?)
-        .process_group(0)
+        .process_group(0);
+    let mut child = ending_with_heapmark(&mut starting)
         .spawn()
         .with_context(|| format!("cannot start {}", words[0].display()))?;
     let mut seen: BTreeMap<(i32, PathBuf), StartedProcess> = BTreeMap::new();
@@ -105,6 +110,14 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         sleep(PACE);
     };
     end_all();
+    let is_left = child.try_wait().is_ok_and(|end| end.is_none());
+    if is_left && test_kill_process(Pid::from_child(&child)) == Err(Errno::PERM) {
+        bail!(
+            "{} ({}) may not be ended by this user: it is still running",
+            words[0].display(),
+            child.id()
+        );
+    }
     let _ = child.wait();
     end_orphans();
     // In the order in which the processes were first seen.

@@ -1,6 +1,7 @@
 //! `heapmark which` of programs whose allocator and settings are known, and its readers of settings against what the
 //! allocators themselves say.
 
+use crate::support::live::wait_for;
 use crate::support::{End, Place, copy_program, is_root};
 use heapmark::build::find_library;
 use heapmark::execute::reach::{Mapping, mappings};
@@ -431,7 +432,7 @@ fn what_cannot_be_looked_at_is_one_line() {
     let mut ended = Command::new("true").spawn().unwrap();
     let pid = ended.id().to_string();
     // Not waited for, it stays as a zombie.
-    crate::support::live::wait_for("its end", || {
+    wait_for("its end", || {
         fs::read_to_string(format!("/proc/{pid}/stat"))
             .unwrap()
             .contains(") Z ")
@@ -707,6 +708,63 @@ fn what_a_process_with_a_title_was_given_is_not_known() {
     let waits = named(&looks, "waits").unwrap();
     assert!(!has_title(waits), "{waits:#}");
     assert_eq!(states(waits)["MALLOC_ARENA_MAX"], "taken");
+}
+
+#[test]
+fn a_command_ends_with_heapmark_however_that_ends() {
+    let place = Place::new();
+    let command = ["which", "--after", "600s", "--", "sh", "-c"];
+    let script = "echo $$ >number; mv number started; exec sleep 600";
+    let mut which = place.heapmark(&[&command[..], &[script]].concat());
+    let mut which = which.stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the command", || place.at("started").exists());
+    which.kill().unwrap();
+    which.wait().unwrap();
+    let pid = fs::read_to_string(place.at("started")).unwrap();
+    wait_for("its end", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| stat.contains(") Z "))
+            || !Path::new("/proc").join(pid.trim()).exists()
+    });
+}
+
+#[test]
+fn a_command_that_may_not_be_ended_is_one_line() {
+    if !is_root() {
+        println!("skipped: only root can make a program that runs as root");
+        return;
+    }
+    let place = Place::new();
+    let source =
+        "#include <unistd.h>\nint main(void) { if (setuid(0)) return 1; for (;;) pause(); }\n";
+    compile(&place, "cc", "rises", source, &[]);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    fs::set_permissions(place.at("rises"), mode).unwrap();
+    let which = place.heapmark(&["which", "--after", "1s", "--", &place.text("rises")]);
+    // The program keeps what it was handed open.
+    let [stdout, stderr] = ["stdout", "stderr"].map(|name| place.at(name));
+    let status = as_nobody(&place, &which)
+        .stdout(fs::File::create(&stdout).unwrap())
+        .stderr(fs::File::create(&stderr).unwrap())
+        .status();
+    let said = fs::read_to_string(stderr).unwrap();
+    if said.contains("ended before heapmark could look at it") {
+        println!("skipped: programs get no privileges of their file here");
+        return;
+    }
+    let pid = said
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .unwrap()
+        .0;
+    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_ne!(status.unwrap().code(), Some(0));
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        said.contains("may not be ended by this user: it is still running"),
+        "{said}"
+    );
 }
 
 /// A program of 32 bits that calls `pause` again and again: the file's head, its one segment, the code.
