@@ -125,21 +125,15 @@ impl ProcessView {
     /// same program with the same allocators and settings.
     pub fn says_the_same(&self, other: &ProcessView) -> bool {
         let content = |look: &ProcessView| {
-            let settings = look
-                .settings
-                .iter()
-                .map(|given| (given.place.clone(), given.setting.clone(), given.state));
-            let dropped = look.dropped.iter().map(|dropped| dropped.variable.clone());
-            let preloads = look
-                .preloads
-                .iter()
-                .map(|preload| (preload.named.clone(), preload.file.clone()));
+            let dropped = look.dropped.iter();
+            let dropped = dropped.map(|it| (it.variable.clone(), it.value.clone()));
             (
                 look.program.clone(),
                 look.malloc.clone(),
-                settings.collect::<Vec<_>>(),
+                look.preloads.clone(),
+                look.settings.clone(),
                 dropped.collect::<Vec<_>>(),
-                preloads.collect::<Vec<_>>(),
+                look.notes.clone(),
             )
         };
         content(self) == content(other)

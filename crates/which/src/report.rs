@@ -61,18 +61,23 @@ fn of_group(group: &[&ProcessView]) -> Vec<Block> {
         let pids: Vec<String> = others.iter().map(|other| other.pid.to_string()).collect();
         lines.push(format!("the same holds for {}", pids.join(", ")).into());
     }
-    let mut held: Vec<Note> = vec![held_words(look).into(), cpus(look).into()];
-    let HeldMemory {
-        resident: ResidentByKind { mappings, .. },
-        most_mappings,
-    } = look.memory;
-    if mappings as f64 > most_mappings as f64 * MANY {
-        let words = format!(
-            "{} of {} mappings: at the limit allocations fail (raise vm.max_map_count, or map less)",
-            grouped(mappings),
-            grouped(most_mappings)
-        );
-        held.push(Note::marked(words, Mark::Failed));
+    let mut held: Vec<Note> = vec![held_words(group).into()];
+    held.extend(held_by_all(group).map(Note::from));
+    held.push(cpus(look).into());
+    for one in group {
+        let HeldMemory {
+            resident: ResidentByKind { mappings, .. },
+            most_mappings,
+        } = one.memory;
+        if mappings as f64 > most_mappings as f64 * MANY {
+            let words = format!(
+                "{}{} of {} mappings: at the limit allocations fail (raise vm.max_map_count, or map less)",
+                whose(one, group),
+                grouped(mappings),
+                grouped(most_mappings)
+            );
+            held.push(Note::marked(words, Mark::Failed));
+        }
     }
     vec![
         Block::lines(headline(look), Mark::Strong, lines),
@@ -166,9 +171,32 @@ fn settings(all: &[Given]) -> Sheet {
     sheet.sheet
 }
 
-fn held_words(look: &ProcessView) -> String {
+/// The number of a process, to stand before what holds for it alone in its group.
+fn whose(look: &ProcessView, group: &[&ProcessView]) -> String {
+    match group.len() {
+        1 => String::new(),
+        _ => format!("{} ", look.pid),
+    }
+}
+
+fn held_words(group: &[&ProcessView]) -> String {
+    let look = group[0];
     let words = held(&look.memory.resident, look.threads);
-    format!("holds {words} of {}", grouped(look.memory.most_mappings))
+    let most = grouped(look.memory.most_mappings);
+    format!("{}holds {words} of {most}", whose(look, group))
+}
+
+/// The least and the most memory that a process of a group holds.
+fn held_by_all(group: &[&ProcessView]) -> Option<String> {
+    let all = group.iter().map(|look| look.memory.resident.rss_bytes);
+    let (least, most) = (all.clone().min()?, all.max()?);
+    let words = format!(
+        "all {}: RSS from {} to {}",
+        group.len(),
+        bytes(least as f64),
+        bytes(most as f64)
+    );
+    (group.len() > 1).then_some(words)
 }
 
 /// The memory that a process holds, in a line.

@@ -767,6 +767,24 @@ fn a_command_that_may_not_be_ended_is_one_line() {
     );
 }
 
+#[test]
+fn processes_are_shown_as_one_only_if_they_have_the_same_values() {
+    let place = Place::new();
+    compile(&place, "cc", "waits", WAITS, &[]);
+    let start = |most| Waiting::start(&place, "waits", &[("MALLOC_ARENA_MAX", most)]);
+    let all = [start("2"), start("2"), start("64")];
+    let [first, second, third] = all.each_ref().map(Waiting::pid);
+    let end = place.run(&["which", &first, &second, &third]);
+    assert!(
+        end.says(&format!("the same holds for {second}")),
+        "{}",
+        end.stdout
+    );
+    assert!(end.says(&format!("{first} holds RSS")), "{}", end.stdout);
+    assert!(end.says("all 2: RSS from"), "{}", end.stdout);
+    assert!(end.says(&format!("waits ({third}): ")), "{}", end.stdout);
+}
+
 /// A program of 32 bits that calls `pause` again and again: the file's head, its one segment, the code.
 #[cfg(target_arch = "x86_64")]
 const OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\
