@@ -7,6 +7,7 @@ use crate::serving::{GPERFTOOLS, Serving, is_called};
 use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
 use heapmark_core::catalog::{Allocator, Settings, Tier};
+use heapmark_core::execute::reach::{file_name, mappings};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -244,7 +245,7 @@ impl EnvironmentReader<'_> {
 
     fn of_glibc(&self, name: &str, value: &str, serving: &Serving) -> Vec<Given> {
         let version = serving.version.as_deref().map(version);
-        let linker = heapmark_core::execute::reach::mappings(self.maps)
+        let linker = mappings(self.maps)
             .find(|mapping| mapping.is_of_linker())
             .map(|mapping| mapping.file.to_owned());
         let taken = Taken {
@@ -259,7 +260,16 @@ impl EnvironmentReader<'_> {
             "GLIBC_TUNABLES" => settings::glibc::tunables(value, version),
             _ => vec![settings::glibc::variable(name, value, version)],
         };
-        taken.of_all(name, settings)
+        let mut found = taken.of_all(name, settings);
+        // It changes what malloc has, and not the list of tunables.
+        if let Some(caller) = self.objects.importer_of("mallopt") {
+            let taken = |given: &&mut Given| given.state == SettingState::Taken;
+            for given in found.iter_mut().filter(taken) {
+                given.state = SettingState::Given;
+                given.why = format!("{} calls mallopt, which may overrule it", file_name(caller));
+            }
+        }
+        found
     }
 
     fn of_jemalloc(&self, place: &str, conf: &str, serving: &Serving) -> Vec<Given> {

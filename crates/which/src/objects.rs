@@ -3,7 +3,7 @@
 use crate::preload::Preload;
 use crate::process::Process;
 use heapmark_core::build::inspect::{Inspection, inspect_any};
-use heapmark_core::execute::reach::{ELF, Mapping, file_name, mappings};
+use heapmark_core::execute::reach::{ELF, Mapping, file_name, is_ground, mappings};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSymbol};
 use std::cell::{OnceCell, RefCell};
@@ -49,6 +49,19 @@ impl<'a> MappedObjects<'a> {
     /// Whether the file of a mapped object may not be read.
     pub fn is_unread(&self, file: &str) -> bool {
         self.data(file).is_empty()
+    }
+
+    /// The first object beside the C library that imports this name through the dynamic linker.
+    pub fn importer_of(&self, name: &str) -> Option<&str> {
+        let imports_it = |file: &&str| {
+            let data = self.data(file);
+            !is_ground(file_name(file))
+                && ElfFile64::parse(&*data).is_ok_and(|elf: ElfFile64| imports(&elf, &[name]))
+        };
+        self.firsts
+            .iter()
+            .map(|mapping| mapping.file)
+            .find(imports_it)
     }
 
     /// The library that goes by this name: its path, the last part of that, or its soname. It comes without what it exports if it
@@ -113,4 +126,10 @@ impl<'a> MappedObjects<'a> {
         }
         None
     }
+}
+
+/// Whether an object imports one of these names through the dynamic linker.
+pub fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
+    let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+    all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
 }

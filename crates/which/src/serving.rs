@@ -2,7 +2,7 @@
 //! object, read from the process's memory. If the memory may not be read, the order in which the
 //! linker searches decides; for a static program, its symbols and strings do.
 
-use crate::objects::MappedObjects;
+use crate::objects::{MappedObjects, imports};
 use crate::preload::Preload;
 use crate::process::is_refused;
 use anyhow::Result;
@@ -444,12 +444,6 @@ fn packaged(objects: &MappedObjects, file: &str) -> Option<String> {
 
 fn is_stripped(elf: &ElfFile64) -> bool {
     elf.symbols().next().is_none()
-}
-
-/// Whether a program imports one of these names through the dynamic linker.
-fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
-    let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
-    all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
 }
 
 #[cfg(test)]

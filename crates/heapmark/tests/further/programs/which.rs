@@ -206,6 +206,8 @@ fn programs_of_known_truth_are_named_with_the_state_of_their_settings() {
         WAITS,
         &["-Wl,--no-as-needed", &jemalloc],
     );
+    let mallopt = waits_after("extern int mallopt(int, int); mallopt(-8, 64);");
+    compile(&place, "cc", "mallopt", &mallopt, &[]);
     compile(&place, "cc", "static", WAITS, &["-static"]);
     compile(&place, "musl-gcc", "musl", WAITS, &[]);
     compile(&place, "cc", "hides", HIDES, &[]);
@@ -332,6 +334,15 @@ fn programs_of_known_truth_are_named_with_the_state_of_their_settings() {
         ),
         ("hides", vec![], beside("a malloc of its own"), vec![]),
         ("stripped", vec![], beside("not known"), vec![]),
+        (
+            "mallopt",
+            vec![("MALLOC_ARENA_MAX", "2"), ("MALLOC_PERTURB_", "256")],
+            all("glibc"),
+            vec![
+                ("MALLOC_ARENA_MAX", "given"),
+                ("MALLOC_PERTURB_", "ignored"),
+            ],
+        ),
     ];
     let start = |(name, variables, _, _): &Case| Waiting::start(&place, name, variables);
     let programs: Vec<Waiting> = cases.iter().map(start).collect();
