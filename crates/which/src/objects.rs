@@ -39,7 +39,7 @@ impl<'a> MappedObjects<'a> {
 
     /// The content of an object, which is read once; empty if it may not be read.
     pub fn data(&self, file: &str) -> Rc<[u8]> {
-        let read = || self.mapping(file)?.data(self.process.pid).ok();
+        let read = || self.mapping(file)?.data(self.process.thread).ok();
         let mut known = self.read.borrow_mut();
         let data = known.entry(file.to_owned());
         data.or_insert_with(|| read().unwrap_or_default().into())
@@ -69,7 +69,7 @@ impl<'a> MappedObjects<'a> {
     pub fn named(&self, name: &str) -> Option<(&Mapping<'a>, Option<&Inspection>)> {
         let inspect = |mapping: &Mapping| {
             let is_object = self.data(mapping.file).starts_with(ELF);
-            let path = is_object.then(|| mapping.path(self.process.pid))?;
+            let path = is_object.then(|| mapping.path(self.process.thread))?;
             inspect_any(&path).ok()
         };
         let inspect_all = || self.firsts.iter().map(inspect).collect();

@@ -67,7 +67,7 @@ fn mapped(objects: &MappedObjects, named: &str) -> Option<String> {
             path == Path::new(named) || meant.iter().any(leads_there)
         };
         let is_it = |mapping: &&Mapping| {
-            let own = identity(&mapping.path(objects.process.pid));
+            let own = identity(&mapping.path(objects.process.thread));
             had(mapping) || own.is_some() && meant.iter().any(|file| identity(file) == own)
         };
         let found = objects.firsts.iter().find(is_it);
@@ -90,7 +90,7 @@ fn meant(process: &Process, named: &str) -> Vec<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let open = |path: &Path| openat(CWD, path, flags, Mode::empty());
     if !named.starts_with('/') {
-        let path = format!("/proc/{}/cwd/{named}", process.pid);
+        let path = format!("/proc/{}/cwd/{named}", process.thread);
         return open(Path::new(&path)).into_iter().collect();
     }
     let below_root = open(&process.path("")).and_then(|root| {
@@ -100,7 +100,7 @@ fn meant(process: &Process, named: &str) -> Vec<OwnedFd> {
             opened => opened,
         }
     });
-    let own = shares_mounts(process.pid).then(|| open(Path::new(named)).ok());
+    let own = shares_mounts(process.thread).then(|| open(Path::new(named)).ok());
     below_root.into_iter().chain(own.flatten()).collect()
 }
 

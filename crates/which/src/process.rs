@@ -2,6 +2,7 @@
 //! reported in one line.
 
 use anyhow::{Context, Result, anyhow};
+use heapmark_core::catalog::folder::listing;
 use heapmark_core::cmd::Usage;
 use heapmark_core::execute::tree::{field, program};
 use heapmark_core::observe::preflight::listed_cpus;
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 pub struct Process {
     /// The process's number.
     pub pid: i32,
+    /// The thread by whose files the process is read: the main one, or another one if that has ended.
+    pub thread: i32,
     /// The parent's number.
     pub parent: i32,
     /// The kernel's short name of the process.
@@ -92,19 +95,20 @@ impl Process {
         if number("Tgid:") != pid {
             return refused(format!("is a thread of process {}", number("Tgid:")));
         }
-        if is_zombie(&status) {
+        let Some(thread) = running_thread(pid) else {
             return refused(format!(
                 "has ended and is a zombie: its parent {} has not asked for its exit code yet",
                 number("PPid:")
             ));
-        }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        };
+        let stat = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
         let flags: u64 = behind_name(&stat, 6).parse().unwrap_or(0);
         if flags & KERNEL_THREAD != 0 {
             return refused("is a thread of the kernel, which has no malloc".into());
         }
         let mut process = Process {
             pid,
+            thread,
             parent: number("PPid:"),
             command: Vec::new(),
             program: PathBuf::new(),
@@ -120,7 +124,7 @@ impl Process {
         let owner = word("Uid:");
         let owner = owner.split_whitespace().next().unwrap_or("?");
         // The file that the fewest users may read: the others can also be read with CAP_PERFMON.
-        process.program = match program(pid) {
+        process.program = match program(thread) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let user = rustix::process::getuid().as_raw().to_string();
                 let why = match owner == user {
@@ -145,7 +149,7 @@ impl Process {
 
     /// Reads a file of the process.
     pub fn read(&self, file: &str) -> Result<Vec<u8>> {
-        let data = fs::read(format!("/proc/{}/{file}", self.pid));
+        let data = fs::read(format!("/proc/{}/{file}", self.thread));
         data.map_err(|error| self.error(error))
     }
 
@@ -207,7 +211,7 @@ impl Process {
 
     /// The path by which heapmark reaches a file that the process sees at `file`.
     pub fn path(&self, file: &str) -> PathBuf {
-        format!("/proc/{}/root{file}", self.pid).into()
+        format!("/proc/{}/root{file}", self.thread).into()
     }
 
     /// The ancestors that may be looked at, the nearest first.
@@ -226,7 +230,7 @@ impl Process {
     /// How many threads there are of each name.
     pub fn thread_names(&self) -> BTreeMap<String, usize> {
         let mut names = BTreeMap::new();
-        for task in heapmark_core::catalog::folder::listing(format!("/proc/{}/task", self.pid)) {
+        for task in listing(format!("/proc/{}/task", self.pid)) {
             let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
             *names.entry(name.trim().to_owned()).or_default() += 1;
         }
@@ -239,15 +243,24 @@ impl Process {
 pub fn has_gone(pid: i32, error: &anyhow::Error) -> bool {
     error.is::<Gone>()
         || match fs::read_to_string(format!("/proc/{pid}/status")) {
-            Ok(status) => is_zombie(&status),
+            Ok(_) => running_thread(pid).is_none(),
             Err(error) => is_gone(&error),
         }
 }
 
-/// Whether a process with this `status` has ended, though its parent has not asked for its exit code yet.
-fn is_zombie(status: &str) -> bool {
-    let state = field(status, "State:").unwrap_or_default();
-    state.trim().starts_with(['Z', 'X'])
+/// A thread of a process that has not ended: the main one if possible, since the others stay when that one ends alone, and its
+/// files are empty then. `None` if all have ended, though the parent has not asked for the exit code yet.
+fn running_thread(pid: i32) -> Option<i32> {
+    let is_running = |thread: &i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
+        status.is_ok_and(|status| {
+            let state = field(&status, "State:").unwrap_or_default();
+            !state.trim().starts_with(['Z', 'X'])
+        })
+    };
+    let all = listing(format!("/proc/{pid}/task"));
+    let others = all.filter_map(|task| task.file_name()?.to_str()?.parse().ok());
+    [pid].into_iter().chain(others).find(is_running)
 }
 
 /// Whether an error says that the process has ended.

@@ -120,7 +120,7 @@ pub fn found(
             notes: Vec::new(),
         });
     }
-    let (bindings, unbound) = match Reader::default().bindings(process.pid) {
+    let (bindings, unbound) = match Reader::default().bindings(process.thread) {
         Ok(bindings) => (bindings, "no call of malloc is bound yet"),
         Err(error) => {
             let error = process.error(error);
@@ -433,7 +433,7 @@ fn name_of(file: &str, data: &[u8], known: &[Allocator]) -> Option<(String, Opti
 /// The version of the package that a file came with, if the process sees the same files as heapmark.
 fn packaged(objects: &MappedObjects, file: &str) -> Option<String> {
     let own = identity(Path::new(file))?;
-    let mapped = objects.mapping(file)?.path(objects.process.pid);
+    let mapped = objects.mapping(file)?.path(objects.process.thread);
     if identity(&mapped) != Some(own) {
         return None;
     }

@@ -26,7 +26,7 @@ pub struct Memory {
 impl Memory {
     /// Opens the memory of a process with these mappings; or returns why it may not be read.
     pub fn of(process: &Process, maps: &str) -> Result<Memory, String> {
-        match File::open(format!("/proc/{}/mem", process.pid)) {
+        match File::open(format!("/proc/{}/mem", process.thread)) {
             Ok(file) => Ok(Memory {
                 file,
                 maps: maps.to_owned(),

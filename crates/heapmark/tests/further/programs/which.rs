@@ -796,6 +796,30 @@ fn processes_are_shown_as_one_only_if_they_have_the_same_values() {
     assert!(end.says(&format!("waits ({third}): ")), "{}", end.stdout);
 }
 
+#[test]
+fn a_process_whose_main_thread_has_ended_is_read_by_another() {
+    let place = Place::new();
+    let source = WAITS
+        .replacen("int main(void) {", "static void *work(void *none) {", 1)
+        .replacen("return 0;", "exit(0);", 1)
+        .replacen("return 1;", "return none;", 1);
+    let main = "#include <pthread.h>\n\
+        int main(void) { pthread_t it; pthread_create(&it, 0, work, 0); pthread_exit(0); }\n";
+    compile(&place, "cc", "leaderless", &(source + main), &["-pthread"]);
+    let process = Waiting::start(&place, "leaderless", &[("MALLOC_ARENA_MAX", "2")]);
+    let pid = process.pid();
+    wait_for("the end of its main thread", || {
+        fs::read_to_string(format!("/proc/{pid}/stat"))
+            .unwrap()
+            .contains(") Z ")
+    });
+    let (end, looks) = looks(&place, &["--expect", "glibc", &pid]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(looks[0]["pid"].to_string(), pid);
+    assert_eq!(states(&looks[0])["MALLOC_ARENA_MAX"], "taken");
+    assert!(looks[0]["memory"]["rss_bytes"].as_u64().unwrap() > 0);
+}
+
 /// A program of 32 bits that calls `pause` again and again: the file's head, its one segment, the code.
 #[cfg(target_arch = "x86_64")]
 const OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\
