@@ -79,19 +79,24 @@ pub fn complaints(stderr: &str) -> Vec<String> {
 
 /// Whether the variables of a setting reached the allocator, judged by a process with them and by one without.
 pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
+    let own = tunables_of(setting);
     // What a variable sets twice, as by the allocator's entry and by the setting, has its last value.
     let is_overruled = |place: usize| {
         let given = &sight.given[place];
         let mut later = sight.given[place + 1..].iter();
+        // Of a list of tunables the process may have left the first one alone.
+        let mut own = own.iter().rev().filter(|_| given.place == TUNABLES);
+        let last = own.find(|part| part.name == given.setting);
         !given.setting.is_empty()
             && later.any(|it| (&it.place, &it.setting) == (&given.place, &given.setting))
+            || last.is_some_and(|last| last.value != given.value)
     };
     let of_setting: Vec<&Given> = (0..sight.given.len())
         .filter(|place| !is_overruled(*place))
         .map(|place| &sight.given[place])
         .filter(|given| setting.environment.contains_key(&given.place))
         .collect();
-    let unseen = unseen(setting, &of_setting);
+    let unseen = unseen(own, &of_setting);
     let mut why: Vec<String> = unseen.iter().filter_map(|reason| reason.clone()).collect();
     for given in of_setting.iter().filter(|given| given.state.is_lost()) {
         let place = match given.setting.as_str() {
@@ -123,12 +128,17 @@ pub fn arrival(setting: &Setting, sight: &Sight, without: &Sight) -> Arrival {
     }
 }
 
-/// Returns an item for each setting in `GLIBC_TUNABLES` that was not seen in the process: why it has no effect, if that is
-/// known. The dynamic linker of glibc before 2.39 cuts the variable off after its first setting.
-fn unseen(setting: &Setting, seen: &[&Given]) -> Vec<Option<String>> {
-    const TUNABLES: &str = "GLIBC_TUNABLES";
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// The tunables of malloc that a setting has.
+fn tunables_of(setting: &Setting) -> Vec<Part> {
     let text = setting.environment.get(TUNABLES).map_or("", String::as_str);
-    let all = tunables(text, Some(version(&libc_version())));
+    tunables(text, Some(version(&libc_version())))
+}
+
+/// Returns an item for each tunable that was not seen in the process: why it has no effect, if that is known. The dynamic linker
+/// of glibc before 2.39 cuts the variable off after its first setting.
+fn unseen(all: Vec<Part>, seen: &[&Given]) -> Vec<Option<String>> {
     let was_seen =
         |given: &Given, part: &Part| given.place == TUNABLES && given.setting == part.name;
     let unseen = all
@@ -223,6 +233,16 @@ mod tests {
         let overruled = given("MALLOC_CONF", "tcache", SettingState::Changed);
         let last = given("MALLOC_CONF", "tcache", SettingState::Taken);
         assert_eq!(of(vec![overruled, last], &[]), Arrival::ReadBack);
+        let mut of_entry = given(
+            "GLIBC_TUNABLES",
+            "glibc.malloc.arena_max",
+            SettingState::Changed,
+        );
+        of_entry.value = "1".into();
+        let list = "glibc.malloc.arena_max=2";
+        let setting = Setting::given("glibc-arena1", 1, "GLIBC_TUNABLES", list);
+        let outcome = arrival(&setting, &sight(vec![of_entry], &[]), &without);
+        assert_eq!(outcome, Arrival::NotReadBack);
         // Of another variable.
         let other = given("GLIBC_TUNABLES", "", SettingState::Refused);
         assert_eq!(of(vec![other], &[]), Arrival::NotReadBack);

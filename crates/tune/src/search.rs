@@ -6,6 +6,7 @@ use crate::judged::{AtMost, Confirmation, Goal, Logs, estimate, judged, ratios};
 use crate::setting::Setting;
 use anyhow::Result;
 use heapmark_core::analyse::Ratio;
+use heapmark_core::report::text::count;
 use heapmark_stats::{rank_correlation, shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -445,8 +446,8 @@ pub fn tune(
     let lengths = match Lengths::within(race.left_s, cost) {
         Ok(lengths) => lengths,
         Err(least_s) => refuse!(
-            "--budget: {} settings take {:.0} min here at least: give more, or name fewer allocators with -a",
-            field.len(),
+            "--budget: racing {} takes {:.0} min here at least: give more, or name fewer allocators with -a",
+            count(field.len(), "setting"),
             ((wanted.budget_s - race.left_s + least_s) / 60.0).ceil()
         ),
     };
@@ -455,8 +456,8 @@ pub fn tune(
         ..lengths
     });
     told(format!(
-        "{} settings are raced, for at most {:.0} min",
-        field.len(),
+        "racing {}, for at most {:.0} min",
+        count(field.len(), "setting"),
         (most_s.min(race.left_s) / 60.0).ceil()
     ));
     let mut decoys = vec![Logs::new(); DECOYS];

@@ -6,6 +6,7 @@ use crate::process::Process;
 use crate::serving::{GPERFTOOLS, Serving, is_called};
 use crate::settings::{self, Judged, Setting, version};
 use crate::taken::{self, Memory, Values};
+use heapmark_core::catalog::malloc_api::matches;
 use heapmark_core::catalog::{Allocator, Settings, Tier};
 use heapmark_core::execute::reach::{file_name, mappings};
 use memchr::memmem;
@@ -181,10 +182,27 @@ impl EnvironmentReader<'_> {
                 .first()
                 .and_then(|serving| serving.allocator.as_deref());
             return match serves {
-                Some(serves) => one(
-                    SettingState::Ignored,
-                    format!("{family} reads it, and {serves} serves here"),
-                ),
+                Some(serves) => {
+                    let ignored = format!("{family} reads it, and {serves} serves here");
+                    let parts = parts(serves, name, value, known);
+                    if parts.iter().all(|part| !part.is_read) {
+                        return one(SettingState::Ignored, ignored);
+                    }
+                    let given = |part: Part| Given {
+                        place: name.into(),
+                        setting: part.setting.into(),
+                        value: part.value.into(),
+                        state: match part.is_read {
+                            true => SettingState::NotKnown,
+                            false => SettingState::Ignored,
+                        },
+                        why: match part.is_read {
+                            true => format!("{serves} reads it; how is not known"),
+                            false => ignored.clone(),
+                        },
+                    };
+                    parts.into_iter().map(given).collect()
+                }
                 None => one(
                     SettingState::NotKnown,
                     "what serves here is not known".into(),
@@ -410,8 +428,34 @@ fn family_of<'a>(name: &str, known: &'a [Allocator]) -> &'a str {
 fn names(allocator: &Allocator, variable: &str) -> bool {
     allocator.reads.iter().any(|pattern| {
         let pattern = pattern.split(':').next().unwrap_or(pattern);
-        heapmark_core::catalog::malloc_api::matches(pattern, variable)
+        matches(pattern, variable)
     })
+}
+
+/// A setting in a variable that is a list of settings, `GLIBC_TUNABLES`.
+#[derive(Debug, PartialEq)]
+struct Part<'v> {
+    setting: &'v str,
+    value: &'v str,
+    /// Whether the allocators read it that the parts were asked for.
+    is_read: bool,
+}
+
+/// The settings in a variable of which allocators of a family may read some.
+fn parts<'v>(family: &str, variable: &str, value: &'v str, known: &[Allocator]) -> Vec<Part<'v>> {
+    let of_family = known
+        .iter()
+        .filter(|entry| is_called(family, &entry.family));
+    let patterns = of_family.flat_map(|entry| &entry.reads);
+    let patterns = patterns.filter_map(|pattern| pattern.strip_prefix(variable)?.strip_prefix(':'));
+    let patterns: Vec<&str> = patterns.collect();
+    let part = |(setting, value): (&'v str, &'v str)| Part {
+        setting,
+        value,
+        is_read: patterns.iter().any(|pattern| matches(pattern, setting)),
+    };
+    let parts = value.split(':').filter_map(|part| part.split_once('='));
+    parts.map(part).collect()
 }
 
 /// The variables that a jemalloc reads, found as strings in its file.
@@ -454,6 +498,18 @@ mod tests {
         let prefixed = b"value of the environment variable MALLOC_CONF\0_RJEM_MALLOC_CONF\0";
         assert_eq!(conf_names(prefixed), ["_RJEM_MALLOC_CONF"]);
         assert!(conf_names(b"MALLOC_CONFIG\0").is_empty());
+    }
+
+    #[test]
+    fn an_allocator_may_read_a_part_of_a_list() {
+        let known = &heapmark_core::cmd::catalog().unwrap().allocators;
+        let value = "glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
+        let read = |family| {
+            let all = parts(family, "GLIBC_TUNABLES", value, known);
+            all.iter().map(|part| part.is_read).collect::<Vec<_>>()
+        };
+        assert_eq!(read("tcmalloc"), [true, false]);
+        assert_eq!(read("jemalloc"), [false, false]);
     }
 
     #[test]

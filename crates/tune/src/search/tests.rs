@@ -365,7 +365,7 @@ fn a_short_budget_is_kept_or_refused() {
     let mut script = script(&space(), 1);
     let error = script.run(&wanted).unwrap_err().to_string();
     assert!(
-        error.starts_with("--budget: 5 settings take 2 min"),
+        error.starts_with("--budget: racing 5 settings takes 2 min"),
         "{error}"
     );
     // What the search has left over goes to the confirmation.

@@ -93,7 +93,7 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
         "jemalloc-debian+also-3 did not arrive: _RJEM_MALLOC_CONF: \"narenas:1\": this jemalloc reads MALLOC_CONF",
         "gperftools+also-4 did not arrive: TCMALLOC_RELEASE: \"1\"",
         "glibc+also-5 did not arrive: MIMALLOC_PURGE_DELAI: \"0\": mimalloc reads it, and glibc serves here",
-        "settings take",
+        "settings takes",
     ] {
         assert!(
             end.stderr.contains(told),
@@ -131,7 +131,7 @@ fn what_does_not_arrive_is_said_before_anything_is_timed() {
     assert_eq!(place.run(&line).code, Some(2));
     assert_eq!(fs::read(place.at("tuned/tune.json")).unwrap(), kept);
     let longer = line.map(|word| if word == "1s" { "2s" } else { word });
-    assert!(place.run(&longer).stderr.contains("settings take"));
+    assert!(place.run(&longer).stderr.contains("settings takes"));
     let rebuilt = fs::File::options().write(true).open(place.at("load"));
     rebuilt
         .unwrap()
@@ -164,7 +164,7 @@ fn what_does_not_run_yet_is_tried_again_and_what_confirms_is_tried_first() {
     assert!(fails.stderr.contains(why), "{}", fails.stderr);
     fs::write(place.at("later"), "there").unwrap();
     let runs = place.run(&line);
-    assert!(runs.stderr.contains("settings take"), "{}", runs.stderr);
+    assert!(runs.stderr.contains("settings takes"), "{}", runs.stderr);
     let held_out = ["tune", "-o", "typo", "--held-out", "cat typo"];
     let end = place.run(&[&held_out[..], &line[1..]].concat());
     assert_eq!(end.code, Some(2));
@@ -193,7 +193,7 @@ fn a_program_that_is_linked_to_an_allocator_is_looked_at_as_it_is_measured() {
     assert!(made.unwrap().success());
     let end = place.run(&["tune", "--budget", "1s", "--", "./load"]);
     assert!(end.stderr.contains("load is linked to "), "{}", end.stderr);
-    assert!(end.stderr.contains("settings take"), "{}", end.stderr);
+    assert!(end.stderr.contains("settings takes"), "{}", end.stderr);
     // What a client of a server cannot be is said before the search.
     let flags = [
         "--server", "./load", "--client", "true", "--ready", "started",
@@ -240,7 +240,7 @@ fn a_workload_and_a_server_are_measured_before_their_race_is_planned() {
         let end = place.run(&[&flags, load].concat());
         assert_eq!(end.code, Some(2), "{name}: {}", end.stderr);
         assert!(
-            end.stderr.contains("--budget: 3 settings take"),
+            end.stderr.contains("--budget: racing 3 settings takes"),
             "{name}: {}",
             end.stderr
         );
@@ -253,7 +253,7 @@ fn a_workload_and_a_server_are_measured_before_their_race_is_planned() {
         assert!(of_default.count() >= 2, "{name}: {}", samples.stdout);
         let more = flags.map(|word| if word == "1s" { "2s" } else { word });
         let end = place.run(&[&more, load].concat());
-        let why = "--budget: 3 settings take";
+        let why = "--budget: racing 3 settings takes";
         assert!(end.stderr.contains(why), "{name}: {}", end.stderr);
     }
     for (flags, why) in [
