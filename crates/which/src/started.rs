@@ -11,7 +11,7 @@ use heapmark_core::cmd::usage;
 use heapmark_core::execute::child::{adopt_orphans, end_all, end_orphans};
 use heapmark_core::execute::descendants;
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -110,8 +110,9 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         sleep(PACE);
     };
     end_all();
-    let is_left = child.try_wait().is_ok_and(|end| end.is_none());
-    if is_left && test_kill_process(Pid::from_child(&child)) == Err(Errno::PERM) {
+    let held = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    let again = held.and_then(|held| pidfd_send_signal(&held, Signal::KILL));
+    if again == Err(Errno::PERM) && child.try_wait().is_ok_and(|end| end.is_none()) {
         bail!(
             "{} ({}) may not be ended by this user: it is still running",
             words[0].display(),
