@@ -131,18 +131,15 @@ fn family(word: &str, catalog: &Catalog) -> Result<String> {
         "musl" => return Ok(word.to_owned()),
         _ => {}
     }
+    let is_family = |allocator: &Allocator| allocator.family == word;
+    if catalog.allocators.iter().any(is_family) {
+        return Ok(word.to_owned());
+    }
     let is_it = |allocator: &&Allocator| {
         allocator.name == word || allocator.aliases.iter().any(|alias| alias == word)
     };
     let meant: Vec<&Allocator> = catalog.allocators.iter().filter(is_it).collect();
     match meant[..] {
-        _ if catalog
-            .allocators
-            .iter()
-            .any(|allocator| allocator.family == word) =>
-        {
-            return Ok(word.to_owned());
-        }
         [one] if one.name != one.family => refuse!(
             "--expect {word}: which tells allocators apart, not their versions or builds: --expect {}",
             one.family

@@ -1,6 +1,5 @@
 //! The objects that a process has mapped: the program and libraries.
 
-use crate::preload::Preload;
 use crate::process::Process;
 use heapmark_core::build::inspect::{Inspection, inspect_any};
 use heapmark_core::execute::reach::{ELF, Mapping, file_name, is_ground, mappings};
@@ -74,7 +73,7 @@ impl<'a> MappedObjects<'a> {
         };
         let inspect_all = || self.firsts.iter().map(inspect).collect();
         let inspected: &Vec<_> = self.inspected.get_or_init(inspect_all);
-        let all = self.firsts.iter().zip(inspected.iter().map(Option::as_ref));
+        let mut all = self.firsts.iter().zip(inspected.iter().map(Option::as_ref));
         let is_it = |(mapping, inspection): &(&Mapping, Option<&Inspection>)| {
             let path = mapping.former_path();
             let is_named = [mapping.file, path, file_name(path)].contains(&name);
@@ -87,13 +86,17 @@ impl<'a> MappedObjects<'a> {
                 }
             }
         };
-        { all }.find(is_it)
+        all.find(is_it)
     }
 
     /// The first object that defines malloc, in the order in which the dynamic linker searches: the
     /// program, the preloaded libraries, then the needed ones, level by level. One that may not be
     /// read may define it.
-    pub fn first(&self, program: &ElfFile64, preloads: &[Preload]) -> Option<String> {
+    pub fn first(
+        &self,
+        program: &ElfFile64,
+        preloaded: impl IntoIterator<Item = String>,
+    ) -> Option<String> {
         let defines = |elf: &ElfFile64| {
             let mut all = elf
                 .dynamic_symbols()
@@ -105,11 +108,7 @@ impl<'a> MappedObjects<'a> {
         }
         let needed = program.import_libraries().into_iter().flatten().flatten();
         let needed = needed.map(|library| String::from_utf8_lossy(library.name()).into_owned());
-        let mut waiting: VecDeque<String> = preloads
-            .iter()
-            .filter_map(|preload| preload.file.clone())
-            .collect();
-        waiting.extend(needed);
+        let mut waiting: VecDeque<String> = preloaded.into_iter().chain(needed).collect();
         let mut seen = BTreeSet::new();
         while let Some(name) = waiting.pop_front() {
             let Some((mapping, inspection)) = self.named(&name) else {

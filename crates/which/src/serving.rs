@@ -134,7 +134,8 @@ pub fn found(
     let bound = global(&bindings);
     let proven = bound.is_some();
     let bound = bound.or_else(|| {
-        let file = objects.first(&elf, preloads)?;
+        let preloaded = preloads.iter().filter_map(|preload| preload.file.clone());
+        let file = objects.first(&elf, preloaded)?;
         let defines = match objects.is_unread(&file) {
             true => "may define",
             false => "defines",
@@ -261,13 +262,12 @@ pub fn found(
     Ok(ServedBy { servings, notes })
 }
 
-/// The evidence that a file serves, and why that does not tell which allocator it is if the file may not be read.
+/// The evidence that a file serves; and if the file may not be read, why it is not known which allocator that is.
 fn as_far_as_read(objects: &MappedObjects, file: &str, evidence: String) -> String {
     match objects.is_unread(file) {
         false => evidence,
         true => {
-            evidence
-                + "; what it is is not known, since its file may not be read: one that was deleted or replaced is open to root alone"
+            evidence + "; its file may not be read (one that was deleted or replaced, by root only)"
         }
     }
 }
@@ -464,19 +464,12 @@ mod tests {
             "{bound}: {words}"
         );
         let objects = MappedObjects::of(&process, &maps);
-        assert_eq!(objects.first(&elf, &[]), Some(bound));
-        let libm = objects
-            .firsts
-            .iter()
-            .find(|mapping| mapping.file.contains("libgcc_s"));
-        let first = Preload {
-            named: "libgcc_s".into(),
-            place: "LD_PRELOAD",
-            file: libm.map(|mapping| mapping.file.to_owned()),
-            why: None,
-        };
-        // libm defines no malloc.
-        assert!(objects.first(&elf, &[first]).unwrap().contains("libc.so"));
+        assert_eq!(objects.first(&elf, []), Some(bound));
+        let mut files = objects.firsts.iter().map(|mapping| mapping.file);
+        let other = files.find(|file| file.contains("libgcc_s"));
+        // It defines no malloc.
+        let first = objects.first(&elf, other.map(str::to_owned));
+        assert!(first.unwrap().contains("libc.so"));
     }
 
     #[test]

@@ -10,8 +10,6 @@ use heapmark_core::catalog::Allocator;
 use heapmark_core::cmd::usage;
 use heapmark_core::execute::child::{adopt_orphans, end_all, end_orphans};
 use heapmark_core::execute::descendants;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -110,9 +108,9 @@ pub fn looks(command: &[OsString], after: Duration, known: &[Allocator]) -> Resu
         sleep(PACE);
     };
     end_all();
-    let held = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-    let again = held.and_then(|held| pidfd_send_signal(&held, Signal::KILL));
-    if again == Err(Errno::PERM) && child.try_wait().is_ok_and(|end| end.is_none()) {
+    let is_refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    // It may have ended between the two.
+    if child.kill().is_err_and(is_refused) && matches!(child.try_wait(), Ok(None)) {
         bail!(
             "{} ({}) may not be ended by this user: it is still running",
             words[0].display(),

@@ -620,7 +620,7 @@ fn a_process_with_another_root_is_read_by_the_files_that_it_maps() {
     fs::write(place.at("root/etc/ld.so.preload"), list).unwrap();
     let mut command = Command::new("chroot");
     command.args([&place.text("root"), "/waits"]);
-    let below = Waiting::by(command, &[]);
+    let below = Waiting::by(command, &[("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")]);
     assert_eq!(
         first_preload(&place, &below),
         (Some(place.text("root/opt/real/libnone.so")), None)
