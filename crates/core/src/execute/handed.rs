@@ -4,25 +4,20 @@
 
 use super::lender::Lender;
 use super::memory_file::{text, words};
-use crate::catalog::folder::listing;
+use crate::file::{Draft, WithPath};
 use anyhow::{Context, Result};
-use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 
 /// Folders that all users may enter, memory before disks.
 const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
-/// Prefix of the file names.
-const PREFIX: &str = "heapmark-handed-";
 
-/// A file that is removed with its owner, and locked while the owner lives.
+/// A file that is removed with its owner.
 pub struct Handed {
     file: File,
-    path: PathBuf,
+    draft: Draft,
     told: String,
     _lender: Lender,
 }
@@ -30,13 +25,16 @@ pub struct Handed {
 impl Handed {
     pub fn new() -> Result<Handed> {
         let [memory, disk] = PLACES.map(PathBuf::from);
-        let create_in = |place: PathBuf| {
-            sweep(&place);
-            create(&place)
+        let create_in = |place: PathBuf| -> Result<(Draft, File)> {
+            let made = Draft::file(&place.join("handed"), 0o600);
+            made.with_path("cannot write into", &place)
         };
-        let (file, path) = create_in(memory)
+        let (draft, file) = create_in(memory)
             .or_else(|_| create_in(disk))
             .or_else(|_| create_in(std::env::temp_dir()))?;
+        // Independent of this process's umask.
+        file.set_permissions(Permissions::from_mode(0o600))
+            .context("cannot set a file's permissions")?;
         let known = file.metadata().context("cannot read a file's number")?;
         let lent = file
             .try_clone()
@@ -50,11 +48,11 @@ impl Handed {
             ))
         };
         let lender = Lender::new(lend)?;
-        let (word, shown) = (&lender.word, path.display());
+        let (word, shown) = (&lender.word, draft.path().display());
         Ok(Handed {
             told: format!("{word} {} {} {shown}", known.dev(), known.ino()),
             file,
-            path,
+            draft,
             _lender: lender,
         })
     }
@@ -71,7 +69,7 @@ impl Handed {
     /// Returns why nothing could be written into the file, if the reason is known.
     pub fn trouble(&self) -> Option<String> {
         let space = rustix::fs::fstatvfs(&self.file).ok()?;
-        let path = self.path.display();
+        let path = self.draft.path().display();
         (space.f_bavail == 0).then(|| format!("the disk of the file for it, {path}, is full"))
     }
 
@@ -83,59 +81,6 @@ impl Handed {
     /// Returns the text that a process needs to open the file: see `heapmark_wire::lent::LOG`.
     pub fn told(&self) -> String {
         self.told.clone()
-    }
-}
-
-impl Drop for Handed {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn create(place: &Path) -> Result<(File, PathBuf)> {
-    loop {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_nanos();
-        let path = place.join(format!("{PREFIX}{}-{now}", std::process::id()));
-        let context = || format!("cannot write {}", path.display());
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = match options.open(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            file => file.with_context(context)?,
-        };
-        file.lock().with_context(context)?;
-        // Another heapmark may have removed this file just now, as one that a dead process left behind.
-        if file.metadata().with_context(context)?.nlink() == 0 {
-            continue;
-        }
-        // Independent of this process's umask.
-        file.set_permissions(Permissions::from_mode(0o600))
-            .with_context(context)?;
-        return Ok((file, path));
-    }
-}
-
-/// Removes files that killed heapmark processes of this user left behind.
-fn sweep(place: &Path) {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let is_ours = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'))
-            .is_some_and(|(owner, now)| is_number(owner) && is_number(now))
-            && path
-                .symlink_metadata()
-                .is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
-    };
-    for path in listing(place).filter(is_ours) {
-        // Keep the lock until the file is removed: its owner may be about to lock it.
-        if let Ok(file) = File::open(&path)
-            && file.try_lock().is_ok()
-        {
-            let _ = std::fs::remove_file(&path);
-        }
     }
 }
 
@@ -176,18 +121,5 @@ mod tests {
             ask(&told, &told[ADDRESS_BYTES..][..SECRET_BYTES], 0)
         };
         assert!(std::thread::spawn(lends).join().unwrap());
-    }
-
-    #[test]
-    fn what_a_killed_one_left_behind_is_removed_and_a_living_ones_is_not() {
-        let place = tempfile::tempdir().unwrap();
-        let (_locked, alive) = create(place.path()).unwrap();
-        let dead = place.path().join(format!("{PREFIX}1-1"));
-        let foreign = place.path().join(format!("{PREFIX}my-notes"));
-        File::create(&dead)
-            .and_then(|_| File::create(&foreign))
-            .unwrap();
-        sweep(place.path());
-        assert!(!dead.exists() && foreign.exists() && alive.exists());
     }
 }

@@ -60,14 +60,13 @@ static void attack(const char *path) {
 }
 
 static void look(const char *place) {
-    char path[8192], inside[64], behind[64];
+    char path[8192], behind[64];
     struct stat found;
-    snprintf(inside, sizeof inside, "-%s-", pid);
     snprintf(behind, sizeof behind, ".%s", pid);
     DIR *all = opendir(place);
     for (struct dirent *one; all && (one = readdir(all));) {
         int is_control = !strcmp(one->d_name, control);
-        if (!strstr(one->d_name, inside) && !strstr(one->d_name, behind) && !is_control) continue;
+        if (!strstr(one->d_name, ".heapmark-draft-") && !strstr(one->d_name, behind) && !is_control) continue;
         snprintf(path, sizeof path, "%s/%s", place, one->d_name);
         if (lstat(path, &found) || found.st_uid == getuid()) continue;
         if (!is_control || !told_control++) attack(path);
@@ -119,7 +118,7 @@ int main(int number, char **words) {
     if (mkdir(path, 0777)) return 3;
     strcat(path, "/1-evil.trace");
     if (mkfifo(path, 0666)) return 4;
-    snprintf(path, sizeof path, "/dev/shm/heapmark-handed-%s-1", pid);
+    snprintf(path, sizeof path, "/dev/shm/.heapmark-draft-%016d", atoi(pid));
     if (symlink("/etc/hostname", path)) return 5;
     told("ready", pid);
     for (;;) {
@@ -200,7 +199,7 @@ fn beside_a_stranger(place: &Place, arguments: &[&str], change: impl Fn(&mut Com
     let at = Path::new("/dev/shm").join(&control);
     let planted = Planted([
         at.clone(),
-        format!("/dev/shm/heapmark-handed-{pid}-1").into(),
+        format!("/dev/shm/.heapmark-draft-{pid:0>16}").into(),
     ]);
     fs::write(&at, "").unwrap();
     fs::set_permissions(&at, fs::Permissions::from_mode(0o666)).unwrap();
@@ -224,10 +223,7 @@ fn beside_a_stranger(place: &Place, arguments: &[&str], change: impl Fn(&mut Com
         said.contains(&format!("wrote /dev/shm/{control}")),
         "{said}"
     );
-    assert!(
-        said.contains(&format!("tried /dev/shm/heapmark-handed-{pid}")),
-        "{said}"
-    );
+    assert!(said.contains("tried /dev/shm/.heapmark-draft-"), "{said}");
     assert!(did("held") > 0, "{said}");
     let could = said.lines().filter(|line| {
         ["wrote", "cut", "removed"]
