@@ -5,6 +5,7 @@ use anyhow::{Context, Result, anyhow};
 use heapmark_core::catalog::folder::listing;
 use heapmark_core::cmd::Usage;
 use heapmark_core::execute::tree::{field, program};
+use heapmark_core::observe::memory::stat_words;
 use heapmark_core::observe::preflight::listed_cpus;
 use std::collections::BTreeMap;
 use std::fs;
@@ -102,7 +103,10 @@ impl Process {
             ));
         };
         let stat = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap_or_default();
-        let flags: u64 = behind_name(&stat, 6).parse().unwrap_or(0);
+        let flags: u64 = stat_words(&stat)
+            .nth(6)
+            .and_then(|flags| flags.parse().ok())
+            .unwrap_or(0);
         if flags & KERNEL_THREAD != 0 {
             return refused("is a thread of the kernel, which has no malloc".into());
         }
@@ -118,7 +122,7 @@ impl Process {
             has_overwritten: false,
             is_secure: false,
             vector: Vec::new(),
-            started: behind_name(&stat, STARTED).to_owned(),
+            started: started(&stat).to_owned(),
             name: name.clone(),
         };
         let owner = word("Uid:");
@@ -177,7 +181,7 @@ impl Process {
 
     /// Fails if the process has ended, even if another one has its number now.
     pub fn is_still_there(&self) -> Result<()> {
-        if behind_name(&self.text("stat")?, STARTED) != self.started {
+        if started(&self.text("stat")?) != self.started {
             return Err(self.ended());
         }
         Ok(())
@@ -275,11 +279,9 @@ pub fn is_refused(error: &anyhow::Error) -> bool {
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Returns a word of `stat`, counted from 0 after the process's name, which may contain any
-/// characters.
-fn behind_name(stat: &str, place: usize) -> &str {
-    let words = stat.rsplit_once(')').map_or("", |(_, words)| words);
-    words.split_whitespace().nth(place).unwrap_or_default()
+/// Returns when a process was started, from `stat`, in the kernel's ticks.
+fn started(stat: &str) -> &str {
+    stat_words(stat).nth(STARTED).unwrap_or_default()
 }
 
 fn variables(environment: &[u8]) -> Vec<(String, String)> {

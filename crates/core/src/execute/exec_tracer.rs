@@ -9,9 +9,10 @@
 //! stopped until SIGCONT.
 
 use super::child::may_go_on;
-use super::reach::{Beyond, Reader, anonymous_bytes};
+use super::reach::{Beyond, Reader};
 use super::tree::{field, program};
 use crate::build::spawn_launcher;
+use crate::observe::memory::ProcessFiles;
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +106,8 @@ impl FoundPrograms {
 
     /// Notes how much anonymous memory a process has; does nothing for a thread other than the first.
     fn look_at_memory(&mut self, pid: i32) {
-        if let Some(bytes) = anonymous_bytes(pid).filter(|_| is_process(pid)) {
+        let anonymous = ProcessFiles::of(pid).status_bytes("RssAnon:");
+        if let Some(bytes) = anonymous.filter(|_| is_process(pid)) {
             let most = self.anonymous_bytes.entry(pid).or_default();
             *most = bytes.max(*most);
         }

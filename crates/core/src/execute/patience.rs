@@ -2,6 +2,7 @@
 //! processor.
 
 use super::tree::{descendants, threads};
+use crate::observe::memory::stat_words;
 use std::time::{Duration, Instant};
 
 /// The number of looks in a row at which all threads of a process must sleep until it counts as waiting in vain.
@@ -49,16 +50,12 @@ fn is_at_work(line: &str) -> bool {
 /// Returns the processor time of all processes below a launcher, and of their children that have ended.
 fn processor_time(launcher: i32) -> Duration {
     let ticks: u64 = descendants(launcher).into_iter().map(ticks).sum();
-    // SAFETY: a plain query, without pointers.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    Duration::from_millis(ticks * 1000 / per_second)
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
 fn ticks(pid: i32) -> u64 {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The program's name may contain spaces, so fields are counted from its end: fields 14 to 17 come after 11 others.
-    let fields = line.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let fields = fields.split(' ').skip(11).take(4);
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat_words(&stat).skip(11).take(4);
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 

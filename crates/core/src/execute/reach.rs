@@ -3,7 +3,7 @@
 //! allocator inside. Found from outside, while the process runs or is stopped: its memory shows
 //! where the dynamic linker has bound each object's malloc.
 
-use super::tree::{field, program};
+use super::tree::program;
 use crate::build::command::{allocators_inside, own_malloc};
 use object::elf::{DF_SYMBOLIC, DT_FLAGS, DT_SYMBOLIC, PT_LOAD};
 use object::read::elf::{Dynamic, ElfFile64, ProgramHeader};
@@ -393,12 +393,4 @@ impl ElfObject {
         }
         Some(object)
     }
-}
-
-/// Returns the anonymous memory of a process, in bytes: what is resident and in no file.
-pub fn anonymous_bytes(pid: i32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = field(&status, "RssAnon:")?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib << 10)
 }

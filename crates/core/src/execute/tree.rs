@@ -2,6 +2,7 @@
 
 use crate::catalog::folder::listing;
 use crate::catalog::joined;
+use crate::observe::memory::ProcessFiles;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::read_to_string;
 use std::os::fd::OwnedFd;
@@ -46,9 +47,7 @@ pub fn program(pid: i32) -> std::io::Result<PathBuf> {
 
 /// Returns the resident memory of a process in bytes; 0 if the process is gone.
 pub fn resident_bytes(pid: i32) -> u64 {
-    let statm = read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+    ProcessFiles::of(pid).resident_bytes().unwrap_or(0)
 }
 
 /// Returns the descendants of a process, the nearest first.

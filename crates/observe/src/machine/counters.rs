@@ -1,6 +1,7 @@
 //! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`.
 //! Text in, numbers out.
 
+use crate::memory::stat_words;
 use std::ops::Add;
 
 /// CPU time since the machine started, in clock ticks.
@@ -85,11 +86,9 @@ impl Add for CpuTicks {
     }
 }
 
-/// Returns the user and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from the end of
-/// the process's name, which may contain anything.
+/// Returns the user and system time of a process in clock ticks, from /proc/PID/stat.
 pub fn process_ticks(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    let mut times = stat_words(stat).skip(11).map(str::parse::<u64>);
     Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 

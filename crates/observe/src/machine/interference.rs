@@ -11,6 +11,7 @@ use super::counters::{CpuTicks, Stall, Throttled, process_ticks, value};
 use super::facts::allowed_cpus;
 use super::root::{Root, reread};
 use crate::clock::{now_ns, usage};
+use crate::memory::stat_words;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::ops::Add;
@@ -202,9 +203,8 @@ fn memory_threads(root: &Root) -> Vec<File> {
 
 fn is_memory_thread(stat: &str) -> bool {
     // All kernel threads are children of process 2.
-    let (front, fields) = stat.rsplit_once(')').unwrap_or_default();
-    let (_, name) = front.split_once('(').unwrap_or_default();
-    fields.split_whitespace().nth(1) == Some("2")
+    let (_, name) = stat.split_once('(').unwrap_or_default();
+    stat_words(stat).nth(1) == Some("2")
         && MEMORY_THREADS.iter().any(|known| name.starts_with(known))
 }
 

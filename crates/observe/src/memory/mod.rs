@@ -15,6 +15,7 @@ pub use demand::{Demand, DemandSampler};
 pub use mean_heap::MeanHeap;
 pub use memory_profile::MemoryProfile;
 pub use memory_sampler::{MemorySampler, csv_of_points};
+pub use process_files::{ProcessFiles, stat_words};
 pub use series::SeriesSampler;
 pub use tree::TreeSampler;
 pub use watcher::Watcher;

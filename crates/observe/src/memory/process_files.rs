@@ -68,8 +68,7 @@ impl ProcessFiles {
 pub fn ready_threads(pid: i32) -> usize {
     let is_ready = |task: &PathBuf| {
         let stat = read_to_string(task.join("stat")).unwrap_or_default();
-        let state = stat.rsplit_once(')').map(|(_, words)| words.trim_start());
-        state.is_some_and(|state| state.starts_with('R'))
+        stat_words(&stat).next() == Some("R")
     };
     let tasks = listing(format!("/proc/{pid}/task"));
     tasks.filter(is_ready).count()
@@ -80,13 +79,17 @@ pub fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-/// Returns whether a process has executed a program since it was forked, from `/proc/PID/stat`. Words are counted from
-/// behind the program's name, which may contain anything.
+/// Returns the words of `/proc/PID/stat` behind the program's name, which may contain anything. The first one is the state.
+pub fn stat_words(stat: &str) -> impl Iterator<Item = &str> {
+    let (_, words) = stat.rsplit_once(')').unwrap_or_default();
+    words.split_whitespace()
+}
+
+/// Returns whether a process has executed a program since it was forked, from `/proc/PID/stat`.
 fn has_executed(stat: &str) -> Option<bool> {
     /// The kernel's `PF_FORKNOEXEC`.
     const FORKED: u64 = 0x40;
-    let words = stat.rsplit_once(')')?.1;
-    let flags: u64 = words.split_whitespace().nth(6)?.parse().ok()?;
+    let flags: u64 = stat_words(stat).nth(6)?.parse().ok()?;
     Some(flags & FORKED == 0)
 }
 

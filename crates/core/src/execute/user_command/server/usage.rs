@@ -4,6 +4,7 @@
 use crate::execute::tree::{cpu_ns, descendants, resident_bytes};
 use crate::execute::user_command::in_malloc::{Calls, Times};
 use crate::execute::user_command::reached::ReachFile;
+use crate::observe::memory::stat_words;
 use anyhow::Result;
 
 /// What the processes of a server have used.
@@ -63,21 +64,14 @@ pub(super) fn stat(pid: i32) -> String {
 
 /// Returns whether the process is a zombie, or gone.
 pub(super) fn has_ended(stat: &str) -> bool {
-    matches!(fields(stat).next(), None | Some("Z" | "X"))
+    matches!(stat_words(stat).next(), None | Some("Z" | "X"))
 }
 
 /// Returns the CPU time of a process's children: fields 16 and 17.
 fn of_its_children_ns(stat: &str) -> u64 {
-    let ticks = fields(stat).skip(13).take(2);
+    let ticks = stat_words(stat).skip(13).take(2);
     let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
-}
-
-/// Returns the fields from the third on, counted from the end of field 2, because a program's name
-/// may contain any characters.
-fn fields(stat: &str) -> impl Iterator<Item = &str> {
-    let (_, fields) = stat.rsplit_once(')').unwrap_or_default();
-    fields.split_whitespace()
 }
 
 #[cfg(test)]
