@@ -132,3 +132,24 @@ pub fn imports(elf: &ElfFile64, names: &[&str]) -> bool {
     let mut all = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
     all.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_read_may_define_malloc_before_what_is_known_to() {
+        let process = Process::of(std::process::id() as i32).unwrap();
+        let gone = "/none/libgone.so.1.2 (deleted)";
+        let line = format!("1000-2000 r--p 00000000 00:00 7    {gone}\n");
+        let maps = process.maps().unwrap() + &line;
+        let objects = MappedObjects::of(&process, &maps);
+        let program = process.read("exe").unwrap();
+        let elf: ElfFile64 = ElfFile64::parse(program.as_slice()).unwrap();
+        let first = |name: &str| objects.first(&elf, [name.to_owned()]).unwrap();
+        for name in ["libgone.so.1", "/none/libgone.so.1.2", gone] {
+            assert_eq!(first(name), gone);
+        }
+        assert!(first("libgone.so.2").contains("libc.so"));
+    }
+}

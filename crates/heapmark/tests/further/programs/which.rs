@@ -511,13 +511,12 @@ fn what_serves_from_a_file_that_may_not_be_read_is_not_known() {
         copied();
     }
     let (_, looks) = looks(&place, &[&preloaded.pid(), &linked.pid()]);
-    let may_read = named_allocator(&looks[0]).is_some();
+    // The kernel shows root the files themselves; in most containers it does not.
+    let mut files = fs::read_dir("/proc/self/map_files").unwrap().flatten();
+    let may_read = files.any(|file| fs::metadata(file.path()).is_ok());
     for look in &looks {
-        assert!(
-            named_allocator(look).is_none_or(|it| it == "jemalloc"),
-            "{look:#}"
-        );
-        assert!(may_read || !may_look_at_all(), "{look:#}");
+        let known = may_read.then_some("jemalloc");
+        assert_eq!(named_allocator(look), known, "{look:#}");
     }
 }
 
@@ -751,31 +750,36 @@ fn a_command_that_may_not_be_ended_is_one_line() {
     compile(&place, "cc", "rises", source, &[]);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
     fs::set_permissions(place.at("rises"), mode).unwrap();
-    let which = place.heapmark(&["which", "--after", "1s", "--", &place.text("rises")]);
     // The program keeps what it was handed open.
-    let [stdout, stderr] = ["stdout", "stderr"].map(|name| place.at(name));
-    let status = as_nobody(&place, &which)
-        .stdout(fs::File::create(&stdout).unwrap())
-        .stderr(fs::File::create(&stderr).unwrap())
-        .status();
-    let said = fs::read_to_string(stderr).unwrap();
+    let said_after = |after| {
+        let stderr = place.at("stderr");
+        let which = place.heapmark(&["which", "--after", after, "--", &place.text("rises")]);
+        let status = as_nobody(&place, &which)
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&stderr).unwrap())
+            .status();
+        assert_ne!(status.unwrap().code(), None);
+        fs::read_to_string(stderr).unwrap()
+    };
+    let told = "may not be ended by this user: it is still running";
+    let mut said = said_after("1s");
+    // Beside load it may not have risen yet.
+    for after in ["4s", "16s"] {
+        if !said.contains(told) {
+            said = said_after(after);
+        }
+    }
     if said.contains("ended before heapmark could look at it") {
         println!("skipped: programs get no privileges of their file here");
         return;
     }
-    let pid = said
-        .split_once('(')
-        .and_then(|(_, rest)| rest.split_once(')'))
-        .unwrap()
-        .0;
-    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    let (before, _) = said
+        .split_once(") may not")
+        .unwrap_or_else(|| panic!("{said}"));
+    let pid = before.rsplit('(').next().unwrap().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    assert_ne!(status.unwrap().code(), Some(0));
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(
-        said.contains("may not be ended by this user: it is still running"),
-        "{said}"
-    );
 }
 
 #[test]
