@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use heapmark_core::file::{
-    self, Draft, Existing, PUBLIC, WithPath, is_there, make_folder, read_stored,
+    self, Draft, Existing, PUBLIC, WithPath, is_there, length, make_folder, read_stored,
 };
 use heapmark_core::observe::machine::Root;
 use heapmark_core::store;
@@ -239,12 +239,12 @@ impl Campaign {
     /// Why some attempts cannot be read: these do not count.
     pub fn unreadable(&self) -> Vec<anyhow::Error> {
         let attempts = entries(&self.dir.join("shards")).flat_map(|shard| entries(&shard));
-        attempts.filter_map(|dir| store::head(&dir).err()).collect()
+        attempts.filter_map(|dir| begun(&dir).err()).collect()
     }
 
     fn state(&self, shard: u32, newest: Option<&(SystemTime, PathBuf)>) -> ShardState {
         let mut complete: Vec<(String, PathBuf)> = entries(&self.folder_of(shard))
-            .filter_map(|dir| Some((store::head(&dir).ok()?.started, dir)))
+            .filter_map(|dir| Some((begun(&dir).ok()?, dir)))
             .collect();
         complete.sort();
         let mut complete = complete.into_iter().map(|(_, dir)| dir);
@@ -264,6 +264,15 @@ impl Campaign {
             _ => ShardState::Running { host },
         }
     }
+}
+
+/// When an attempt began. Fails if its run cannot be read, or has no samples.
+fn begun(attempt: &Path) -> Result<String> {
+    let head = store::head(attempt)?;
+    if length(store::samples_of(attempt)) == 0 {
+        bail!("{} has no samples", attempt.display());
+    }
+    Ok(head.started)
 }
 
 /// All entries of a folder except drafts; none if the folder does not exist.

@@ -62,7 +62,7 @@ fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {
 /// like any other: its ratios are noisier, not biased, and a mean over fewer cases would answer another question.
 pub fn overall(run: &RunFile, judged: &[JudgedCase]) -> Vec<Overall> {
     let mut tables = judged.to_vec();
-    tables.retain(|judged| judged.case.counts());
+    tables.retain(|judged| judged.table.case.is_for_allocators() && judged.case.counts());
     // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();

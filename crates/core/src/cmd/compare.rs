@@ -104,8 +104,10 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         let [first, second] = [&dirs[0], &dirs[1]].map(|dir| dir.display());
         refuse!("{first} and {second} have no workload in common: {a}; {b}");
     }
+    let failing = failing(&comparison, &args.fail_on, by);
     let is_judged = comparison.rows.iter().any(|row| row.verdict.is_some());
-    if comparison.rows.is_empty() || !is_judged && !args.fail_on.is_empty() {
+    let is_silent = comparison.rows.is_empty() || !is_judged && !args.fail_on.is_empty();
+    if is_silent && failing.is_empty() {
         let why = comparison
             .left_out
             .first()
@@ -125,7 +127,6 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         format => written(format, &report::comparison(subject, &comparison)),
     };
     output.put(&text)?;
-    let failing = failing(&comparison, &args.fail_on, by);
     failing.iter().for_each(say);
     Ok(Exit::Condition.when(!failing.is_empty()))
 }
@@ -163,9 +164,12 @@ fn beside_mimalloc_bench(args: &CompareArgs) -> Result<Exit> {
         .map_err(usage)?;
     let run = read(&dirs[0], Paths::Stored)?;
     let catalog = catalog()?;
-    let is_called = |word: &str, name: &str| {
-        let meant = catalog.meant(word).unwrap_or_default();
-        word == name || meant.iter().any(|one| one.name == name)
+    let is_called = |word: &str, name: &str| match benchres::meant_by(word) {
+        Some(meant) => meant.contains(&name),
+        None => {
+            let meant = catalog.meant(word).unwrap_or_default();
+            word == name || meant.iter().any(|one| one.name == name)
+        }
     };
     let analysis = analyse(&run.head, &run.records);
     let beside = benchres::beside(&theirs, &analysis, is_called, args.threshold)?;

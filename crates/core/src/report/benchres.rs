@@ -73,6 +73,16 @@ fn seconds(text: &str) -> Option<f64> {
     })
 }
 
+/// What mimalloc-bench means by a name that means a family here.
+pub fn meant_by(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        "tc" => Some(&["gperftools"]),
+        // A mimalloc of version 1, which is older than any of ours.
+        "mi" => Some(&[]),
+        _ => None,
+    }
+}
+
 /// A test of mimalloc-bench, and the workloads that have the same role here.
 struct TestRole {
     test: &'static str,
@@ -366,6 +376,9 @@ sh8benchN sys 0:02.50 4412 0.99 0.00 0 538
         assert!(fits("alloc-test1", 1) && !fits("alloc-test1", 2));
         assert!(fits("larsonN-sized", 2) && !fits("larsonN-sized", 1));
         assert!(fits("cfrac", 1) && fits("cfrac", 2));
+        // Its `tc` is not Google's, and its `mi` none of ours.
+        assert_eq!(meant_by("tc"), Some(&["gperftools"][..]));
+        assert_eq!((meant_by("mi"), meant_by("mi2")), (Some(&[][..]), None));
         for (wrong, why) in [
             ("", "it has no results"),
             ("cfrac sys\n", "line 1: expected"),

@@ -157,6 +157,8 @@ pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String>
             before.find(|before| before.name == info.name && before.sha256 != info.sha256)?;
         Some((before.files.first()?.as_str(), info.files.first()?.as_str()))
     });
+    // A file that was built anew is not there twice.
+    let changed = changed.filter(|(before, now)| before != now);
     let (before, now) = changed.unwrap_or(("/path/old.so", "/path/new.so"));
     words.extend([
         format!(

@@ -15,38 +15,34 @@ use crate::store::{AllocatorInfo, RunFile};
 /// The most rows of the table: with verdict, headings, machine, versions and command, the text has twelve lines.
 const MOST_ROWS: usize = 5;
 
-/// The answer, a table, what was measured where, and the command.
+/// The answer, the table of the only case or over all cases, what was measured where, and the command; empty without a table.
 pub fn pr(run: &RunFile, analysis: &Analysis) -> String {
     let mut lines = vec![
         format!("**{}**", escaped(&conclusion(analysis))),
         String::new(),
     ];
-    lines.extend(table(analysis));
+    let Sheet { columns, rows, .. } = match analysis.only_case() {
+        Some(case) => timed::in_brief(case, analysis),
+        None => sheet::overall(analysis),
+    };
+    if rows.is_empty() {
+        return String::new();
+    }
+    let line = |row: String| row.trim_end().to_owned();
+    lines.extend([line(row(&columns)), "|---".repeat(columns.len()) + "|"]);
+    lines.extend(rows.iter().take(MOST_ROWS).map(|cells| line(row(cells))));
     lines.push(String::new());
-    lines.push(format!("{}; {}.", measured(run, analysis), releases(run)));
+    let more = match rows.len().saturating_sub(MOST_ROWS) {
+        0 => String::new(),
+        more => format!("And {}. ", count(more, "more row")),
+    };
+    let (measured, releases) = (measured(run, analysis), releases(run));
+    lines.push(format!("{more}{measured}; {releases}."));
     // Between backticks, no character can be escaped.
     let is_shown = |line: &String| plain(line) == *line && !line.contains('`');
     let line = again(run, &[]).filter(is_shown);
     lines.extend(line.map(|line| format!("Again: `{line}`")));
     lines.join("\n") + "\n"
-}
-
-/// The table of the only case, or over all cases.
-fn table(analysis: &Analysis) -> Vec<String> {
-    let Sheet { columns, rows, .. } = match analysis.only_case() {
-        Some(case) => timed::in_brief(case, analysis),
-        None => sheet::overall(analysis),
-    };
-    let line = |row: String| row.trim_end().to_owned();
-    let mut lines = vec![line(row(&columns)), "|---".repeat(columns.len()) + "|"];
-    lines.extend(rows.iter().take(MOST_ROWS).map(|cells| line(row(cells))));
-    let more = rows.len().saturating_sub(MOST_ROWS);
-    if more > 0
-        && let Some(last) = lines.last_mut()
-    {
-        *last += &format!(" and {}", count(more, "more row"));
-    }
-    lines
 }
 
 fn measured(run: &RunFile, analysis: &Analysis) -> String {

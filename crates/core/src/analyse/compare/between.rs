@@ -1,7 +1,9 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
 use super::counterpart::{counterpart, differences, library};
-use super::{Compared, Comparison, NO_EARLIER, NO_NUMBERS, RunTest, Side, Test, no_times};
+use super::{
+    Compared, Comparison, NO_ANCHOR, NO_EARLIER, NO_NUMBERS, RunTest, Side, Test, no_times,
+};
 use crate::analyse::group::{CaseGroups, Group, of_blocks};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::role::Role;
@@ -104,9 +106,11 @@ impl Moved {
         let beside_anchor = beside
             .as_ref()
             .and_then(|(new, old)| shift_between(new, old));
-        let [now, before] = match beside {
-            Some((new, old)) if beside_anchor.is_some() => [new, old],
-            _ => values,
+        let [now, before] = match (anchor, beside) {
+            (None, _) => values,
+            (Some(_), Some((new, old))) if beside_anchor.is_some() => [new, old],
+            // What it moved by itself may be the machine's doing.
+            _ => return Err(NO_ANCHOR),
         };
         Ok(Moved {
             as_measured,

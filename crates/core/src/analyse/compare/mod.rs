@@ -90,7 +90,7 @@ pub struct LeftAlone {
 impl LeftAlone {
     /// Whether the row was to be measured, and has no numbers.
     pub fn has_no_numbers(&self) -> bool {
-        [NO_BASELINE, NO_NUMBERS].contains(&self.why.as_str())
+        [NO_BASELINE, NO_NUMBERS, NO_ANCHOR].contains(&self.why.as_str())
     }
 
     /// Whether no allocator changes what would be compared.
@@ -134,6 +134,8 @@ const NO_EARLIER: &str = "the old run does not have it";
 const NO_LATER: &str = "the new run does not have it";
 /// Why a row of two runs cannot be compared.
 const NO_NUMBERS: &str = "one of the runs has no numbers for it";
+/// Why a row of two runs with a common baseline cannot be compared.
+const NO_ANCHOR: &str = "in one of the runs the baseline has no numbers beside it";
 
 /// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {

@@ -180,6 +180,10 @@ fn rows_without_a_counterpart_say_why() {
     assert_eq!(why(&other_work), "chunks was not set and is 7: other work");
     let failed = lab(|_| 20.0).fail("larson@2/b01/hoard", crash());
     assert_eq!(why(&failed), "one of the runs has no numbers for it");
+    let crashed = lab(|_| 40.0).fail("larson@2/b01/glibc", crash());
+    let moved = between(&side(&old), &side(&crashed), WALL, 0.01);
+    let whys: Vec<&str> = moved.left_out.iter().map(|left| &*left.why).collect();
+    assert_eq!(whys, [NO_NUMBERS, NO_ANCHOR]);
     let mut elsewhere = lab(|_| 20.0);
     elsewhere.run.plan.cases[0].threads = 3;
     assert_eq!(why(&elsewhere), "the old run does not have its case");

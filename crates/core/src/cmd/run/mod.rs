@@ -392,7 +392,8 @@ fn print_results(dir: &Path, args: &Comparison) -> Result<bool> {
     beside(dir, &run)?;
     let text = report::export(Format::Markdown, &run.head, &run.records)?;
     store::keep(dir, "report.md", text.bytes)?;
-    if prints && format != AnswerFormat::Json {
+    // A shard of a campaign moves to where it is kept.
+    if prints && format != AnswerFormat::Json && args.part_of != PartOf::Campaign {
         print(what_next(dir))?;
     }
     Ok(all_ok(&run))

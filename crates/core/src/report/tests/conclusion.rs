@@ -93,8 +93,14 @@ fn an_interrupted_run_is_to_be_resumed() {
     // The budget of a suite ends no run that early.
     lab.run.plan.budget_s = Some(0.0);
     advises(&lab, "raise the --budget");
+    // What heapmark does between processes takes of the budget, too.
+    lab.run.plan.budget_s = Some(1e9);
+    advises(&lab, "raise the --budget");
     lab.run.plan.budget_of_suite = true;
     advises(&lab, "resume the run");
+    lab.run.plan.budget_of_suite = false;
+    let torn = lab.without(|record| record.block == 4 && record.allocator == "a");
+    assert!(sentence(&torn).contains("resume the run"));
 }
 
 #[test]

@@ -186,6 +186,14 @@ fn a_pull_request_does_not_name_the_harnesss_own_floor() {
 }
 
 #[test]
+fn a_pull_request_says_how_many_rows_it_leaves_out_where_it_is_shown() {
+    let names = ["glibc", "a", "b", "c", "d", "e", "f"];
+    let lab = FakeRun::new(&names, &["larson"], 10).fill(|_, _, _| 20.0);
+    let text = exported(Format::Pr, &lab);
+    assert!(text.contains("\nAnd 2 more rows. heapmark "), "{text}");
+}
+
+#[test]
 fn a_pull_request_has_a_command_only_if_it_repeats_the_run() {
     let lab = || FakeRun::new(&["hoard", "glibc"], &["larson"], 10).fill(|_, _, _| 20.0);
     let again = |lab: FakeRun| {
@@ -208,7 +216,8 @@ fn a_pull_request_has_a_command_only_if_it_repeats_the_run() {
     named.run.set = vec!["larson.chunks=`1".into()];
     assert!(!again(named).contains("Again"));
     let latency = lab().timing_calls(16, |_| vec![(20, 1000)]);
-    assert!(!again(latency).contains("Again"));
+    let refused = crate::report::export(Format::Pr, &latency.run, &latency.records);
+    assert!(refused.is_err());
     let mut replay = lab();
     replay.run.suite = "custom".into();
     replay.run.plan.cases[0].target = Target::Kernel("replay".into());

@@ -44,6 +44,17 @@ fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
     let pooled = campaign(&place, &["pool", "camp", "--to", "json"]);
     let pooled: Value = serde_json::from_str(&pooled.stdout).unwrap();
     assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
+    // It was kept elsewhere than it was made.
+    assert!(!end.says("heapmark-draft"), "{}", end.stdout);
+    // Without its samples an attempt counts as none.
+    fs::remove_file(place.at("camp/shards/0/attempt-1/samples.jsonl")).unwrap();
+    let status = campaign(&place, &["status", "camp"]);
+    assert_eq!(status.code, Some(4), "{}", status.stdout);
+    assert!(
+        status.stderr.contains("has no samples"),
+        "{}",
+        status.stderr
+    );
 }
 
 #[test]

@@ -41,12 +41,28 @@ fn what_has_no_numbers_or_no_counterpart_fails_the_job() {
         "{}",
         said.stdout
     );
-    for on in ["slower", "unclear"] {
+    for (on, code, why) in [
+        (
+            "slower",
+            1,
+            "nothing can be compared: churn@1/other: the old run",
+        ),
+        (
+            "unclear",
+            3,
+            "--fail-on: churn@1/one: the new run does not have it",
+        ),
+    ] {
         let gate = compare(&place, &["run", "later", "--fail-on", on]);
-        assert_eq!(gate.code, Some(1), "{}{}", gate.stdout, gate.stderr);
-        let why = "nothing can be compared: churn@1/other: the old run does not have it";
+        assert_eq!(gate.code, Some(code), "{}{}", gate.stdout, gate.stderr);
         assert!(gate.stderr.contains(why), "{}", gate.stderr);
     }
+    // The table is written if all has crashed, too.
+    let word = format!("{crashed},glibc");
+    place.run_small("alone", &["-a", &word, "--blocks", "6", "--seed", "1"]);
+    let gate = compare(&place, &["alone", "--fail-on", "slower"]);
+    assert_eq!(gate.code, Some(3), "{}{}", gate.stdout, gate.stderr);
+    assert!(gate.says("churn@1/crashed"), "{}", gate.stdout);
 }
 
 #[test]
