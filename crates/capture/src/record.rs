@@ -287,9 +287,16 @@ impl RecordOutput {
     }
 }
 
-/// The folder for the traces of the program's other processes.
+/// The folder for the traces of the program's other processes: `app.children` beside `app.trace`, and `app.2.children` beside
+/// `app.2`, since `app` may be another recording.
 pub fn children_folder(output: &Path) -> PathBuf {
-    output.with_extension("children")
+    match output.extension() {
+        Some(extension) if extension != "trace" => {
+            let name = [text(output.file_name()), ".children".into()].concat();
+            output.with_file_name(name)
+        }
+        _ => output.with_extension("children"),
+    }
 }
 
 /// The traces of an earlier recording of that name: those of the program and of its children.

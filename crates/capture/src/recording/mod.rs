@@ -7,6 +7,7 @@ pub use cost::Cost;
 use crate::unrecorded::{Captured, Watch, silent};
 use anyhow::{Context, Result};
 use heapmark_core::build;
+use heapmark_core::cmd::signals::is_ignored;
 use heapmark_core::execute::Subject;
 use heapmark_core::execute::child::monotonic_ns_after;
 use heapmark_core::execute::handed::Handed;
@@ -86,8 +87,11 @@ impl Recorder {
         }
         // A terminal sends Ctrl-C to all of us: the program decides whether that ends it. Other
         // signals are sent to heapmark alone and are meant for the program.
-        let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON))
-            .context("cannot watch signals")?;
+        let mut watched = vec![SIGINT, SIGQUIT];
+        watched.extend(PASSED_ON);
+        // What `nohup` has heapmark ignore, the program is to ignore, too: with a handler here it would not.
+        watched.retain(|signal| !is_ignored(*signal));
+        let mut signals = Signals::new(watched).context("cannot watch signals")?;
         let lender = Lender::of_captures(recording.stem)?;
         let programs = Handed::new()?;
         let oom_kills = OomKills::now();

@@ -47,6 +47,9 @@ pub fn run(args: ReplayArgs) -> Result<Exit> {
     if run.instead.retained && mode == Some("speed") {
         refuse!("--mode speed: --retained plays in recorded order: leave one of them out");
     }
+    if mode == Some("memory") && (run.instead.limit.is_some() || run.comparison.budget.is_some()) {
+        refuse!("--mode memory: it measures memory alone: leave out --limit and --budget");
+    }
     run.instead.retained |= mode == Some("memory");
     if args.packing && !(run.instead.retained && mode.is_none_or(|mode| mode == "memory")) {
         refuse!(

@@ -88,7 +88,8 @@ fn end(words: &str) -> ! {
     unsafe { libc::_exit(Exit::Interrupted as i32) }
 }
 
-fn is_ignored(signal: i32) -> bool {
+/// Returns whether a signal is ignored, as whoever started heapmark may have asked for.
+pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: writes into a local, for which zeros are valid.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();

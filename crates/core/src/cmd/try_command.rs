@@ -15,7 +15,9 @@ use crate::catalog::time::{SECONDS, between};
 use crate::catalog::{Allocator, Settings, Source, joined, settings};
 use crate::execute::Subject;
 use crate::file::WithPath;
-use crate::plan::{Case, Client, CpusSeen, Factor, HugePages, LimitKind, Mode, Ready, UserCommand};
+use crate::plan::{
+    Case, Client, CommandVariant, CpusSeen, Factor, HugePages, LimitKind, Mode, Ready, UserCommand,
+};
 use crate::report::units;
 use crate::session::Selection;
 use anyhow::{Context, Result, anyhow, bail};
@@ -23,6 +25,7 @@ use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -287,12 +290,29 @@ fn flags_behind(command: &[String]) -> Option<String> {
     })
 }
 
+/// Fails if a file of `--stdin` cannot be read, or only once, though each process reads all of it.
+pub fn must_be_read_again(file: &Path) -> Result<()> {
+    let kind = file.metadata().with_path("--stdin", file)?.file_type();
+    if kind.is_fifo() || kind.is_socket() {
+        bail!(
+            "--stdin {}: it can be read once, and each process reads it: name a regular file, or pipe it into heapmark",
+            file.display()
+        );
+    }
+    std::fs::File::open(file)
+        .with_path("--stdin", file)
+        .map(drop)
+}
+
 /// The words of the command line as a command that can be started.
 fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     let ready = args.ready.clone().unwrap_or_default().below(folder);
     let split = |flag: &str, line: &str| -> Result<Vec<String>> {
         let line = match &ready {
             Ready::Port(port) => line.replace("{port}", &port.to_string()),
+            Ready::Socket(_) | Ready::Started if line.contains("{port}") => {
+                bail!("{flag} {line:?}: {{port}} needs a port, as in --ready 7391")
+            }
             Ready::Socket(_) | Ready::Started => line.to_owned(),
         };
         let words = shlex::split(&line).filter(|words| !words.is_empty());
@@ -327,6 +347,15 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         Some(first) => first.command.clone(),
         None => of(None)?,
     };
+    let sets_path = |variant: &CommandVariant| variant.environment.contains_key("PATH");
+    if let Some(name) = args.command.first().filter(|name| !name.contains('/'))
+        && args.builds.are_settings()
+        && variants.iter().any(sets_path)
+    {
+        bail!(
+            "--variant-env PATH: heapmark finds {name} by its own PATH: type its path, or --variant for each"
+        );
+    }
     let client = args
         .client
         .as_ref()
@@ -334,7 +363,7 @@ fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
         .transpose()?;
     let stdin = args.stdin.as_ref().map(|file| folder.join(file));
     if let Some(file) = &stdin {
-        std::fs::File::open(file).with_path("--stdin", file)?;
+        must_be_read_again(file)?;
     }
     Ok(UserCommand {
         command,

@@ -38,6 +38,11 @@ fn named(text: &str) -> Result<(String, String), String> {
 }
 
 impl VariantFlags {
+    /// Whether all rows are settings of one command.
+    pub fn are_settings(&self) -> bool {
+        self.variants.is_empty() && !self.settings.is_empty()
+    }
+
     /// Whether variants were given, which then are the rows.
     pub fn are_given(&self) -> bool {
         !self.variants.is_empty() || !self.settings.is_empty()

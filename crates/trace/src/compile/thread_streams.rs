@@ -200,7 +200,10 @@ impl ThreadStreams {
             self.wait_for(player, Some(self.ends[place]))?;
         }
         self.player_of(child)?;
-        self.threads[child as usize].is_started = true;
+        let started = &mut self.threads[child as usize];
+        started.is_started = true;
+        // What its starter has waited for is over for it, too.
+        started.ends_seen = self.ends.len();
         self.op(player, &[Rare::Start.word(child)]).map(|_| ())
     }
 

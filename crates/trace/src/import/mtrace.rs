@@ -31,6 +31,9 @@ impl Format for Mtrace {
             return torn("neither a call (`+ - < > !`) nor a mark (`=`)");
         };
         let old = self.moving.take();
+        if old.is_some() && words[at] != ">" {
+            return torn("no new address of a realloc (`>`) behind its old one (`<`)");
+        }
         match (words[at], &words[at + 1..]) {
             ("+", [address, size]) => {
                 let (address, size) = (hexadecimal(address)?, hexadecimal(size)?);
@@ -63,7 +66,7 @@ impl Format for Mtrace {
     }
 
     fn ended(&self) -> bool {
-        self.ended
+        self.ended && self.moving.is_none()
     }
 }
 

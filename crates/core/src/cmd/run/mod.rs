@@ -117,7 +117,7 @@ pub struct Instead {
     /// Find the smallest limit on memory under which each allocator still does the work, and the
     /// slow-down near it
     #[arg(long, value_name = "WHAT", help_heading = "What is measured")]
-    limit: Option<LimitKind>,
+    pub limit: Option<LimitKind>,
 }
 
 impl Instead {

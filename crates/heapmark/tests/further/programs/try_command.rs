@@ -795,6 +795,8 @@ fn a_prepare_that_does_not_end_is_ended_with_what_it_has_started() {
 fn what_cannot_be_started_is_said_in_one_line() {
     let place = Place::new();
     fs::write(place.at("text"), "x").unwrap();
+    let made = Command::new("mkfifo").arg(place.at("fifo")).status();
+    assert!(made.unwrap().success());
     let honest = format!("honest={}", place.fake("honest").display());
     for (arguments, says) in [
         (
@@ -807,6 +809,32 @@ fn what_cannot_be_started_is_said_in_one_line() {
             "true is linked to no allocator of its own",
         ),
         (&["-a", &honest, "--stdin", "gone", "--", "true"], "--stdin"),
+        (
+            &["-a", &honest, "--stdin", "fifo", "--", "true"],
+            "fifo: it can be read once",
+        ),
+        (
+            &[
+                "--variant-env",
+                "one=PATH=/a",
+                "--variant-env",
+                "two=",
+                "--",
+                "true",
+            ],
+            "heapmark finds true by its own PATH",
+        ),
+        (
+            &[
+                "--server",
+                "true {port}",
+                "--client",
+                "true",
+                "--ready",
+                "started",
+            ],
+            "{port} needs a port",
+        ),
         (
             &["-a", &honest, "--name", "No Name", "--", "true"],
             "--name \"No Name\"",

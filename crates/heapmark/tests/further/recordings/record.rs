@@ -118,6 +118,39 @@ fn the_program_keeps_its_words_its_streams_and_its_exit_code() {
     trace(home.path(), &["check", "thousand.trace"]);
 }
 
+/// `nohup` has both go on without their terminal.
+#[test]
+fn what_the_program_is_to_ignore_it_ignores() {
+    let home = tempfile::tempdir().unwrap();
+    let line = "trap '' HUP USR1; exec \"$0\" record -o a.trace grep SigIgn /proc/self/status";
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", line, env!("CARGO_BIN_EXE_heapmark")]);
+    let end = shell.current_dir(home.path()).output().unwrap();
+    let said = String::from_utf8(end.stdout).unwrap();
+    let ignored = said.split_whitespace().nth(1).expect(&said);
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    // The bits of signals 1 and 10.
+    assert_eq!(ignored & 0x201, 0x201, "{said}");
+}
+
+#[test]
+fn other_names_have_other_folders_of_children() {
+    let home = tempfile::tempdir().unwrap();
+    let shell = ["sh", "-c", "/bin/echo x; true"];
+    let recorded = |flags: &[&str]| {
+        let end = record(home.path(), &[flags, &shell].concat());
+        assert_eq!(end.status.code(), Some(0), "{}", words(&end));
+    };
+    recorded(&["--children", "-o", "app.trace"]);
+    let of_app = || files(&home.path().join("app.children"));
+    let before = of_app();
+    assert!(!before.is_empty());
+    recorded(&["--children", "-o", "app.two"]);
+    recorded(&["--force", "-o", "app.two"]);
+    assert_eq!(of_app(), before);
+    assert!(files(&home.path().join("app.two.children")).is_empty());
+}
+
 #[test]
 fn what_an_event_costs_is_measured_once_and_again_where_what_was_kept_is_damaged_or_of_another_clock()
  {

@@ -607,3 +607,25 @@ fn what_cannot_be_replayed_is_said_with_its_place() {
     );
     assert!(error(&[(70_000, Event::FreeNull)]).contains("threads at most"));
 }
+
+#[test]
+fn threads_that_start_one_another_wait_for_no_end_twice() {
+    let words_of = |threads: u32| {
+        let events = (0..threads).flat_map(|thread| {
+            let start = Event::ThreadStart { child: thread + 1 };
+            [
+                (thread, malloc()),
+                (thread, start),
+                (thread, Event::ThreadExit),
+            ]
+        });
+        compiled(&events.collect::<Vec<_>>(), Order::Dependent)
+            .0
+            .len()
+    };
+    let [some, twice] = [400, 800].map(words_of);
+    assert!(
+        twice < 3 * some,
+        "{some} words, {twice} of twice as many threads"
+    );
+}

@@ -7,6 +7,24 @@ use serde_json::Value;
 use std::fs;
 
 #[test]
+fn what_memory_cannot_be_measured_with_is_refused() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    for flag in [["--limit", "data"], ["--budget", "1s"]] {
+        let end = replay(
+            &place,
+            &[&["a.trace", "--mode", "memory"], &flag[..]].concat(),
+        );
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert!(
+            end.stderr.contains("leave out --limit and --budget"),
+            "{}",
+            end.stderr
+        );
+    }
+}
+
+#[test]
 fn in_strict_order_memory_repeats_within_a_page_for_each_thread() {
     let place = Place::new();
     write(&place.at("a.trace"), &pipeline());
