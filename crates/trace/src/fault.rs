@@ -13,6 +13,8 @@ pub enum FaultKind {
     Damaged,
     /// The bytes are intact, but the events cannot have happened.
     Impossible,
+    /// The file cannot be written.
+    Unwritten,
 }
 
 /// A fault and where it is.
@@ -75,7 +77,7 @@ impl From<io::Error> for Fault {
 /// The result of most functions in this crate.
 pub type Result<T> = std::result::Result<T, Fault>;
 
-/// Returns an error of the kind `Foreign`; each of the three kinds has such a function.
+/// Returns an error of the kind `Foreign`; each kind of what is read has such a function.
 pub fn foreign<T>(what: impl Into<String>) -> Result<T> {
     Err(Fault::new(FaultKind::Foreign, what))
 }

@@ -1,7 +1,7 @@
 //! Writes a trace: events in, chunks out. Takes memory for one chunk, whatever the length.
 
 use super::codec::{CodecState, MOST_EVENT, put_number};
-use super::fault::{Result, foreign};
+use super::fault::{Fault, FaultKind, Result, foreign};
 use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, MOST_RAW_BYTES, file_header};
 use super::{Event, Head};
 use std::io::Write;
@@ -151,5 +151,6 @@ impl<'t> Writer<'t> {
 }
 
 fn unwritten<T>(error: std::io::Error) -> Result<T> {
-    foreign(format!("cannot write the trace: {error}"))
+    let what = format!("cannot write the trace: {error}");
+    Err(Fault::new(FaultKind::Unwritten, what))
 }

@@ -48,6 +48,7 @@ impl From<FaultKind> for Exit {
             FaultKind::Foreign => Exit::Usage,
             FaultKind::Damaged => Exit::Damaged,
             FaultKind::Impossible => Exit::Impossible,
+            FaultKind::Unwritten => Exit::Failed,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What goes from traces to people and other programs, and what comes from these.
 
 use super::{capture, check, dump, finish, free, malloc};
-use crate::support::{self, Place};
+use crate::support::{self, End, Place};
 use heapmark_wire::capture::Event;
 use serde_json::Value;
 use std::fs;
@@ -490,6 +490,27 @@ fn a_cut_of_an_empty_stretch_says_that_it_is_empty() {
         "trace", "cut", "a.trace", "-o", "b.trace", "--force", "--events", "..5",
     ]);
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    // A full disk is no mistake of the user's.
+    let mut cut = place.heapmark(&["trace", "cut", "a.trace", "--events", "..5", "-o", "-"]);
+    let full = fs::File::create("/dev/full").unwrap();
+    let end = End::of(cut.stdout(full).output().unwrap());
+    end.is_one_line(1);
+}
+
+#[test]
+fn an_old_address_of_mtrace_without_its_new_one_is_damage() {
+    let place = Place::new();
+    let begun = "= Start\n@ a:[0x1] + 0x10 0x20\n@ a:[0x1] < 0x10\n";
+    for (rest, code) in [
+        ("@ a:[0x2] + 0x30 0x30\n= End\n", Some(6)),
+        ("= End\n", Some(0)),
+    ] {
+        fs::write(place.at("m.txt"), [begun, rest].concat()).unwrap();
+        let end = place.run(&["trace", "import", "m.txt", "-o", "b.trace", "--force"]);
+        assert_eq!(end.code, code, "{}", end.stderr);
+        let says = ["no new address of a realloc", "m.txt: "][usize::from(code == Some(0))];
+        assert!(end.stderr.contains(says), "{}", end.stderr);
+    }
 }
 
 #[test]
