@@ -4,9 +4,11 @@ use super::Started;
 use super::plan::parsed;
 use crate::campaign::Campaign;
 use anyhow::{Context, Result};
+use heapmark_core::analyse::reads_figure;
 use heapmark_core::cmd::run::comparison::PartOf;
-use heapmark_core::cmd::{Exit, run as run_command, usage};
+use heapmark_core::cmd::{Exit, page, run as run_command, usage};
 use heapmark_core::file::{Draft, Existing};
+use heapmark_core::store::{self, Paths};
 
 /// Run one shard of a campaign on this machine: what a scheduler starts
 #[derive(clap::Args)]
@@ -50,7 +52,12 @@ pub fn attempt(campaign: &Campaign, shard: u32) -> Result<Exit> {
     let exit = run_command::run(line)?;
     match exit {
         Exit::Done | Exit::NotAllOk => match attempt.keep(&run) {
-            Ok(place) => say!("shard {shard}: {}", place.display()),
+            Ok(place) => {
+                // Its page names the directory that readers are to type.
+                let kept = store::read_for_tables(&place, Paths::Published, reads_figure)?;
+                page::beside(&place, &kept)?;
+                say!("shard {shard}: {}", place.display());
+            }
             Err(error) => {
                 let number = std::process::id();
                 let stays = std::env::temp_dir().join(format!("heapmark-shard-{shard}-{number}"));

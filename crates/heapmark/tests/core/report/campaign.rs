@@ -46,6 +46,8 @@ fn a_campaign_runs_each_shard_once_with_a_seed_of_its_own() {
     assert_eq!(pooled["machines"][0]["runs"].as_array().unwrap().len(), 2);
     // It was kept elsewhere than it was made.
     assert!(!end.says("heapmark-draft"), "{}", end.stdout);
+    let page = fs::read_to_string(place.at("camp/shards/0/attempt-1/report.html"));
+    assert!(!page.unwrap().contains("heapmark-draft"));
     // Without its samples an attempt counts as none.
     fs::remove_file(place.at("camp/shards/0/attempt-1/samples.jsonl")).unwrap();
     let status = campaign(&place, &["status", "camp"]);
