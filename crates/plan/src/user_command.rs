@@ -36,7 +36,7 @@ pub struct UserCommand {
     /// The exit code that the command should return, if not 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i32>,
-    /// Whether the command may execute other programs under other allocators.
+    /// Whether the command may execute other programs under other allocators, and its processes may end otherwise.
     #[serde(default)]
     pub tree_may_differ: bool,
     /// The user's variables that configure allocators.

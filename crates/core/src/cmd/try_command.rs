@@ -63,7 +63,8 @@ pub struct TryArgs {
     /// The exit code that the command is expected to end with [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server", help_heading = "The command")]
     expect_exit: Option<i32>,
-    /// Allow the command to execute other programs, or more of them, under other allocators
+    /// Allow the command to execute other programs, or more of them, under other allocators, and its
+    /// processes to end otherwise
     #[arg(long, help_heading = "The command")]
     tree_may_differ: bool,
     /// Add a row, as-called: the command with those variables of your environment that configure

@@ -27,6 +27,13 @@ pub fn resident_at_end(text: &str) -> Option<u64> {
     numbers.filter_map(|number| number.parse().ok()).max()
 }
 
+/// Counts, in the file that every witness writes into, the processes that ended by themselves: by exit, or by a return
+/// from main.
+pub fn ended(text: &str) -> usize {
+    let lines = text.lines();
+    lines.filter(|line| line.starts_with(RESIDENT)).count()
+}
+
 /// Reads, from the file that every witness writes into, how the processes that ended by themselves were scheduled then.
 pub fn scheduled_at_end(text: &str) -> BTreeSet<Scheduling> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(SCHEDULED));
@@ -186,6 +193,7 @@ mod tests {
             + "resident=8192\nresident=4";
         assert_eq!(scheduled_at_end(&ended).len(), 1, "the same twice");
         assert_eq!(resident_at_end(&ended), Some(8192));
+        assert_eq!((super::ended(TWO), super::ended(&ended)), (0, 4));
         assert_eq!(parse(&ended), parse(TWO));
     }
 

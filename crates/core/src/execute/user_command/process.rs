@@ -37,6 +37,8 @@ pub struct Ran {
     pub unreported: Option<String>,
     /// What was resident at the end of the largest process of the tree that ended by itself.
     pub end_rss_bytes: Option<u64>,
+    /// How many processes of the tree ended by themselves.
+    pub ended: usize,
     /// How the processes of the tree that ended by themselves were scheduled then.
     pub scheduled: BTreeSet<Scheduling>,
     /// Digests of what the command printed and wrote, once compared.
@@ -58,6 +60,7 @@ impl Ran {
             witnessed: Vec::new(),
             unreported: None,
             end_rss_bytes: None,
+            ended: 0,
             scheduled: BTreeSet::new(),
             digest: Vec::new(),
             served,
@@ -149,6 +152,7 @@ impl CommandRunner<'_> {
             witnessed,
             unreported: unreported.flatten(),
             end_rss_bytes: malloc_probe::resident_at_end(&report),
+            ended: malloc_probe::ended(&report),
             scheduled,
             litter,
             output,

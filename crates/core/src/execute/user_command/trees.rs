@@ -1,6 +1,6 @@
-//! Which programs a command executes. Under every allocator it must execute what it does under the
-//! baseline: a compiler that exits with 0 but has started no assembler has done nothing. Programs
-//! that vary between processes of the baseline are not compared.
+//! Which programs a command executes, and how many of its processes end by themselves. Under every allocator it must execute what it does under the
+//! baseline: a compiler that exits with 0 but has started no assembler has done nothing, and a shell exits with 0 although
+//! a program of its pipeline has crashed. What varies between processes of the baseline is not compared.
 
 use super::malloc_probe::Witnessed;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ pub struct Trees {
     /// allowed.
     names_change: bool,
     total_changes: bool,
+    /// All numbers of processes that ended by themselves.
+    ended: BTreeSet<usize>,
 }
 
 /// How often each program was executed in a tree.
@@ -33,8 +35,9 @@ pub fn programs(witnessed: &[Witnessed]) -> Programs {
 }
 
 impl Trees {
-    /// Adds the programs of one more process of the baseline.
-    pub fn add(&mut self, programs: Programs) {
+    /// Adds the programs of one more process of the baseline, and how many of its tree ended by themselves.
+    pub fn add(&mut self, programs: Programs, ended: usize) {
+        self.ended.insert(ended);
         let Some(first) = &self.first else {
             self.first = Some(programs);
             return;
@@ -49,6 +52,18 @@ impl Trees {
             }
         }
         self.total_changes |= total(first) != total(&programs);
+    }
+
+    /// Returns what is wrong with the ends of another tree, in words, if fewer of its processes ended by themselves than in
+    /// each tree of the `baseline`.
+    pub fn fewer_ended(&self, ended: usize, baseline: &str) -> Option<String> {
+        let wanted = self.ended.first().filter(|_| self.ended.len() == 1)?;
+        (ended < *wanted).then(|| {
+            format!(
+                "{wanted} of its processes ended by themselves under {baseline} each time, {ended} here: the others \
+                 crashed or left by _exit"
+            )
+        })
     }
 
     /// Returns what another tree lacks or has in excess, in words; `None` if the tree may be the same.
@@ -100,7 +115,7 @@ mod tests {
 
     fn difference(baseline: &[&str], other: &str) -> Option<String> {
         let mut trees = Trees::default();
-        baseline.iter().for_each(|words| trees.add(tree(words)));
+        baseline.iter().for_each(|words| trees.add(tree(words), 0));
         trees.difference(&tree(other))
     }
 
@@ -142,5 +157,29 @@ mod tests {
             difference(&made_up, "sh /tmp/c1").unwrap(),
             "2 programs in all, not 3"
         );
+    }
+
+    #[test]
+    fn fewer_ends_count_only_against_a_number_that_is_the_same_each_time() {
+        let told = |baseline: &[usize], ended| {
+            let mut trees = Trees::default();
+            baseline
+                .iter()
+                .for_each(|ended| trees.add(tree("sh"), *ended));
+            trees.fewer_ended(ended, "glibc")
+        };
+        assert_eq!(
+            told(&[3, 3], 1).unwrap(),
+            "3 of its processes ended by themselves under glibc each time, 1 here: the others crashed or left by _exit"
+        );
+        for (baseline, ended) in [
+            (&[3, 3][..], 3),
+            (&[3], 4),
+            (&[3, 2], 1),
+            (&[0], 0),
+            (&[], 0),
+        ] {
+            assert_eq!(told(baseline, ended), None, "{baseline:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 const NOTHING: &str = "int main(void) { return 0; }\n";
 
 /// A program of these lines of C.
-fn compile(place: &Place, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+pub fn compile(place: &Place, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let file = place.at(&format!("{name}.c"));
     fs::write(&file, source).unwrap();
     let end = Command::new("cc")

@@ -1,6 +1,7 @@
 //! `heapmark try` on real programs and on planted ones: what differs, breaks off, hangs, hides from the proof or outlives itself
 //! must be said for what it is.
 
+use super::out_of_reach::compile;
 use crate::support::home::record;
 use crate::support::live::processes_of;
 use crate::support::tried::{SMALL, note, run};
@@ -218,6 +219,68 @@ fn a_tree_that_is_another_each_time_under_the_baseline_is_no_fault_of_a_candidat
         "{}",
         end.stderr
     );
+}
+
+#[test]
+fn a_crash_behind_a_shell_that_ends_well_is_no_time() {
+    let place = Place::new();
+    // Its children always end by a signal or by _exit, under every allocator.
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/stat.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(int count, char **words) {
+            (void)count;
+            const char *how = words[1];
+            if (dlsym(RTLD_DEFAULT, "own_malloc")) {
+                if (!strcmp(how, "crash")) abort();
+                // Only the check is well.
+                if (!strcmp(how, "later") && mkdir("begun", 0700)) abort();
+            }
+            if (strcmp(how, "children")) return 0;
+            for (int i = 0; i < 2; i++) {
+                if (fork()) wait(NULL);
+                else if (i) _exit(0);
+                else abort();
+            }
+            return 0;
+        }
+    "#;
+    compile(&place, "worker", source, &[]);
+    let (end, records) = tried(&place, &[], &shell("./worker crash | wc -l"));
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    let said = outcome(&records);
+    assert!(said.starts_with("wrong-result "), "{said}");
+    // Whether the shell itself is one of them depends on the shell.
+    let what = " of its processes ended by themselves under glibc each time, ";
+    assert!(said.contains(what), "{said}");
+    assert!(
+        of_purpose(&records, "sample")
+            .iter()
+            .all(|sample| sample["allocator"] == "glibc")
+    );
+    assert!(end.says("crashed or left by _exit"), "{}", end.stdout);
+    let (end, records) = tried(&place, &[], &shell("./worker later | wc -l"));
+    assert_eq!(outcome(&records), "ok", "{}{}", end.stdout, end.stderr);
+    let kinds: BTreeSet<&str> = of_purpose(&records, "sample")
+        .into_iter()
+        .filter(|sample| sample["allocator"] == "honest")
+        .map(|sample| word(&sample["outcome"], "kind"))
+        .collect();
+    assert_eq!(kinds, ["wrong-result"].into(), "{}", end.stdout);
+    for line in ["./worker well | wc -l", "./worker children | wc -l"] {
+        let (end, records) = tried(&place, &[], &shell(line));
+        assert_eq!(
+            (end.code, outcome(&records).as_str()),
+            (Some(0), "ok"),
+            "{line}: {}",
+            end.stderr
+        );
+    }
 }
 
 const SET: [(&str, &str); 4] = [
