@@ -82,6 +82,8 @@ pub struct FoundPrograms {
     /// How often each thread asked the kernel for memory since its process's last exec, if that is counted. Calls of the
     /// first process are left out unless it executed the command itself.
     asked: BTreeMap<i32, Asked>,
+    /// The signals that have ended processes.
+    pub signals: BTreeSet<i32>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
 }
@@ -238,7 +240,12 @@ fn follow(
                 alive.insert(pid);
                 go_on(pid, status, preloaded, &mut alive, &mut found, &mut reader);
             }
-            pid => _ = alive.remove(&pid),
+            pid => {
+                alive.remove(&pid);
+                if libc::WIFSIGNALED(status) && ending.is_none() {
+                    found.signals.insert(libc::WTERMSIG(status));
+                }
+            }
         }
         let has_ended = !alive.contains(&first);
         if ending.is_none() && (has_ended || late()) {
@@ -412,6 +419,15 @@ mod tests {
             .iter()
             .map(|one| one.program.rsplit('/').next().unwrap().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn signals_that_end_processes_are_known_and_not_those_of_the_tracer() {
+        let signals = |line| found(line, Duration::from_secs(60)).signals;
+        let ended =
+            signals("exec 2>/dev/null; sh -c 'kill -ABRT $$' | :; sh -c 'kill -PIPE $$'; exit 0");
+        assert_eq!(ended, [libc::SIGABRT, libc::SIGPIPE].into());
+        assert_eq!(signals("setsid sleep 600 & exit 0"), [].into());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::reached::{
 };
 use super::server::Drive;
 use super::server::drain::Drain;
-use super::{CommandRunner, SERVED_BY, Tools};
+use super::{CommandRunner, REPEATS, Reference, SERVED_BY, StepResult, Tools, held};
 use crate::build::command::recognise;
 use crate::build::find_library;
 use crate::catalog::{Source, joined};
@@ -41,6 +41,14 @@ pub const UNTIMED: &str = "untimed";
 /// and at least `LEAST_PATIENCE`.
 const SLOWER: u32 = 20;
 const LEAST_PATIENCE: Duration = Duration::from_secs(30);
+/// Signals by which processes of well programs end: others send them, or a pipe has lost its reader.
+const ORDINARY: [i32; 5] = [
+    libc::SIGPIPE,
+    libc::SIGTERM,
+    libc::SIGKILL,
+    libc::SIGINT,
+    libc::SIGHUP,
+];
 /// How often to check for the end if there is nothing to look at.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
@@ -259,6 +267,27 @@ impl CommandRunner<'_> {
             measurement.figures.extend(drained.into_iter().flatten());
         }
         Ok(())
+    }
+
+    /// Returns whether fewer processes than under the baseline end by themselves in a traced process, too, and not only
+    /// because signals ended some as they do in well programs: by chance `grep -q` is done before what it reads is.
+    /// Where nothing can be traced, that is taken to be so.
+    pub(super) fn ends_badly(&self, ran: &Ran, reference: &Reference) -> StepResult<bool> {
+        for _ in 0..REPEATS {
+            self.prepare()?;
+            let log = Handed::new()?;
+            let variables = self.variables(&log);
+            let (found, _) = self.traced(&variables, Preloaded::nothing(false), ran, None)?;
+            if found.cut.is_some() {
+                return Ok(true);
+            }
+            let ended = malloc_probe::ended(&log.text());
+            if held(&reference.trees).fewer_ended(ended, "").is_some() {
+                let ordinary = |signal| ORDINARY.contains(signal);
+                return Ok(found.signals.is_empty() || !found.signals.iter().all(ordinary));
+            }
+        }
+        Ok(false)
     }
 
     /// Adds the objects that no preloaded allocator serves.

@@ -169,18 +169,26 @@ impl CommandRunner<'_> {
         }
         let ours = programs(&ran.witnessed);
         let baseline = &reference.baseline.allocator.name;
+        let wrong = |words: String| Outcome::WrongResult {
+            what: format!("{words}; if that may be: --tree-may-differ"),
+        };
+        let others = self.unless_the_baseline_varies(reference, || {
+            let words = held(&reference.trees).difference(&ours)?;
+            Some(wrong(format!(
+                "other programs than under {baseline} each time: {words}"
+            )))
+        })?;
+        let fewer_ended = || held(&reference.trees).fewer_ended(ran.ended, baseline);
         // A server and its workers are ended by a signal, at an arbitrary moment.
-        let compares_ends = self.command.client.is_none();
-        self.unless_the_baseline_varies(reference, || {
-            let trees = held(&reference.trees);
-            let others = trees
-                .difference(&ours)
-                .map(|words| format!("other programs than under {baseline} each time: {words}"));
-            let fewer_ended = || trees.fewer_ended(ran.ended, baseline);
-            let words = others.or_else(|| compares_ends.then(fewer_ended)?)?;
-            let what = format!("{words}; if that may be: --tree-may-differ");
-            Some(Outcome::WrongResult { what })
-        })
+        let is_server = self.command.client.is_some();
+        if others.is_some()
+            || is_server
+            || fewer_ended().is_none()
+            || !self.ends_badly(ran, reference)?
+        {
+            return Ok(others);
+        }
+        self.unless_the_baseline_varies(reference, || fewer_ended().map(wrong))
     }
 
     /// Checks whether a process was scheduled in another way than all of the baseline's. Commands that change their
