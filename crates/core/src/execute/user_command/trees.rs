@@ -1,6 +1,6 @@
-//! Which programs a command executes, and how many of its processes end by themselves. Under every allocator it must execute what it does under the
-//! baseline: a compiler that exits with 0 but has started no assembler has done nothing, and a shell exits with 0 although
-//! a program of its pipeline has crashed. What varies between processes of the baseline is not compared.
+//! Which programs a command executes, and how many of its processes end by themselves. Under every allocator both must be as
+//! under the baseline: a compiler that exits with 0 but has started no assembler has done nothing, and a shell exits with 0
+//! although a program of its pipeline has crashed. What varies between processes of the baseline is not compared.
 
 use super::malloc_probe::Witnessed;
 use std::collections::{BTreeMap, BTreeSet};
