@@ -188,7 +188,7 @@ impl EnvironmentReader<'_> {
                     if parts.iter().all(|part| !part.is_read) {
                         return one(SettingState::Ignored, ignored);
                     }
-                    let given = |part: Part| Given {
+                    let given = |part: ListedSetting| Given {
                         place: name.into(),
                         setting: part.setting.into(),
                         value: part.value.into(),
@@ -434,7 +434,7 @@ fn names(allocator: &Allocator, variable: &str) -> bool {
 
 /// A setting in a variable that is a list of settings, `GLIBC_TUNABLES`.
 #[derive(Debug, PartialEq)]
-struct Part<'v> {
+struct ListedSetting<'v> {
     setting: &'v str,
     value: &'v str,
     /// Whether the allocators read it that the parts were asked for.
@@ -442,14 +442,19 @@ struct Part<'v> {
 }
 
 /// The settings in a variable of which allocators of a family may read some.
-fn parts<'v>(family: &str, variable: &str, value: &'v str, known: &[Allocator]) -> Vec<Part<'v>> {
+fn parts<'v>(
+    family: &str,
+    variable: &str,
+    value: &'v str,
+    known: &[Allocator],
+) -> Vec<ListedSetting<'v>> {
     let of_family = known
         .iter()
         .filter(|entry| is_called(family, &entry.family));
     let patterns = of_family.flat_map(|entry| &entry.reads);
     let patterns = patterns.filter_map(|pattern| pattern.strip_prefix(variable)?.strip_prefix(':'));
     let patterns: Vec<&str> = patterns.collect();
-    let part = |(setting, value): (&'v str, &'v str)| Part {
+    let part = |(setting, value): (&'v str, &'v str)| ListedSetting {
         setting,
         value,
         is_read: patterns.iter().any(|pattern| matches(pattern, setting)),
