@@ -358,12 +358,7 @@ impl<'a> Rounds<'a> {
 
     /// The time limit of a process that is not timed.
     fn patience(&self) -> Duration {
-        let mut counts = self
-            .kept
-            .sights
-            .iter()
-            .filter_map(|(_, sight)| sight.counts);
-        let first = counts.next();
+        let first = self.kept.sights.iter().find_map(|(_, sight)| sight.counts);
         first.map_or(PATIENCE, |counts| {
             let usual = Duration::from_secs_f64(counts.wall_s() * TIMES);
             usual.clamp(LEAST_PATIENCE, PATIENCE)

@@ -184,24 +184,28 @@ impl EnvironmentReader<'_> {
             return match serves {
                 Some(serves) => {
                     let ignored = format!("{family} reads it, and {serves} serves here");
-                    let parts = parts(serves, name, value, known);
-                    if parts.iter().all(|part| !part.is_read) {
+                    let parts = value.split(':').filter_map(|part| part.split_once('='));
+                    let is_read = |setting: &str| reads_listed(serves, name, setting, known);
+                    if !parts.clone().any(|(setting, _)| is_read(setting)) {
                         return one(SettingState::Ignored, ignored);
                     }
-                    let given = |part: ListedSetting| Given {
-                        place: name.into(),
-                        setting: part.setting.into(),
-                        value: part.value.into(),
-                        state: match part.is_read {
-                            true => SettingState::NotKnown,
-                            false => SettingState::Ignored,
-                        },
-                        why: match part.is_read {
-                            true => format!("{serves} reads it; how is not known"),
-                            false => ignored.clone(),
-                        },
+                    let given = |(setting, value): (&str, &str)| {
+                        let (state, why) = match is_read(setting) {
+                            true => (
+                                SettingState::NotKnown,
+                                format!("{serves} reads it; how is not known"),
+                            ),
+                            false => (SettingState::Ignored, ignored.clone()),
+                        };
+                        Given {
+                            place: name.into(),
+                            setting: setting.into(),
+                            value: value.into(),
+                            state,
+                            why,
+                        }
                     };
-                    parts.into_iter().map(given).collect()
+                    parts.map(given).collect()
                 }
                 None => one(
                     SettingState::NotKnown,
@@ -432,35 +436,15 @@ fn names(allocator: &Allocator, variable: &str) -> bool {
     })
 }
 
-/// A setting in a variable that is a list of settings, `GLIBC_TUNABLES`.
-#[derive(Debug, PartialEq)]
-struct ListedSetting<'v> {
-    setting: &'v str,
-    value: &'v str,
-    /// Whether the allocators read it that the parts were asked for.
-    is_read: bool,
-}
-
-/// The settings in a variable of which allocators of a family may read some.
-fn parts<'v>(
-    family: &str,
-    variable: &str,
-    value: &'v str,
-    known: &[Allocator],
-) -> Vec<ListedSetting<'v>> {
+/// Whether allocators of a family read a setting of a variable that lists several, `GLIBC_TUNABLES`.
+fn reads_listed(family: &str, variable: &str, setting: &str, known: &[Allocator]) -> bool {
+    let listed = format!("{variable}:{setting}");
     let of_family = known
         .iter()
         .filter(|entry| is_called(family, &entry.family));
-    let patterns = of_family.flat_map(|entry| &entry.reads);
-    let patterns = patterns.filter_map(|pattern| pattern.strip_prefix(variable)?.strip_prefix(':'));
-    let patterns: Vec<&str> = patterns.collect();
-    let part = |(setting, value): (&'v str, &'v str)| ListedSetting {
-        setting,
-        value,
-        is_read: patterns.iter().any(|pattern| matches(pattern, setting)),
-    };
-    let parts = value.split(':').filter_map(|part| part.split_once('='));
-    parts.map(part).collect()
+    of_family
+        .flat_map(|entry| &entry.reads)
+        .any(|pattern| matches(pattern, &listed))
 }
 
 /// The variables that a jemalloc reads, found as strings in its file.
@@ -508,10 +492,9 @@ mod tests {
     #[test]
     fn an_allocator_may_read_a_part_of_a_list() {
         let known = &heapmark_core::cmd::catalog().unwrap().allocators;
-        let value = "glibc.pthread.rseq=0:glibc.malloc.arena_max=1";
         let read = |family| {
-            let all = parts(family, "GLIBC_TUNABLES", value, known);
-            all.iter().map(|part| part.is_read).collect::<Vec<_>>()
+            ["glibc.pthread.rseq", "glibc.malloc.arena_max"]
+                .map(|setting| reads_listed(family, "GLIBC_TUNABLES", setting, known))
         };
         assert_eq!(read("tcmalloc"), [true, false]);
         assert_eq!(read("jemalloc"), [false, false]);
