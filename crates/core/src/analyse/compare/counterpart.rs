@@ -18,7 +18,7 @@ const PLACES: [&str; 2] = ["trace", "compiled"];
 pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     let place = others
         .iter()
-        .position(|other| (&other.workload, other.threads) == (&case.workload, case.threads))
+        .position(|other| has_its_name(other, case))
         .ok_or("the old run does not have its case")?;
     let [ours, theirs] =
         [case, &others[place]].map(|case| parameters(case).collect::<BTreeMap<_, _>>());
@@ -49,6 +49,11 @@ pub fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
         );
     }
     Ok(place)
+}
+
+/// Whether a case of another run has the same workload and threads.
+pub fn has_its_name(one: &Case, other: &Case) -> bool {
+    (&one.workload, one.threads) == (&other.workload, other.threads)
 }
 
 /// Whether sides took turns in both runs, but of other lengths: ratios can depend on how long turns are.

@@ -10,6 +10,7 @@ mod ranges;
 mod tests;
 
 pub use between::between;
+use counterpart::has_its_name;
 pub use counterpart::{counterpart, have_other_turns, library, parameters, variables, work};
 
 use super::group::CaseGroups;
@@ -205,9 +206,8 @@ impl Comparison {
     /// Adds the rows that only the old run has.
     fn add_missing(&mut self, old: &RunFile, new: &RunFile) {
         for case in &old.plan.cases {
-            let is_later =
-                |later: &&Case| (&later.workload, later.threads) == (&case.workload, case.threads);
-            let later = new.plan.cases.iter().find(is_later);
+            let mut later = new.plan.cases.iter();
+            let later = later.find(|later| has_its_name(later, case));
             for row in old.rows_of(case) {
                 let is_there = |later| new.rows_of(later).any(|other| other.name == row.name);
                 if !Role::of(row, "").is_companion() && !later.is_some_and(is_there) {
