@@ -15,6 +15,7 @@ use heapmark_core::catalog::Catalog;
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{budget, listed};
 use heapmark_core::cmd::run::resolve::{must_be_ready, named, put_libc_first, resolve};
+use heapmark_core::cmd::try_command::must_be_read_again;
 use heapmark_core::cmd::{
     Exit, catalog, described_machine, note, parsed, print, print_json, screen, usage,
 };
@@ -265,9 +266,11 @@ fn command(args: &TuneArgs, words: &[String], folder: &Path) -> Result<LookedAt>
             recognised.program().display()
         );
     }
+    let stdin = folder.join(stdin(args));
+    must_be_read_again(&stdin).map_err(usage)?;
     Ok(LookedAt {
         command,
-        stdin: folder.join(stdin(args)),
+        stdin,
         expect_exit: args.expect_exit.unwrap_or_default(),
     })
 }

@@ -170,6 +170,12 @@ fn what_does_not_run_yet_is_tried_again_and_what_confirms_is_tried_first() {
     assert_eq!(end.code, Some(2));
     let why = "--held-out does not run under glibc: exit code 1";
     assert!(end.stderr.contains(why), "{}", end.stderr);
+    // Each process reads all of it.
+    let made = Command::new("mkfifo").arg(place.at("fifo")).status();
+    assert!(made.unwrap().success());
+    let end = place.run(&["tune", "-o", "piped", "--stdin", "fifo", "--", "cat"]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(end.stderr.contains("it can be read once"), "{}", end.stderr);
     // Without a setting there is no race.
     let honest = format!("honest={}", place.fake("honest").display());
     let end = place.run(&["tune", "-a", &honest, "-o", "one", "--", "cat", "later"]);
