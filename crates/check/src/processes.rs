@@ -256,6 +256,7 @@ mod tests {
             let end = End {
                 launched,
                 hang: None,
+                wants_terminal: false,
                 stderr: memory_file("heapmark-stderr").unwrap(),
                 under_limit: None,
                 oom_kill,

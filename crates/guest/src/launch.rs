@@ -214,7 +214,8 @@ impl Limit {
 struct Masks {
     /// The signals blocked by the process that started this one, and so by the command.
     before: libc::sigset_t,
-    /// The signals blocked by this process: all but one.
+    /// The signals blocked by this process: all but the one for heapmark's end, and those that stop a whole group at the
+    /// terminal, by which heapmark notices that the command waits for it.
     own: libc::sigset_t,
 }
 
@@ -237,7 +238,9 @@ fn end_with_heapmark() -> Masks {
         let mut masks: Masks = core::mem::zeroed();
         libc::sigfillset(&mut masks.own);
         libc::sigprocmask(libc::SIG_SETMASK, &masks.own, &mut masks.before);
-        libc::sigdelset(&mut masks.own, signal);
+        for heeded in [signal, libc::SIGTTIN, libc::SIGTTOU] {
+            libc::sigdelset(&mut masks.own, heeded);
+        }
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = end as extern "C" fn(c_int) as usize;
         libc::sigaction(signal, &action, core::ptr::null_mut());

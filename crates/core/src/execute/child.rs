@@ -16,7 +16,10 @@ use heapmark_guest::launch::{account, forbid_huge_pages};
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -145,6 +148,7 @@ impl Launch {
             None => timeout,
         };
         let mut hang = None;
+        let mut wants_terminal = false;
         let mut next_look = watch.as_ref().map(|_| began);
         let is_over = || self.side.as_ref().is_some_and(|side| side.is_over());
         let mut ready = vec![PollFd::new(&exited, PollFlags::IN)];
@@ -179,6 +183,10 @@ impl Launch {
             if stop.load(Ordering::Relaxed) || is_over() {
                 break true;
             }
+            wants_terminal = wants_terminal_now(launcher);
+            if wants_terminal {
+                break false;
+            }
             if left.is_zero() {
                 // All threads except the first, which is the launcher's only one.
                 hang = Some((timeout, threads(pid).into_iter().skip(1).collect()));
@@ -197,10 +205,23 @@ impl Launch {
             unaccounted: account.is_none(),
             launched: account.unwrap_or(launched),
             hang,
+            wants_terminal,
             under_limit: self.limited.map(Limited::end),
             stderr: self.stderr,
         })
     }
+}
+
+/// Returns whether a program below this launcher, or the launcher with it, was stopped because it reads from its terminal
+/// or changes it: heapmark is what runs in the foreground there, so that nothing would continue the program.
+fn wants_terminal_now(launcher: Pid) -> bool {
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(launcher), options);
+    let signal = status
+        .ok()
+        .flatten()
+        .and_then(|status| status.stopping_signal());
+    signal.is_some_and(|signal| [libc::SIGTTIN, libc::SIGTTOU].contains(&(signal as i32)))
 }
 
 /// Makes a command's process inherit this file, whose descriptor must stay open until the process is started. Other

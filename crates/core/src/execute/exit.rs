@@ -39,6 +39,8 @@ pub struct End {
     pub launched: Launched,
     /// The time limit, and what the threads were doing, if the process was killed for exceeding that limit.
     pub hang: Option<(Duration, Vec<String>)>,
+    /// Whether the process was killed because it reads from its terminal or changes it.
+    pub wants_terminal: bool,
     pub stderr: File,
     /// How the process fared under its memory limit, if it had one.
     pub under_limit: Option<UnderLimit>,
@@ -50,8 +52,13 @@ pub struct End {
 }
 
 impl End {
-    /// Returns why the process could not be started, if it could not.
+    /// Returns why the process could not be started, or not go on without its terminal.
     pub fn refused(&self, command: impl Display) -> Option<String> {
+        if self.wants_terminal {
+            return Some(format!(
+                "{command} reads from its terminal or changes it, which no measured process may: give it what it reads by --stdin"
+            ));
+        }
         let errno = self.launched.errno;
         (errno != 0 && self.out_of_memory().is_none()).then(|| {
             let why = std::io::Error::from_raw_os_error(errno);

@@ -1,12 +1,13 @@
 //! What is wrong with a process: which allocator served it, how it ended, what it printed.
 
 use super::last_words::with_words;
+use super::output::OutputReader;
 use super::process::Ran;
-use super::{CommandRunner, EarlyEnd, Reference, malloc_probe};
+use super::{CommandRunner, EarlyEnd, REPEATS, Reference, StepResult, malloc_probe};
 use crate::execute::Outcome;
 use crate::execute::child::may_go_on;
 use crate::plan::CpusSeen;
-use anyhow::{Context, Result};
+use anyhow::Context;
 use heapmark_wire::Phase;
 use std::process::{Command, Stdio};
 
@@ -17,7 +18,7 @@ impl CommandRunner<'_> {
         &self,
         ran: &mut Ran,
         reference: Option<&Reference>,
-    ) -> Result<Option<Outcome>> {
+    ) -> StepResult<Option<Outcome>> {
         if let Some(outcome) = ran.end.out_of_memory() {
             return Ok(Some(outcome));
         }
@@ -97,7 +98,7 @@ impl CommandRunner<'_> {
         &self,
         ran: &mut Ran,
         reference: Option<&Reference>,
-    ) -> Result<Option<Outcome>> {
+    ) -> StepResult<Option<Outcome>> {
         // The reference's own output is taken later, if nothing else is wrong with the process.
         let Some((reference, output)) = reference.zip(ran.output.take_if(|_| reference.is_some()))
         else {
@@ -106,7 +107,25 @@ impl CommandRunner<'_> {
         let baseline = &reference.baseline.allocator.name;
         let (printed, difference) = output.end()?;
         ran.digest.push(printed.digest());
-        Ok(difference.map(|what| Outcome::WrongResult {
+        let Some(what) = difference else {
+            return Ok(None);
+        };
+        // The first process of the baseline has been compared before anything else was run.
+        for _ in 0..if self.is_baseline { 0 } else { REPEATS } {
+            let again = match self.baseline_again(reference)? {
+                Ok(again) => again,
+                Err(outcome) => return Ok(Some(outcome)),
+            };
+            let output = again.output.map(OutputReader::end).transpose()?;
+            if let Some(what) = output.and_then(|(_, difference)| difference) {
+                let why = format!(
+                    "what it prints is not the same each time under {baseline} either ({what}): leave out --check-output, or \
+                     restore what it works on by --prepare CMD"
+                );
+                return Ok(Some(Outcome::Unsupported { why }));
+            }
+        }
+        Ok(Some(Outcome::WrongResult {
             what: format!("{what} under {baseline}"),
         }))
     }
@@ -184,12 +203,14 @@ mod tests {
             let end = End {
                 launched: Default::default(),
                 hang: None,
+                wants_terminal: false,
                 stderr: stream_file("heapmark-stderr").unwrap(),
                 under_limit: None,
                 oom_kill: false,
                 unaccounted: false,
             };
-            runner.fault(&mut Ran::of(end, Some(served)), None).unwrap()
+            let fault = runner.fault(&mut Ran::of(end, Some(served)), None);
+            fault.unwrap_or_else(|_| panic!("no step failed"))
         };
         assert!(matches!(fault(None), Some(Outcome::NotLoaded { .. })));
         let what = "the client failed".into();

@@ -219,15 +219,16 @@ impl CommandRunner<'_> {
             if difference().is_none() {
                 return Ok(None);
             }
-            if let Some(outcome) = self.learn_more(reference)? {
-                return Ok(Some(outcome));
+            match self.baseline_again(reference)? {
+                Ok(ran) => reference.learn(&ran),
+                Err(outcome) => return Ok(Some(outcome)),
             }
         }
         Ok(difference())
     }
 
-    /// Runs one more process of the baseline, which the reference learns from; its fault, if it has one.
-    fn learn_more(&self, reference: &Reference) -> StepResult<Option<Outcome>> {
+    /// Runs one more process of the baseline, or returns why that has no end of its own.
+    fn baseline_again(&self, reference: &Reference) -> StepResult<Result<Ran, Outcome>> {
         let free = Job {
             limit: None,
             ..self.job.clone()
@@ -239,11 +240,8 @@ impl CommandRunner<'_> {
             ..*self
         };
         match baseline.plain(None, reference.printed.as_ref()) {
-            Err(EarlyEnd::Attempt(attempt)) => Ok(Some(attempt.outcome)),
-            ran => {
-                reference.learn(&ran?);
-                Ok(None)
-            }
+            Err(EarlyEnd::Attempt(attempt)) => Ok(Err(attempt.outcome)),
+            ran => Ok(Ok(ran?)),
         }
     }
 

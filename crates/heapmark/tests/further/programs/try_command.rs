@@ -124,6 +124,15 @@ fn what_differs_under_an_allocator_is_a_wrong_result() {
     let (_, records) = tried(&place, &flags, &shell(first));
     let what = "line 1 of the output: \"other\\n\", but \"same\\n\" under glibc";
     assert_eq!(outcome(&records), format!("wrong-result {what}"));
+    // From the first process under it on, all print something else, the baseline's as well.
+    let changed = "case $LD_PRELOAD in *honest*) echo > other;; esac; ls other 2> log; echo same";
+    let (end, records) = tried(&place, &["--check-output"], &shell(changed));
+    let what = "what it prints is not the same each time under glibc either (line 1 of the output: \"other\\n\", but";
+    let said = outcome(&records);
+    assert!(
+        end.code == Some(4) && said.starts_with(&format!("unsupported {what}")),
+        "{said}"
+    );
     let (_, records) = tried(&place, &[], &shell("echo $LD_PRELOAD"));
     assert_eq!(outcome(&records), "ok", "the same output was not asked for");
     let leave = "case $LD_PRELOAD in *honest*) exit 4;; esac; exit 3";
@@ -760,6 +769,29 @@ fn a_command_that_does_not_run_under_the_baseline_is_not_measured() {
         end.stderr
     );
     assert!(of_purpose(&records, "sample").is_empty());
+}
+
+/// A shell starts its command as its terminal's foreground, and is stopped where that is another's.
+#[test]
+fn a_command_that_waits_for_its_terminal_is_not_waited_for() {
+    let place = Place::new();
+    for line in ["read x < /dev/tty", "bash -ic true; true"] {
+        let tried = format!(
+            "{} try -q --blocks 6 -a glibc -- sh -c '{line}'",
+            env!("CARGO_BIN_EXE_heapmark")
+        );
+        let mut terminal = std::process::Command::new("script");
+        let output = terminal
+            .args(["-qec", &tried, "/dev/null"])
+            .current_dir(place.at("."))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            !output.status.success() && said.contains("reads from its terminal or changes it"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
