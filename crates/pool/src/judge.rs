@@ -13,8 +13,8 @@ use heapmark_core::observe::preflight::ItemState;
 use heapmark_core::plan::Case;
 use heapmark_core::store::{AllocatorInfo, Purpose, RunFile};
 use heapmark_stats::{
-    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Transfer, judge_family,
-    machines, mean, median, spreads,
+    ALPHA, Finding, Interval, Judgement, LEAST_MACHINES, Machines, Rule, Tested, Transfer,
+    judge_tested, machines, mean, median, paired, spreads,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +106,7 @@ pub struct PooledRow {
     pub allocator: String,
     /// The row's results on each machine that measured it.
     pub on: Vec<OnMachine>,
-    /// The geometric mean of the row's ratios.
+    /// The geometric mean of the row's ratios; of the types' if it was measured on several.
     pub ratio: f64,
     /// The 95 % interval of that mean; `None` if there is a single machine.
     pub mean: Option<(f64, f64)>,
@@ -372,10 +372,11 @@ impl<'a> Pooling<'a> {
     pub fn end(mut self) -> (Pool, Option<RunFile>) {
         if let Some(first) = &self.first {
             let machines = &self.pool.machines;
+            let rule = Rule::new(self.samples.len(), self.alpha);
             let rows = self.samples.iter().filter_map(|((case, allocator), logs)| {
                 let name = &first.allocators[*allocator].name;
                 let case = &first.plan.cases[*case];
-                pooled(case, name, logs, machines, self.by, self.alpha)
+                pooled(case, name, logs, machines, self.by, &rule)
             });
             self.pool.rows = rows.collect();
             let with_several = self.memory.iter().filter(|(_, by_cpus)| by_cpus.len() > 1);
@@ -547,19 +548,27 @@ fn position<'a>(
     }
 }
 
-/// Pools a row over all machines.
+/// Pools a row over all machines; the family of the rule are the rows.
 fn pooled(
     case: &Case,
     allocator: &str,
     jobs: &LogRatios,
     all: &[PooledMachine],
     by: &Metric,
-    alpha: f64,
+    rows: &Rule,
 ) -> Option<PooledRow> {
-    // Each block of a machine counts the same, in its ratio and in its interval. The interval leaves out how much the machine's
-    // runs differ: one or two runs do not show that.
-    let logs: Vec<Vec<f64>> = jobs.values().map(|jobs| jobs.concat()).collect();
-    let judged = judge_family(&logs, alpha);
+    // Each block of a machine counts the same, in its ratio and in its interval.
+    let on_machines = Rule::new(jobs.len(), rows.alpha);
+    let of_blocks = jobs
+        .values()
+        .map(|jobs| paired(&jobs.concat(), &on_machines));
+    let of_blocks: Vec<Tested> = of_blocks.collect::<Option<_>>()?;
+    // How much the machine's runs differ is taken as known: one or two runs do not show it.
+    let tested = of_blocks.iter().zip(jobs.values()).map(|(tested, jobs)| {
+        let of_runs = by.between_runs() / (jobs.len() as f64).sqrt();
+        Some(tested.with_scatter(of_runs, &on_machines))
+    });
+    let judged = judge_tested(&Vec::from_iter(tested), &on_machines);
     let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
     let findings: Vec<Finding> = judged.iter().map(|judgement| judgement.finding).collect();
     let estimates: Vec<f64> = judged
@@ -586,7 +595,9 @@ fn pooled(
     } else {
         types_together
     };
-    let word = units.map_or(Transfer::TooFew, |units| units.transfer(&findings));
+    let word = units.map_or(Transfer::TooFew, |units| {
+        units.transfer(&findings, rows.family)
+    });
     let types = by_type.iter().zip(&of_types);
     let types = types.map(|((machine_type, estimates), estimate)| OnType {
         machine_type: *machine_type,
@@ -606,8 +617,8 @@ fn pooled(
                 verdict: Verdict::of(judgement),
             })
             .collect(),
-        ratio: mean(&estimates)?.exp(),
-        mean: together.map(|machines| ratios(machines.mean)),
+        ratio: mean(if is_one_type { &estimates } else { &of_types })?.exp(),
+        mean: units.map(|units| ratios(units.mean)),
         next: together.map(|machines| ratios(machines.next)),
         types: match is_one_type {
             true => Vec::new(),
@@ -618,7 +629,7 @@ fn pooled(
         word: in_words(word, by_type.len(), &findings, by),
         help: together
             .filter(|_| word == Transfer::Unclear && is_one_type)
-            .and_then(|machines| help(&machines, &judged)),
+            .and_then(|machines| help(&machines, &of_blocks)),
         spreads: spreads(&Vec::from_iter(jobs.values().cloned())).map(|spreads| RatioSpreads {
             machines: spreads.machines.exp_m1(),
             runs: spreads.runs.map(f64::exp_m1),
@@ -628,9 +639,9 @@ fn pooled(
 }
 
 /// What would narrow the interval for the next machine most.
-fn help(together: &Machines, judged: &[Judgement]) -> Option<Help> {
-    let error = |judgement: &Judgement| Some(judgement.shift.interval?.half_width() / 1.96);
-    let errors: Option<Vec<f64>> = judged.iter().map(error).collect();
+fn help(together: &Machines, of_blocks: &[Tested]) -> Option<Help> {
+    let error = |tested: &Tested| Some(tested.shift.interval?.half_width() / 1.96);
+    let errors: Option<Vec<f64>> = of_blocks.iter().map(error).collect();
     let doubled = together.if_doubled(&errors?)?;
     Some(Help {
         now: together.next.half_width().exp_m1(),
@@ -740,13 +751,39 @@ mod tests {
             let mut run =
                 FakeRun::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, block| {
                     let sign = if block == 6 { -1.0 } else { 1.0 };
-                    let more = sign * 0.01 * f64::from(block + 1);
+                    let more = sign * 0.05 * f64::from(block + 1);
                     20.0 * if name == "hoard" { more.exp() } else { 1.0 }
                 });
             run.run.plan.precision = precision;
             pooled(&[run]).rows[0].on[0].verdict.word()
         };
         assert_eq!((word(None), word(Some(0.01))), ("slower", "unclear"));
+    }
+
+    /// Ten machines of one type do not outvote four of others, and machines that differ no more than runs do are not told apart.
+    #[test]
+    fn the_mean_is_that_of_the_types_and_runs_differ_by_themselves() {
+        let mut runs: Vec<FakeRun> = (0..10)
+            .map(|machine| on(&format!("a{machine}"), 0.94))
+            .collect();
+        for cpus in 2..6 {
+            let mut other = on(&format!("b{cpus}"), 1.0);
+            other
+                .run
+                .machine
+                .insert("usable_cpus".into(), cpus.to_string());
+            runs.push(other);
+        }
+        let pool = pooled(&runs);
+        let row = &pool.rows[0];
+        assert_eq!(row.types.len(), 5, "{:?}", row.types);
+        assert!(
+            (row.ratio.ln() - 0.94f64.ln() / 5.0).abs() < 0.002,
+            "{}",
+            row.ratio
+        );
+        let runs = [1.036, 1.021, 1.004, 0.975, 1.032].map(|share| on(&share.to_string(), share));
+        assert_eq!(pooled(&runs).rows[0].transfer, Transfer::Unclear);
     }
 
     #[test]

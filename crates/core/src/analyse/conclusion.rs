@@ -128,7 +128,7 @@ pub(super) fn judge(run: &RunFile, judged: &[JudgedCase]) -> (Conclusion, Vec<Le
     }
     let baseline = &run.plan.baseline;
     let ranked = rank(baseline, candidates, &mut left_out);
-    let conclusion = settle(baseline, &ranked, run.plan.alpha(), clock, copy);
+    let conclusion = settle(&run.plan, &ranked, clock, copy);
     (conclusion, left_out)
 }
 
@@ -190,13 +190,7 @@ fn copy(aa_copy: &str, tables: &[JudgedCase], plan: &Plan) -> Option<Judgement> 
     judge_family(&[block_means(&copy, &baseline)], plan.alpha()).remove(0)
 }
 
-fn settle(
-    baseline: &str,
-    ranked: &[Candidate],
-    alpha: f64,
-    by: Clock,
-    copy: Option<CopyApart>,
-) -> Conclusion {
+fn settle(plan: &Plan, ranked: &[Candidate], by: Clock, copy: Option<CopyApart>) -> Conclusion {
     let (leader, others) = match ranked {
         [] => return Conclusion::NothingOk,
         [only] => {
@@ -208,8 +202,8 @@ fn settle(
     };
     let cases = leader.logs.len();
     let equals_apart = copy.as_ref().map_or(0.0, |copy| copy.most);
-    let tests = pairwise::all(leader, others, baseline, alpha, equals_apart);
-    let base = others.iter().find(|other| other.name == baseline);
+    let tests = pairwise::all(leader, others, plan, equals_apart);
+    let base = others.iter().find(|other| other.name == plan.baseline);
     let ranking = Ranking {
         leader: leader.name.clone(),
         by,

@@ -8,7 +8,9 @@ use super::ratio::{Ratio, ends};
 use super::role::Role;
 use super::table::TableRow;
 use crate::store::RunFile;
-use heapmark_stats::{LEAST_MACHINES, above_floor, geometric_mean, machines, mean, mean_shift};
+use heapmark_stats::{
+    BETWEEN_RUNS, LEAST_MACHINES, above_floor, geometric_mean, machines, mean, mean_shift,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -44,11 +46,6 @@ pub struct Overall {
     /// The kernel's part of the allocator's time, mean over cases, 0 to 1; `None` without a floor.
     pub kernel_share: Option<f64>,
 }
-
-/// Standard deviation of ln ratio from run to run, beyond what the blocks of a run show, as the state of the machine
-/// differs. Measured with six runs of `quick` 20 minutes apart on a virtual machine with 2 CPUs whose host is shared
-/// with others (docs/METHODOLOGY.md); smaller if nothing else shares the machine.
-const BETWEEN_RUNS: f64 = 0.035;
 
 /// Returns the interval for another run, whose own noise is as large as that of this run.
 fn run_to_run(ratio: f64, (low, high): (f64, f64)) -> (f64, f64) {

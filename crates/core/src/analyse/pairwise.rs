@@ -4,8 +4,8 @@
 use super::candidate::Candidate;
 use super::ratio::Ratio;
 use super::verdict::blocks_more;
-use crate::plan::pairs;
-use heapmark_stats::{Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
+use crate::plan::{Plan, pairs};
+use heapmark_stats::{Finding, Judgement, Rule, Tested, judge_tested, mean, mean_shift, paired};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -54,14 +54,14 @@ impl PairwiseTest {
 pub(super) fn all(
     leader: &Candidate,
     others: &[Candidate],
-    baseline: &str,
-    alpha: f64,
+    plan: &Plan,
     equals_apart: f64,
 ) -> Vec<PairwiseTest> {
+    let (baseline, alpha) = (&plan.baseline, plan.alpha());
     let doubt = |judgement: Option<&Judgement>| doubt(judgement, equals_apart);
     let judged = |family: usize| {
         let rule = Rule {
-            // No interval is printed for means over several cases.
+            // What is printed beside means over several cases is the interval of the mean (`may_be_equal`).
             with_interval: leader.logs.len() == 1,
             ..Rule::new(family, alpha)
         };
@@ -80,15 +80,19 @@ pub(super) fn all(
     {
         judgements = judged(pairs(others.len() + 1));
     }
+    // The answer states this interval.
+    let over_cases = || mean_shift(&leader.logs, plan.seed)?.interval;
+    let may_be_equal = leader.logs.len() > 1 && over_cases().is_some_and(|mean| mean.high >= 0.0);
     others
         .iter()
         .zip(judgements)
         .map(|(other, judgement)| PairwiseTest {
             against: other.name.clone(),
-            baseline: other.name == baseline,
+            baseline: other.name == *baseline,
             ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
             corrected_p: judgement.map(|judgement| judgement.adjusted_p),
-            doubt: doubt(judgement.as_ref()),
+            doubt: doubt(judgement.as_ref())
+                .or_else(|| (may_be_equal && other.name == *baseline).then_some(Doubt::Chance)),
             blocks_more: judgement.as_ref().and_then(blocks_more),
         })
         .collect()

@@ -5,6 +5,7 @@ use crate::catalog::workload::{Better, Figure, FigureRole, Unit};
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
+use heapmark_stats::BETWEEN_RUNS;
 use std::collections::BTreeMap;
 
 /// A number for each process.
@@ -164,6 +165,15 @@ impl Metric {
     /// The metric's line below the tables, if it is a figure that has one.
     pub fn legend(&self) -> Option<&'static str> {
         self.figure?.legend.as_deref()
+    }
+
+    /// How far ln of ratios scatters from run to run beyond what blocks show, as the state of the machine differs: what a
+    /// program holds, or counts, does not depend on that.
+    pub fn between_runs(&self) -> f64 {
+        match (self.judged, self.unit) {
+            (Judged::ByRange, _) | (_, Unit::Bytes) => 0.0,
+            _ => BETWEEN_RUNS,
+        }
     }
 
     /// Whether the metric has this name on the command line.

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Sheet};
 use super::sheet::{SheetOf, numberless};
-use super::{conclusion, text};
+use super::{conclusion, text, units};
 use crate::analyse::compare::Comparison;
 use crate::metric::{Judged, Metric};
 use crate::plan::case_name;
@@ -160,9 +160,16 @@ pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String>
     // A file that was built anew is not there twice.
     let changed = changed.filter(|(before, now)| before != now);
     let (before, now) = changed.unwrap_or(("/path/old.so", "/path/new.so"));
+    let state = match subject.by.between_runs() {
+        0.0 => String::new(),
+        state => format!(
+            " Intervals and verdicts count {} for the state of the machine in each run, so that small changes stay unclear.",
+            units::percent(state)
+        ),
+    };
     words.extend([
         format!(
-            "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
+            "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}{state}"
         ),
         format!(
             "For a reliable comparison, put both into one run: heapmark run -a old={before},new={now} --baseline old"

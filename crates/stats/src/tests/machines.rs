@@ -2,7 +2,10 @@
 //! said to differ.
 
 use super::noise::{normal, share};
-use crate::{Finding, LEAST_TO_TRANSFER, Machines, Transfer, judge_family, machines};
+use crate::{
+    ALPHA, BETWEEN_RUNS, Finding, LEAST_TO_TRANSFER, Machines, Rule, Transfer, judge_tested,
+    machines, paired,
+};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -112,7 +115,7 @@ impl Scatter {
 fn of_any_scatter_the_next_machine_or_type_lies_in_its_interval_or_there_are_too_few() {
     for count in 2..LEAST_TO_TRANSFER {
         let alike = machines(&vec![-0.5; count]).unwrap();
-        let said = alike.transfer(&vec![Finding::Lower; count]);
+        let said = alike.transfer(&vec![Finding::Lower; count], 1);
         assert_eq!(said, Transfer::TooFew, "{count}");
     }
     for of_types in [false, true] {
@@ -151,30 +154,30 @@ fn the_interval_of_the_mean_is_right_for_normal_scatter_and_too_narrow_for_a_rar
 #[test]
 fn machines_that_agree_are_hardly_ever_said_to_differ_and_a_planted_split_is_found() {
     let mut random = ChaCha8Rng::seed_from_u64(11);
+    let rule = Rule::new(6, ALPHA);
     let mut word = |effects: [f64; 6]| {
-        let families: Vec<Vec<f64>> = effects
-            .iter()
-            .map(|effect| {
-                (0..15)
-                    .map(|_| effect + 0.02 * normal(&mut random))
-                    .collect()
-            })
-            .collect();
-        let judged = judge_family(&families, 0.05);
+        let tested = effects.map(|effect| {
+            // One run on each machine.
+            let effect = effect + BETWEEN_RUNS * normal(&mut random);
+            let logs = (0..15).map(|_| effect + 0.02 * normal(&mut random));
+            let tested = paired(&logs.collect::<Vec<f64>>(), &rule)?;
+            Some(tested.with_scatter(BETWEEN_RUNS, &rule))
+        });
+        let judged = judge_tested(&tested, &rule);
         let judged: Vec<_> = judged.into_iter().flatten().collect();
         let findings: Vec<Finding> = judged.iter().map(|it| it.finding).collect();
         let estimates: Vec<f64> = judged.iter().map(|it| it.shift.estimate).collect();
-        machines(&estimates).unwrap().transfer(&findings)
+        machines(&estimates).unwrap().transfer(&findings, 1)
     };
     let differs = share(1000, || word([0.0; 6]) == Transfer::DiffersByMachine);
     assert!(differs <= 0.05, "{differs}");
-    let split = [0.1, -0.1, 0.1, -0.1, 0.1, -0.1];
+    let split = [0.2, -0.2, 0.2, -0.2, 0.2, -0.2];
     assert_eq!(
         share(100, || word(split) == Transfer::DiffersByMachine),
         1.0
     );
-    assert_eq!(share(100, || word([-0.2; 6]) == Transfer::Lower), 1.0);
-    assert_eq!(share(100, || word([0.2; 6]) == Transfer::Higher), 1.0);
+    assert_eq!(share(100, || word([-0.4; 6]) == Transfer::Lower), 1.0);
+    assert_eq!(share(100, || word([0.4; 6]) == Transfer::Higher), 1.0);
 }
 
 #[test]
@@ -223,9 +226,12 @@ fn words_follow_from_both_intervals() {
             Transfer::Unclear,
         ),
     ] {
-        let said = machines(estimates).unwrap().transfer(findings);
+        let said = machines(estimates).unwrap().transfer(findings, 1);
         assert_eq!(said, expected, "{estimates:?}");
     }
+    // Among many rows some mean lies that far out by chance.
+    let steady = machines(&[-0.1, -0.2, -0.05, -0.3, -0.15, -0.1]).unwrap();
+    assert_eq!(steady.transfer(&[Lower; 6], 60), Transfer::Unclear);
     assert!(machines(&[0.1]).is_none());
     assert!(machines(&[0.1, f64::NAN, 0.1]).is_none());
 }

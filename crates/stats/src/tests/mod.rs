@@ -9,6 +9,7 @@ mod machines;
 mod modes;
 mod nested;
 mod noise;
+mod runs;
 mod stopping;
 
 use super::bootstrap::tail;

@@ -12,6 +12,7 @@ use crate::analyse::{counting, grid};
 use crate::metric::{Metric, Process, Value};
 use crate::store::RunFile;
 use heapmark_stats::{Shift, shift_between, unpaired};
+use std::f64::consts::SQRT_2;
 
 /// The function that returns the compared value of a process.
 type ProcessValue = fn(&Process) -> Option<f64>;
@@ -52,7 +53,7 @@ pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Compariso
             let found = match (no_times(table, by), &earlier) {
                 (Some(why), _) => Err(why),
                 (None, Err(why)) => Err(why.as_str()),
-                (None, Ok((earlier, _))) => Moved::new(group, [earlier, table], anchor, value),
+                (None, Ok((earlier, _))) => Moved::new(group, [earlier, table], anchor, by, value),
             };
             let row = found.map(|moved| {
                 // The anchor is not judged: it shows how far the runs themselves differ.
@@ -89,11 +90,15 @@ impl Moved {
         group: &Group,
         [old, new]: [&CaseGroups; 2],
         anchor: Option<&str>,
+        by: &Metric,
         value: ProcessValue,
     ) -> Result<Moved, &'static str> {
         let name = group.allocator.name.as_str();
         let earlier = old.named(name).ok_or(NO_EARLIER)?;
         let values = [group, earlier].map(|group| logs(group, value));
+        let of_runs = SQRT_2 * by.between_runs();
+        let shift_between =
+            |new: &[f64], old: &[f64]| Some(shift_between(new, old)?.with_scatter(of_runs));
         let as_measured = shift_between(&values[0], &values[1]).ok_or(NO_NUMBERS)?;
         let anchor = anchor.filter(|anchor| *anchor != name);
         let beside = |group: &Group, of: &CaseGroups| -> Option<Vec<f64>> {
@@ -115,7 +120,9 @@ impl Moved {
         Ok(Moved {
             as_measured,
             beside_anchor,
-            test: Box::new(move |rule| unpaired(&now, &before, rule)),
+            test: Box::new(move |rule| {
+                Some(unpaired(&now, &before, rule)?.with_scatter(of_runs, rule))
+            }),
         })
     }
 }

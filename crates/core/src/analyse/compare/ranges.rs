@@ -22,7 +22,17 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         for row in of(Role::Candidate) {
             let name = &row.allocator;
             let cells = row.cell(by.key).zip(baseline).ok_or(NO_BASELINE);
-            let row = cells.map(|cells| compared(case, name, cells, threshold, exact));
+            let row = cells.map(|cells| Compared {
+                // As in the run's own table: of values of the same block, if none of them is 0.
+                ratio: match cells.0.ratio {
+                    Some(ratio) => Ratio {
+                        interval: None,
+                        ..ratio
+                    },
+                    None => of_medians(cells),
+                },
+                ..compared(case, name, cells, threshold, exact)
+            });
             comparison.add(case, name, row);
         }
     }
@@ -64,8 +74,20 @@ fn compared(
     threshold: f64,
     exact: bool,
 ) -> Compared {
+    let is_withheld = |cell: &TableCell| cell.verdict == Some(Verdict::AaCopyDiffers);
+    let verdict = match is_withheld(cell) || is_withheld(other) {
+        true => Verdict::AaCopyDiffers,
+        false => by_range(cell, other, threshold, exact),
+    };
+    Compared {
+        verdict: Some(verdict),
+        ..Compared::new(case, allocator, of_medians((cell, other)))
+    }
+}
+
+fn of_medians((cell, other): (&TableCell, &TableCell)) -> Ratio {
     let [median, others] = [cell, other].map(|cell| cell.spread.median);
-    let ratio = Ratio {
+    Ratio {
         // Two zeros have no quotient: they count as equal.
         ratio: if median == others {
             1.0
@@ -74,14 +96,5 @@ fn compared(
         },
         interval: None,
         pairs: cell.n.min(other.n) as usize,
-    };
-    let is_withheld = |cell: &TableCell| cell.verdict == Some(Verdict::AaCopyDiffers);
-    let verdict = match is_withheld(cell) || is_withheld(other) {
-        true => Verdict::AaCopyDiffers,
-        false => by_range(cell, other, threshold, exact),
-    };
-    Compared {
-        verdict: Some(verdict),
-        ..Compared::new(case, allocator, ratio)
     }
 }

@@ -6,7 +6,8 @@ use crate::analyse::candidate::{Candidate, rank};
 use crate::analyse::compare::{Side, within};
 use crate::analyse::pairwise;
 use crate::metric;
-use heapmark_stats::ALPHA;
+use heapmark_stats::mean_shift;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
@@ -82,6 +83,7 @@ fn false_winners_are_rare() {
 #[test]
 fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
     const RUNS: usize = 500;
+    let plan = &FakeRun::new(&["0"], &["larson"], 15).run.plan;
     let random = &mut ChaCha8Rng::seed_from_u64(2);
     let told = |_: &usize| {
         let mut candidate = |place: usize| {
@@ -95,12 +97,48 @@ fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
             }
         };
         let ranked = rank("0", (0..9).map(&mut candidate).collect(), &mut Vec::new());
-        let tests = pairwise::all(&ranked[0], &ranked[1..], "0", ALPHA, 0.0);
+        let tests = pairwise::all(&ranked[0], &ranked[1..], plan, 0.0);
         tests.iter().any(|test| test.doubt.is_none())
     };
     let told = (0..RUNS).filter(told).count();
     println!("some of eight told from the leader in {told} of {RUNS} runs of equals");
     assert!(20 * told <= RUNS, "{told} of {RUNS}");
+}
+
+/// Student's t of the blocks' means may find a difference where the interval of the mean over cases has none.
+#[test]
+fn a_leader_over_several_cases_is_told_from_the_baseline_only_if_the_mean_over_them_is() {
+    let plan = &FakeRun::new(&["glibc"], &["larson"], 6).run.plan;
+    let random = &mut ChaCha8Rng::seed_from_u64(3);
+    let told = |_: &usize| {
+        let mut case = || -> BTreeMap<u32, f64> {
+            // Long tails.
+            let log = |block| {
+                (
+                    block,
+                    -0.022 + 0.08 * random.random_range(-1.0f64..1.0).powi(5),
+                )
+            };
+            (0..6).map(log).collect()
+        };
+        let logs = vec![case(), case()];
+        let equal = vec![(0..6).map(|block| (block, 0.0)).collect(); 2];
+        let [leader, base] = [("other", logs), ("glibc", equal)].map(|(name, logs)| Candidate {
+            name: name.into(),
+            logs,
+            memory: vec![None; 2],
+        });
+        let told = pairwise::all(&leader, &[base], plan, 0.0)[0]
+            .doubt
+            .is_none();
+        if told {
+            let mean = mean_shift(&leader.logs, plan.seed).unwrap();
+            assert!(mean.interval.unwrap().high < 0.0, "{mean:?}");
+        }
+        told
+    };
+    let told = (0..100).filter(told).count();
+    assert!(told > 10, "{told}");
 }
 
 /// Nine of ten blocks agree, and the tenth is not the smallest: p is 0.037.

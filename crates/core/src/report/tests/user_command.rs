@@ -123,6 +123,30 @@ fn an_allocator_is_recommended_where_it_is_faster_and_the_time_in_malloc_stands_
     assert!(sentence.contains(share), "{sentence}");
 }
 
+/// Of what certainly holds less, the fastest of the equally small ones.
+#[test]
+fn the_least_memory_is_what_certainly_is_less() {
+    let names = ["glibc", "slow", "fast", "unsteady"];
+    let time = |name: &str, _| if name == "slow" { 12.0 } else { 10.0 };
+    let mut lab = command_under(&names, time, 0.25);
+    let mib = |name: &str, block: u32| match name {
+        "glibc" => 47.0,
+        "slow" => 40.0,
+        "fast" => 40.1,
+        _ if block.is_multiple_of(2) => 30.0,
+        _ => 60.0,
+    };
+    for record in &mut lab.records {
+        let bytes = (mib(&record.allocator, record.block) * 1_048_576.0) as u64;
+        if let Some(measurement) = &mut record.measurement {
+            measurement.peak_rss_bytes = bytes;
+        }
+    }
+    let said = conclusion(&analyse(&lab.run, &lab.records));
+    let least = "Least memory: fast, 40.1 MiB at the peak (glibc 47.0 MiB; slow as well).";
+    assert!(said.contains(least), "{said}");
+}
+
 #[test]
 fn what_differs_by_no_more_than_the_copy_of_the_baseline_may_be_faster() {
     let names = ["glibc", "near", "slow", "glibc (copy)"];
