@@ -91,13 +91,19 @@ fn set(filter: &[libc::sock_filter]) -> c_int {
         unsafe { libc::syscall(number, mode, flags, &raw const program) as c_int }
     };
     // A signal that arrives while a call waits would restart the call, endlessly if a program gets many signals. Linux
-    // before 5.19 lacks the flag that prevents this.
+    // before 5.19 lacks the flag that prevents this, and before 5.7 those for threads that are there already.
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    match with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+    let all_threads = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+    let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let mut set = -1;
+    for more in [all_threads | killable, all_threads, 0] {
+        set = with(listener | more);
         // SAFETY: reads this thread's errno.
-        -1 if unsafe { *libc::__errno_location() } == libc::EINVAL => with(listener),
-        listener => listener,
+        if set != -1 || unsafe { *libc::__errno_location() } != libc::EINVAL {
+            break;
+        }
     }
+    set
 }
 
 /// Sends the descriptor as ancillary data of a one-byte message. Returns whether that worked.

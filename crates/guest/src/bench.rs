@@ -213,11 +213,15 @@ impl<'a> Bench<'a> {
         baseline.saturating_sub(held::before_bytes())
     }
 
+    /// The number of cold and measured rounds.
+    pub fn rounds_in_all(&self) -> u64 {
+        self.job.number("cold") + self.job.number("iterations")
+    }
+
     /// The rounds of this process, cold rounds first.
     pub fn rounds(&self) -> impl Iterator<Item = Round> + use<'a> {
         let (page, cold) = (self.page, self.job.number("cold"));
-        let all = cold + self.job.number("iterations");
-        (0..all).map(move |index| {
+        (0..self.rounds_in_all()).map(move |index| {
             let round = Round { cold: index < cold };
             page.enter(if round.cold { Phase::Cold } else { Phase::Run });
             counted::round(round.cold);

@@ -569,7 +569,11 @@ fn pooled(
         Some(tested.with_scatter(of_runs, &on_machines))
     });
     let judged = judge_tested(&Vec::from_iter(tested), &on_machines);
-    let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
+    let mut judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
+    // What more blocks would help is said of all machines (`help`): they do not change how runs differ.
+    judged
+        .iter_mut()
+        .for_each(|judgement| judgement.blocks_more = None);
     let findings: Vec<Finding> = judged.iter().map(|judgement| judgement.finding).collect();
     let estimates: Vec<f64> = judged
         .iter()

@@ -124,6 +124,9 @@ pub struct TableRow {
     /// What the row's check reports about libc behind the allocator, if libc serves part of the memory.
     #[serde(skip)]
     pub served: Option<String>,
+    /// How many processes the row's check has left behind, if any: neither their time nor their memory is the row's.
+    #[serde(skip)]
+    pub left_behind: Option<String>,
     /// The date of the allocator's sources; empty if its version contains the date.
     #[serde(skip)]
     pub sources: String,

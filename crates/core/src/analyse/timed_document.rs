@@ -66,6 +66,7 @@ fn of_row(row: &TableRow) -> Value {
         "purge": row.purge,
         "purged_as": row.purged_as,
         "served": row.served,
+        "left_behind": row.left_behind,
         "sources": row.sources,
         "parameters": row.parameters,
         "state": without(&["factor"], state),

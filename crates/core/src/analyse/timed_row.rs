@@ -8,6 +8,7 @@ use super::spread::TwoModes;
 use super::table::TableRow;
 use super::times::{Stalled, TimeParts, Timed};
 use super::verdict::RowVerdicts;
+use crate::execute::LEFT_BEHIND;
 use crate::execute::user_command::VALUE_COST;
 use crate::metric::{self, HELD_BEFORE, Judged, Unit, Value, WALL};
 use crate::plan::OwnValue;
@@ -21,12 +22,13 @@ const MUCH_BEFORE_BYTES: f64 = 8_388_608.0;
 impl TableRow {
     /// Builds a row of timed processes. If no process has a time, the row has no cells.
     pub(super) fn timed(run: &RunFile, group: &Group, beside: &Beside) -> TableRow {
+        let noted = |note: &str| group.check.and_then(|check| check.notes.get(note).cloned());
         let mut row = TableRow {
             findings: group.findings.clone(),
             purge: Purge::of(group),
-            served: group
-                .check
-                .and_then(|check| check.notes.get("served").cloned()),
+            served: noted("served"),
+            // A command's are said below its table.
+            left_behind: noted(LEFT_BEHIND).filter(|_| group.case.command().is_none()),
             parameters: other_parameters(group),
             unusable: group.unusable,
             ..TableRow::new(run, group.case, group.allocator, group.failed.clone())

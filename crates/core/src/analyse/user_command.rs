@@ -5,12 +5,12 @@ use super::drained::drained;
 use super::group::{CaseGroups, Group};
 use super::role::Role;
 use super::table::TableRow;
-use crate::execute::Outcome;
 use crate::execute::user_command::{
     ANONYMOUS, BECOMES, BEYOND, CALLS, CALLS_PER_S, END_LIVE, END_OF, END_UNKNOWN, EXIT_CODE,
     MIXED, OTHER_SIZES, PSS_MISSED, REACHED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
     UNTIMED,
 };
+use crate::execute::{LEFT_BEHIND, Outcome};
 use crate::plan::UserCommand;
 use heapmark_stats::median;
 
@@ -85,7 +85,7 @@ pub fn facts(command: &UserCommand, table: &CaseGroups, rows: &[TableRow]) -> Co
         unproven: of_baseline(UNPROVEN),
         silent: of_baseline(SILENT),
         unsearched: of_baseline(UNSEARCHED),
-        left_behind: noted("left_behind")
+        left_behind: noted(LEFT_BEHIND)
             .into_iter()
             .filter_map(|(name, count)| Some((name, count.parse().ok()?)))
             .collect(),

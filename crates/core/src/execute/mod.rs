@@ -73,7 +73,7 @@ use crate::plan::Plan;
 use anyhow::Result;
 use child::{Launch, Look, may_go_on, padded};
 use exit::End;
-use heapmark_wire::Page;
+use heapmark_wire::{Launched, Page};
 use page::SharedPage;
 use report::Report;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -296,7 +296,9 @@ pub fn run(
         },
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
-    let measurement = outcome.is_ok().then(|| report.measurement());
+    let mut measurement = outcome.is_ok().then(|| report.measurement());
+    let notes = measurement.iter_mut().map(|it| &mut it.notes);
+    notes.for_each(|notes| notes.extend(left_behind(&end.launched)));
     let mut attempt = Attempt::of_process(
         outcome,
         end,
@@ -313,6 +315,14 @@ pub fn run(
         callgrind::note(&mut attempt, &stderr);
     }
     Ok(attempt)
+}
+
+/// Note: how many processes were ended, since they were still running after the process.
+pub const LEFT_BEHIND: &str = "left_behind";
+
+fn left_behind(launched: &Launched) -> Option<(String, String)> {
+    let count = launched.left_behind;
+    (count > 0).then(|| (LEFT_BEHIND.into(), count.to_string()))
 }
 
 #[cfg(test)]

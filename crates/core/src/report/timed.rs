@@ -101,6 +101,10 @@ fn notes(row: &TableRow, case: &Table, analysis: &Analysis) -> String {
         notes.push("partial".to_owned());
     }
     notes.extend(row.served.clone());
+    let left_behind = row.left_behind.iter();
+    notes.extend(
+        left_behind.map(|number| format!("leaves {} behind", text::count(number, "process"))),
+    );
     if !row.findings.is_empty() {
         notes.push("flawed".to_owned());
     }

@@ -88,6 +88,15 @@ impl Session {
     }
 
     fn is_torn(&self, part: &[Cell]) -> bool {
+        // A side that fails ends its duet: the other one has no record, and never will.
+        let failed = |cell: &Cell| {
+            self.known
+                .get(&cell.id)
+                .is_some_and(|record| !record.outcome.is_ok())
+        };
+        if self.due_turn(part).is_some() && part.iter().any(failed) {
+            return false;
+        }
         part.iter().any(|cell| self.known.has(&cell.id))
             && part.iter().any(|cell| self.is_due(cell))
     }

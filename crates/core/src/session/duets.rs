@@ -66,8 +66,8 @@ impl Session {
         })
     }
 
-    fn due_turn(&self, part: &Part) -> Option<Turn> {
-        let [one, other] = &part[..] else {
+    pub(super) fn due_turn(&self, part: &[Cell]) -> Option<Turn> {
+        let [one, other] = part else {
             return None;
         };
         self.plan.turn([one, other])

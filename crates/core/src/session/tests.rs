@@ -812,6 +812,28 @@ fn a_part_in_whose_midst_a_run_was_interrupted_is_run_again_as_a_whole() {
 }
 
 #[test]
+fn a_duet_that_one_side_ended_is_not_run_again() {
+    let stage = || {
+        Stage::new(3).plan(|plan| {
+            plan.cases[0].threads = 1;
+            plan.cases[0].turns = Some(Turns::Stop);
+            plan.turn_lengths_ms = vec![10];
+        })
+    };
+    let ended = stage().stored().run(|due, _| {
+        let crashes = due.cell.id == "larson@1/b01/hoard";
+        Some(if crashes { crashed() } else { took(20.0) })
+    });
+    let mut again = stage();
+    again.known = ended.stored;
+    again
+        .known
+        .retain(|record| record.cell != "larson@1/b01/glibc");
+    let again = again.run(|_, _| Some(took(20.0)));
+    assert!(again.blocks().is_empty(), "{:?}", again.blocks());
+}
+
+#[test]
 fn an_interrupted_run_has_stored_all_that_had_ended() {
     let done = Stage::new(4)
         .stored()

@@ -62,7 +62,7 @@ pub struct RunFile {
 }
 
 /// The facts that a run must share with one that continues it, or whose numbers stand beside its own.
-pub const OF_MACHINE: [&str; 3] = ["architecture", "cpu_model", "c_library"];
+pub const OF_MACHINE: [&str; 4] = ["architecture", "cpu_model", "usable_cpus", "c_library"];
 
 /// The name in [`RunFile::other_here`] for another version of heapmark.
 pub const HEAPMARK: &str = "heapmark";

@@ -25,14 +25,14 @@ pub const CALLS: [(&str, libc::c_long); 6] = [
 
 static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
 static COUNTING: AtomicBool = AtomicBool::new(false);
-/// The descriptor that notifications are read from; 0 until it exists.
+/// The descriptor that notifications are read from; 0 until it exists, and -1 once the counting thread waits for it.
 static NOTIFICATIONS: AtomicI32 = AtomicI32::new(0);
 
 pub(super) fn start() {
-    // The counting thread is created before the filter, which applies to the calling thread and
-    // those that it creates.
+    // The filter applies to the counting thread, too, which makes none of these calls once it waits.
     // SAFETY: `count` takes no argument.
     unsafe { threads::detach(count, ptr::null_mut()) };
+    threads::wait_until(|| NOTIFICATIONS.load(Acquire) < 0);
     match filter() {
         Ok(file) => NOTIFICATIONS.store(file, Release),
         Err(errno) => fail!(
@@ -75,7 +75,8 @@ fn filter() -> Result<i32, i32> {
 
 /// Runs the counting thread, which ends with the process.
 extern "C" fn count(_: *mut c_void) -> *mut c_void {
-    threads::wait_until(|| NOTIFICATIONS.load(Acquire) != 0);
+    NOTIFICATIONS.store(-1, Release);
+    threads::wait_until(|| NOTIFICATIONS.load(Acquire) > 0);
     let file = NOTIFICATIONS.load(Acquire);
     loop {
         // SAFETY: the kernel requires a zeroed notification, fills it and reads the answer; both

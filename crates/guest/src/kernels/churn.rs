@@ -56,6 +56,9 @@ fn run(bench: &mut Bench) {
         }
     }
     let bytes_per_round: u64 = steps.iter().map(|step| u64::from(step.size)).sum();
+    // From the second round on, each begins with the blocks that the last one left.
+    let rounds = bench.rounds_in_all().min(2);
+    let requested_peak = requested_peak(&steps, objects, count, private, rounds);
 
     let shared = ChurnContext {
         api: bench.api,
@@ -94,8 +97,41 @@ fn run(bench: &mut Bench) {
         }
     }
     bench.account(&done, &expected);
-    // Sizes of live blocks are not tracked in the loop; this is the upper bound.
-    bench.requested_peak((buffers * count) as u64 * u64::from(sizes.largest()));
+    bench.requested_peak(requested_peak);
+}
+
+/// The highest sum of the sizes of live blocks: each thread's own, added up, or, if they share the spots, as if they
+/// took turns step by step.
+fn requested_peak(
+    steps: &[ChurnStep],
+    objects: usize,
+    spots: usize,
+    private: bool,
+    rounds: u64,
+) -> u64 {
+    let threads = steps.len() / objects.max(1);
+    let mut sizes = HarnessTable::<u32>::zeroed(spots);
+    let mut peak_of = |buffer: core::ops::Range<usize>| {
+        let (mut live, mut peak) = (0, 0);
+        sizes.fill(0);
+        for _ in 0..rounds {
+            for turn in 0..objects {
+                for thread in buffer.clone() {
+                    let step = steps[thread * objects + turn];
+                    let size = &mut sizes[step.spot as usize];
+                    live = live - u64::from(*size) + u64::from(step.size);
+                    *size = step.size;
+                    peak = peak.max(live);
+                }
+            }
+        }
+        peak
+    };
+    if private {
+        (0..threads).map(|thread| peak_of(thread..thread + 1)).sum()
+    } else {
+        peak_of(0..threads)
+    }
 }
 
 /// Plays on one buffer for all threads: a swap empties a spot, and a block that another thread
@@ -144,4 +180,26 @@ fn alone(shared: &ChurnContext, index: usize) {
     }
     shared.tallies[index].freed.set(freed);
     shared.tallies[index].bytes.set(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_that_of_the_blocks_that_live_at_once() {
+        let step = |spot, size| ChurnStep { spot, size };
+        // Spot 0 holds 10, then 40; spot 1 holds 20 meanwhile, then 1.
+        let steps = [step(0, 10), step(1, 20), step(0, 40), step(1, 1)];
+        assert_eq!(requested_peak(&steps, 4, 2, false, 1), 60);
+        assert_eq!(requested_peak(&steps, 4, 2, true, 2), 60);
+        // Two threads with two steps each: alone each has both its blocks, on shared spots in turns 10, 40, 20 + 40, 20 + 1.
+        assert_eq!(requested_peak(&steps, 2, 2, true, 1), 30 + 41);
+        assert_eq!(requested_peak(&steps, 2, 2, false, 1), 60);
+        // The second round begins with what is left of the first.
+        let left = [step(0, 5), step(1, 7), step(0, 1)];
+        assert_eq!(requested_peak(&left, 3, 2, false, 1), 12);
+        let kept = [step(1, 9), step(0, 5), step(1, 1)];
+        assert_eq!(requested_peak(&kept, 3, 2, false, 2), 14);
+    }
 }

@@ -22,7 +22,7 @@ mod tools;
 mod trees;
 mod written_files;
 
-use super::{Attempt, Job, Measurement, Outcome, Subject, held, last_useful_line};
+use super::{Attempt, Job, Measurement, Outcome, Subject, held, last_useful_line, left_behind};
 use crate::catalog::{Source, joined};
 use anyhow::Result;
 use heapmark_wire::{Launched, Phase};
@@ -406,10 +406,6 @@ fn measurement(mut launched: Launched, ran: &Ran) -> Measurement {
     measurement.figures.extend(figures.into_iter().flatten());
     let drained = served.map(|served| served.drained.clone());
     measurement.figures.extend(drained.into_iter().flatten());
-    let left_behind = launched.left_behind;
-    if left_behind > 0 {
-        let notes = &mut measurement.notes;
-        notes.insert("left_behind".into(), left_behind.to_string());
-    }
+    measurement.notes.extend(left_behind(&launched));
     measurement
 }

@@ -260,6 +260,11 @@ fn what_a_library_starts_ends_with_its_process_even_in_the_background() {
         let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
         assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
         assert_eq!(guests(&place), 0, "{name}");
+        let records = samples(&place.at("run"));
+        let checks = of_purpose(&records, "check");
+        let of_it = checks.iter().find(|it| it["allocator"] == name).unwrap();
+        assert_eq!(of_it["measurement"]["notes"]["left_behind"], "1", "{name}");
+        assert!(end.says("leaves 1 process behind"), "{}", end.stdout);
     }
 }
 

@@ -475,7 +475,12 @@ fn counted(place: &Place, figure: &str) -> BTreeMap<String, f64> {
 #[test]
 fn a_planted_call_of_the_kernel_for_each_malloc_is_counted_each_time() {
     let place = Place::new();
-    let word = format!("asking={},glibc", place.fake("asking").display());
+    let [asking, toiler] = ["asking", "toiler"].map(|name| place.fake(name));
+    let word = format!(
+        "asking={},toiler={},glibc",
+        asking.display(),
+        toiler.display()
+    );
     let end = run(
         &place,
         &[
@@ -493,6 +498,8 @@ fn a_planted_call_of_the_kernel_for_each_malloc_is_counted_each_time() {
     // A malloc and a free are two operations; what a thread asks for at its end comes on top.
     assert!((0.5..0.51).contains(&madvise["asking"]), "{madvise:?}");
     assert!(madvise["glibc"] < 0.01, "{madvise:?}");
+    // Its thread is older than the filter.
+    assert!(madvise["toiler"] > madvise["glibc"], "{madvise:?}");
     assert!(end.says("madvise/M op"), "{}", end.stdout);
 }
 
