@@ -265,7 +265,12 @@ void exercise(void) {
 
 void pairs(int count) {
     page[PHASE] = EXERCISE;
-    for (int i = 0; i < (size > WHOLE ? count / 16 : count); i++, page[OPERATIONS] += 2) free(malloc(size));
+    for (int i = 0; i < (size > WHOLE ? count / 16 : count); i++) {
+        void *block = malloc(size);
+        page[OPERATIONS]++;
+        free(block);
+        page[OPERATIONS]++;
+    }
 }
 
 // What an allocator does after it was called wrongly is known by its signal, even if it ends by another one.

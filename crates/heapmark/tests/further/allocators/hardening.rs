@@ -174,6 +174,18 @@ fn a_block_and_a_write_where_the_attacker_wants_them_are_named() {
     }
 }
 
+#[test]
+fn what_stops_late_does_so_after_as_many_calls_in_each_exercise() {
+    let place = Place::new();
+    let only = ["--only", "double-free,double-free-remote"];
+    let cells = made(&place, "stops_late", &only, 0);
+    assert_eq!(cells.len(), 4);
+    for (check, _, cell) in cells {
+        // `LATER` of answers.c, less the call that ends it.
+        assert_eq!(cell["distance"], 39, "{check}: {cell}");
+    }
+}
+
 /// Each takes its whole time.
 #[test]
 fn four_processes_of_a_misuse_that_hang_are_enough() {
