@@ -25,8 +25,9 @@ pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &st
     let mut reasons = example.map_or(Vec::new(), |trial| trial.said("reason"));
     reasons.truncate(MOST_REASONS);
     reasons.extend(example.and_then(|trial| trial.ended.words()));
+    let mut notes = example.map_or(Vec::new(), |trial| trial.said("note"));
     if found.is_some() && errors > 0 {
-        reasons.push(format!("{errors} more ended without saying anything of it"));
+        notes.push(format!("{errors} more ended without saying anything of it"));
     }
     CheckResult {
         check: check.name.clone(),
@@ -36,7 +37,7 @@ pub fn result(check: &Check, standing: Standing, trials: Vec<&Trial>, again: &st
         times: (worse.count() as u32, trials.len() as u32),
         failed: trials.iter().filter(|trial| has_failed(trial)).count() as u32,
         reasons,
-        notes: example.map_or(Vec::new(), |trial| trial.said("note")),
+        notes,
         again: again.into(),
     }
 }
@@ -73,11 +74,13 @@ mod tests {
         let verdict_of = |trials: &[Trial]| {
             let all = trials.iter().collect();
             let result = result(&check, Standing::Std, all, "");
-            (result.verdict, result.times, result.reasons.last().cloned())
+            (result.verdict, result.times, result.reasons, result.notes)
         };
-        let (verdict, times, last) = verdict_of(&trials);
+        let (verdict, times, reasons, notes) = verdict_of(&trials);
         assert_eq!((verdict, times), (CheckVerdict::Crash, (1, 3)));
-        assert!(last.unwrap().starts_with("1 more ended"));
+        // Later runs say how it crashed: the last reason.
+        assert_eq!(reasons, ["SIGSEGV"]);
+        assert!(notes[0].starts_with("1 more ended"));
         assert_eq!(verdict_of(&trials[1..]).0, CheckVerdict::Error);
     }
 
