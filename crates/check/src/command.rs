@@ -123,7 +123,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     {
         refuse!("{} exists: choose another --output", folder.display());
     }
-    let allocators = resolve::named(&args.allocators, &[Tier::Main], false, catalog)?;
+    let allocators = resolve::named(&args.allocators, &[Tier::Main], None, catalog)?;
     adopt_orphans();
     let stop = stop_on_signals();
     let runner = CheckProcesses {

@@ -257,7 +257,7 @@ pub fn asked(words: &[String], catalog: &Catalog) -> Result<Vec<SeriesVersion>> 
     let mut asked: Vec<SeriesVersion> = Vec::new();
     for word in words {
         let is_own = user(word, &catalog.allocators).map_err(usage)?.is_some();
-        for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
+        for (allocator, _) in named(std::slice::from_ref(word), &[], None, catalog)? {
             let name = allocator.name;
             if asked.iter().any(|known| known.name == name) {
                 refuse!("-a: {name} is there twice: a history has each version once");
@@ -368,7 +368,7 @@ fn is_of_c_libraries(history: &History) -> Result<bool> {
         .iter()
         .map(|version| version.word.clone())
         .collect();
-    let all = named(&words, &[], true, catalog()?)?;
+    let all = named(&words, &[], Some(true), catalog()?)?;
     let is_one =
         |(allocator, _): &(Allocator, bool)| matches!(allocator.source, Source::Deb { .. });
     Ok(all.iter().any(is_one))

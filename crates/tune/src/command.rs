@@ -383,7 +383,7 @@ fn allocators(
     let mut words = BTreeMap::new();
     let mut chosen = Vec::new();
     for word in asked {
-        for (allocator, _) in named(std::slice::from_ref(word), &[], false, catalog)? {
+        for (allocator, _) in named(std::slice::from_ref(word), &[], None, catalog)? {
             let name = allocator.name.clone();
             if words.contains_key(&name) {
                 refuse!("-a: {name} is there twice");

@@ -79,9 +79,14 @@ pub fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
 /// The chosen allocators, each with whether the user named it.
 pub type Chosen = Vec<(Allocator, bool)>;
 
-/// A user's library may take the name of a known allocator only with `replace`, and never the name of the null allocator, whose rows are
-/// recognised by their tier.
-fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
+/// A user's library may take the name of a known allocator only with `replace`, which is `None` if the command has no such flag, and never
+/// the name of the null allocator, whose rows are recognised by their tier.
+fn may_have_its_name(
+    user: &Allocator,
+    word: &str,
+    replace: Option<bool>,
+    catalog: &Catalog,
+) -> Result<()> {
     let name = &user.name;
     let Ok(ours) = catalog.allocator(name) else {
         return Ok(());
@@ -90,12 +95,12 @@ fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Cata
     if ours.tier == Tier::Floor {
         bail!("{word}: `{name}` is the harness's own floor and is never replaced: {other}");
     }
-    if !replace {
-        bail!(
-            "{word}: `{name}` is a name of the catalogue (heapmark list allocators): {other}, or add --replace"
-        );
-    }
-    Ok(())
+    let flag = match replace {
+        Some(true) => return Ok(()),
+        Some(false) => ", or add --replace",
+        None => "",
+    };
+    bail!("{word}: `{name}` is a name of the catalogue (heapmark list allocators): {other}{flag}");
 }
 
 /// Adds an allocator, unless it is chosen already.
@@ -115,7 +120,12 @@ fn add(chosen: &mut Chosen, allocator: &Allocator, named: bool) -> Result<()> {
 }
 
 /// Adds what a word of `-a` means: a library, an allocator or several.
-fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
+fn add_word(
+    chosen: &mut Chosen,
+    word: &str,
+    replace: Option<bool>,
+    catalog: &Catalog,
+) -> Result<()> {
     if let Some(user) = build::user(word, &catalog.allocators)? {
         may_have_its_name(&user, &format!("-a {word}"), replace, catalog)?;
         return add(chosen, &user, true);
@@ -139,8 +149,14 @@ fn add_word(chosen: &mut Chosen, word: &str, replace: bool, catalog: &Catalog) -
     Ok(())
 }
 
-/// The allocators that flags name, or else those of the given tiers. With `replace`, libraries may have names of the catalogue.
-pub fn named(words: &[String], tiers: &[Tier], replace: bool, catalog: &Catalog) -> Result<Chosen> {
+/// The allocators that flags name, or else those of the given tiers. With `replace`, libraries may have names of the catalogue; `None` if
+/// the command has no such flag.
+pub fn named(
+    words: &[String],
+    tiers: &[Tier],
+    replace: Option<bool>,
+    catalog: &Catalog,
+) -> Result<Chosen> {
     let words = build::rejoined(words);
     let mut chosen = Chosen::new();
     for word in &words {
@@ -163,6 +179,7 @@ pub fn choose(
     replace: bool,
     catalog: &Catalog,
 ) -> Result<(String, Chosen)> {
+    let replace = Some(replace);
     let mut chosen = named(words, tiers, replace, catalog)?;
     if let Some(user) = build::user(baseline, &catalog.allocators).map_err(usage)? {
         may_have_its_name(&user, &format!("--baseline {baseline}"), replace, catalog)

@@ -182,6 +182,8 @@ fn a_library_under_a_name_of_the_catalogue_is_refused_unless_it_is_to_replace_it
         );
         assert!(told.contains("--replace"), "{told}");
     }
+    let told = refused(&["check", "-a", "jemalloc=./libhonest.so"]);
+    assert!(!told.contains("--replace"), "check has none: {told}");
     is_measured(&place, "jemalloc=./libhonest.so --replace", "jemalloc");
     let run = head(&place.at("run-jemalloc"));
     assert_eq!(
