@@ -118,6 +118,15 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
     // hours of checks.
     sections(&CheckFile::new(&args.preset, BTreeMap::new()))?;
     let checks = chosen(checks, &args).map_err(usage)?;
+    if let Some(least) = args.fail_on {
+        // Wrong programs have no standing.
+        let counts = |check: &Check| check.standing.is_some_and(|standing| standing <= least);
+        if !checks.iter().any(counts) {
+            refuse!(
+                "--fail-on: no check that --only names has such a standing, so it can never be met (heapmark list checks has them)"
+            );
+        }
+    }
     if let Some(folder) = &args.output
         && is_there(folder)
     {

@@ -353,7 +353,7 @@ fn conditions_ask_for_a_standing_and_a_diff_names_what_changed() {
     for (library, check, least, code) in [
         (&std, "free-errno", "std", 3),
         (&std, "no-overlap", "robust", 0),
-        (&robust, "small-stack", "std", 0),
+        (&robust, "small-stack,free-null", "std", 0),
         (&robust, "small-stack", "robust", 3),
     ] {
         let own = as_allocator(library);
@@ -432,6 +432,14 @@ fn what_cannot_be_checked_is_refused_in_a_line() {
                 "there",
             ],
             "there exists: choose another --output",
+        ),
+        (
+            &["check", "--only", "double-free", "--fail-on", "robust"],
+            "--fail-on: no check that --only names has such a standing",
+        ),
+        (
+            &["check", "--only", "small-stack", "--fail-on", "std"],
+            "--fail-on: no check that --only names has such a standing",
         ),
         (
             &["check", "diff", "nothing", "there"],
