@@ -3,7 +3,7 @@
 
 use crate::definition::{self, Check};
 use crate::file::{CHECK_FILE, CheckFile};
-use crate::judge::{are_comparable, changes};
+use crate::judge::changes;
 use crate::processes::CheckProcesses;
 use crate::report::{self, page::checked};
 use crate::session::CheckSession;
@@ -92,13 +92,11 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
             CheckFile::read(old).map_err(usage)?,
             CheckFile::read(new).map_err(usage)?,
         );
-        if !are_comparable(&old, &new) {
+        let changes = changes(&old, &new);
+        if changes.compared.is_empty() {
             refuse!("diff: no allocator has a check in both results");
         }
-        print(terminal(
-            &report::check_changes(&changes(&old, &new)),
-            screen(),
-        ))?;
+        print(terminal(&report::check_changes(&changes), screen()))?;
         return Ok(Exit::Done);
     }
     let checks = definition::all()?;

@@ -7,6 +7,7 @@ use crate::report;
 use anyhow::Result;
 use heapmark_check::definition;
 use heapmark_check::file::{CHECK_FILE, CheckFile};
+use heapmark_check::report::UNFINISHED;
 use heapmark_core::catalog::joined;
 use heapmark_core::cmd::output::{Destination, Output, TableFormat, written};
 use heapmark_core::cmd::{Exit, catalog, find_runs, say_damage, usage};
@@ -125,6 +126,9 @@ fn of_check(dir: &Path, args: &ClaimsArgs) -> Result<Exit> {
         refuse!("--reproduction is for runs: documents about hardening have no figures");
     }
     let file = CheckFile::read(dir).map_err(usage)?;
+    if file.unfinished {
+        say!("{}: it {UNFINISHED}", dir.display());
+    }
     let Destination { output, force } = &args.destination;
     let output = Output::new(output, *force, [dir.join(CHECK_FILE)])?;
     let (documents, all) = hardening(&file)?;

@@ -3,6 +3,7 @@
 use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
 use heapmark_core::store::CheckVerdict;
 use heapmark_stats::wilson;
+use std::collections::BTreeSet;
 
 /// A change less likely than this is not due to chance.
 const UNLIKELY: f64 = 0.05;
@@ -21,6 +22,32 @@ pub struct Changed<'a, T> {
     pub new: &'a T,
 }
 
+/// What two results have in common, how that differs, and what was not compared.
+#[derive(Default)]
+pub struct Changes<'a> {
+    /// The checks that ended differently, unless chance explains it.
+    pub checks: Vec<Changed<'a, CheckResult>>,
+    /// The cells of hardening that ended differently or have another impact.
+    pub cells: Vec<Changed<'a, MisuseCell>>,
+    /// How many allocators both results have.
+    pub allocators: usize,
+    /// The checks that both results have of some allocator.
+    pub compared: BTreeSet<&'a str>,
+    /// What only the older result has, and what only the newer one has.
+    pub alone: [Alone<'a>; 2],
+}
+
+/// What only one of two results has.
+#[derive(Default)]
+pub struct Alone<'a> {
+    /// Whether the result was stopped before its end.
+    pub unfinished: bool,
+    /// The allocators that the other result lacks.
+    pub allocators: Vec<&'a str>,
+    /// The checks that the other result lacks of an allocator that both have.
+    pub checks: BTreeSet<&'a str>,
+}
+
 /// Pairs the allocators that both results have; if each result has only one, pairs these two,
 /// whatever their names.
 fn pairs<'a>(
@@ -34,15 +61,34 @@ fn pairs<'a>(
     })
 }
 
-/// The checks that ended differently, unless chance explains it, and the cells of hardening that
-/// ended differently or have another impact.
-pub fn changes<'a>(
-    old: &'a CheckFile,
-    new: &'a CheckFile,
-) -> (Vec<Changed<'a, CheckResult>>, Vec<Changed<'a, MisuseCell>>) {
-    let mut checks = Vec::new();
-    let mut cells = Vec::new();
+/// The names of an allocator's checks.
+fn names(one: &CheckedAllocator) -> BTreeSet<&str> {
+    let judged = one.results.iter().map(|result| result.check.as_str());
+    let wrong = one.hardening.iter().map(|result| result.check.as_str());
+    judged.chain(wrong).collect()
+}
+
+/// Compares two results.
+pub fn changes<'a>(old: &'a CheckFile, new: &'a CheckFile) -> Changes<'a> {
+    let mut changes = Changes::default();
+    let all = |file: &'a CheckFile| -> Vec<&'a str> {
+        let allocators = file.allocators.iter();
+        allocators.map(|one| one.info.name.as_str()).collect()
+    };
+    for (alone, file) in changes.alone.iter_mut().zip([old, new]) {
+        alone.unfinished = file.unfinished;
+        alone.allocators = all(file);
+    }
     for (old, new) in pairs(old, new) {
+        let (before, after) = (names(old), names(new));
+        changes.allocators += 1;
+        changes.compared.extend(before.intersection(&after));
+        let [of_old, of_new] = &mut changes.alone;
+        of_old.checks.extend(before.difference(&after));
+        of_new.checks.extend(after.difference(&before));
+        of_old.allocators.retain(|name| *name != old.info.name);
+        of_new.allocators.retain(|name| *name != new.info.name);
+        let Changes { checks, cells, .. } = &mut changes;
         let allocator = new.info.name.as_str();
         for new in &new.results {
             let before = old
@@ -73,17 +119,7 @@ pub fn changes<'a>(
             }
         }
     }
-    (checks, cells)
-}
-
-/// Whether there is a check that both results have of an allocator.
-pub fn are_comparable(old: &CheckFile, new: &CheckFile) -> bool {
-    pairs(old, new).any(|(old, new)| {
-        let had = |check: &str| old.results.iter().any(|earlier| earlier.check == check);
-        let had_cell = |check: &str| old.hardening.iter().any(|earlier| earlier.check == check);
-        new.results.iter().any(|one| had(&one.check))
-            || new.hardening.iter().any(|one| had_cell(&one.check))
-    })
+    changes
 }
 
 /// Whether a check ended differently, and the better of both results would probably have shown the

@@ -7,7 +7,7 @@ mod known;
 mod outcome;
 mod verdict;
 
-pub use changes::{Changed, are_comparable, changes};
+pub use changes::{Changed, Changes, changes};
 pub use known::known;
 pub use outcome::{detected, why_not_well};
 pub use verdict::has_failed;

@@ -7,7 +7,7 @@ pub mod page;
 
 use crate::definition::Check;
 use crate::file::{CheckFile, CheckResult, CheckedAllocator, MisuseCell};
-use crate::judge::Changed;
+use crate::judge::{Changed, Changes};
 pub use hardening::size;
 use heapmark_core::analyse::distinct;
 use heapmark_core::report::document::{Block, Cell, Mark, Note, Sheet};
@@ -16,6 +16,9 @@ use heapmark_core::report::machine::machine_name;
 use heapmark_core::report::sheet::SheetOf;
 use heapmark_core::report::text::{count, enclosed, list, together};
 use heapmark_core::store::{CheckVerdict, Standing};
+
+/// What readers of a result must know if a signal has ended the checks.
+pub const UNFINISHED: &str = "was stopped before its end: checks are missing";
 
 /// The whole report about a result.
 pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
@@ -27,9 +30,9 @@ pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
         file.preset,
         machine_name(&file.machine),
         if file.unfinished {
-            "; stopped before its end: checks are missing"
+            format!("; it {UNFINISHED}")
         } else {
-            ""
+            String::new()
         }
     );
     let mut blocks = vec![Block::Text(Note::marked(head, Mark::Strong))];
@@ -62,13 +65,19 @@ pub fn check(file: &CheckFile, checks: &[Check]) -> Vec<Block> {
 /// The most checks that a sentence about an allocator names.
 const MOST_NAMED: usize = 3;
 
-/// A sentence for each allocator that does not pass all checks, and one for all others.
+/// A sentence for each allocator that does not pass all checks, or of which some could not be made,
+/// and one for all others.
 fn sentences(file: &CheckFile) -> Vec<Note> {
-    let judged = worst_first(file)
+    let (passing, others): (Vec<_>, Vec<_>) = worst_first(file)
         .into_iter()
-        .filter(|one| applying(one).next().is_some());
-    let (worst, passing): (Vec<_>, Vec<_>) = judged.partition(|one| failing(one).next().is_some());
+        .partition(|one| failing(one).next().is_none() && missing(one) == 0);
     let of_one = |one: &CheckedAllocator| {
+        let name = &one.info.name;
+        let (applying, missing) = (applying(one).count(), missing(one));
+        let lost = match missing {
+            0 => String::new(),
+            missing => format!("; {missing} could not be made"),
+        };
         let named = |result: &CheckResult| match result.verdict {
             CheckVerdict::Fail => result.check.clone(),
             other => format!("{} ({other})", result.check),
@@ -76,21 +85,30 @@ fn sentences(file: &CheckFile) -> Vec<Note> {
         let all: Vec<String> = failing(one).map(named).collect();
         let more = all.len().saturating_sub(MOST_NAMED);
         let more = (more > 0).then(|| format!("{more} more"));
-        let text = format!(
-            "{} does not pass {} of {}: {}.",
-            one.info.name,
-            all.len(),
-            count(applying(one).count(), "check"),
-            list(all.iter().take(MOST_NAMED).cloned().chain(more))
-        );
+        let text = match all.len() {
+            0 => format!(
+                "{name} passes {applying} of {}{lost}.",
+                count(applying + missing, "check")
+            ),
+            failing => format!(
+                "{name} does not pass {failing} of {}: {}{lost}.",
+                count(applying, "check"),
+                list(all.iter().take(MOST_NAMED).cloned().chain(more))
+            ),
+        };
         Note::marked(text, Mark::Failed)
     };
-    let mut notes: Vec<Note> = worst.into_iter().map(of_one).collect();
-    if !passing.is_empty() {
-        let names = list(passing.iter().map(|one| &one.info.name));
-        let verb = if passing.len() == 1 { "passes" } else { "pass" };
+    let mut notes: Vec<Note> = others.into_iter().map(of_one).collect();
+    let passing = passing.iter().filter(|one| applying(one).next().is_some());
+    let names: Vec<&String> = passing.map(|one| &one.info.name).collect();
+    if !names.is_empty() {
+        let verb = if names.len() == 1 { "passes" } else { "pass" };
+        let all = match file.unfinished {
+            true => "were made",
+            false => "apply",
+        };
         notes.push(Note::marked(
-            format!("{names} {verb} all checks that apply."),
+            format!("{} {verb} all checks that {all}.", list(names)),
             Mark::Same,
         ));
     }
@@ -207,9 +225,18 @@ pub fn groups(file: &CheckFile) -> Vec<&str> {
 
 /// The results that pass, or that a program cannot rely on.
 pub fn applying(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + Clone {
-    let judged = |result: &&CheckResult| result.standing != Standing::Observe;
-    let results = one.results.iter().filter(judged);
-    results.filter(|result| result.verdict == CheckVerdict::Pass || result.verdict.is_finding())
+    judged(one).filter(|result| result.verdict == CheckVerdict::Pass || result.verdict.is_finding())
+}
+
+/// How many checks ended in an error, which says nothing of the allocator.
+fn missing(one: &CheckedAllocator) -> usize {
+    let is_error = |result: &&CheckResult| result.verdict == CheckVerdict::Error;
+    judged(one).filter(is_error).count()
+}
+
+fn judged(one: &CheckedAllocator) -> impl Iterator<Item = &CheckResult> + Clone {
+    let results = one.results.iter();
+    results.filter(|result| result.standing != Standing::Observe)
 }
 
 /// A check that some allocators do not pass, with what each of them did.
@@ -256,16 +283,15 @@ fn results<'a>(
     file.allocators.iter().filter_map(of)
 }
 
-/// The differences between two results.
-pub fn check_changes(
-    (checks, cells): &(Vec<Changed<CheckResult>>, Vec<Changed<MisuseCell>>),
-) -> Vec<Block> {
-    let (perhaps, certain): (Vec<_>, Vec<_>) = cells.iter().partition(|cell| cell.by_chance());
+/// The differences between two results, and what was not compared.
+pub fn check_changes(changes: &Changes) -> Vec<Block> {
+    let cells = changes.cells.iter();
+    let (perhaps, certain): (Vec<_>, Vec<_>) = cells.partition(|cell| cell.by_chance());
     let mut lines = Vec::new();
-    if checks.is_empty() && certain.is_empty() {
+    if changes.checks.is_empty() && certain.is_empty() {
         lines.push(Note::from("no check ended otherwise".to_owned()));
     }
-    for change in checks {
+    for change in &changes.checks {
         let (old, new) = (change.old.verdict, change.new.verdict);
         let why = change.new.reasons.first().map_or("", String::as_str);
         let text = format!(
@@ -297,38 +323,96 @@ pub fn check_changes(
     vec![
         Block::notes(lines),
         Block::lines(chance, Mark::None, perhaps.into_iter().map(cell)),
+        Block::notes(compared(changes).into_iter().map(Note::from)),
     ]
+}
+
+/// How much two results have in common, and what only one of them has.
+fn compared(changes: &Changes) -> Vec<String> {
+    let mut lines = vec![format!(
+        "compared: {} of {}",
+        count(changes.compared.len(), "check"),
+        count(changes.allocators, "allocator")
+    )];
+    for (alone, name) in changes.alone.iter().zip(["older", "newer"]) {
+        if alone.unfinished {
+            lines.push(format!("the {name} result {UNFINISHED}"));
+        }
+        let mut only = alone.allocators.clone();
+        let checks = count(alone.checks.len(), "check");
+        only.extend((!alone.checks.is_empty()).then_some(checks.as_str()));
+        if !only.is_empty() {
+            lines.push(format!("only in the {name} result: {}", list(only)));
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::changes;
     use heapmark_core::report::Screen;
     use heapmark_core::report::render::terminal;
     use serde_json::json;
 
+    fn result(check: &str, verdict: &str) -> serde_json::Value {
+        json!({"check": check, "group": "sizes", "standing": "std", "verdict": verdict, "times": [1, 1],
+               "reasons": ["lib.so was not loaded"], "again": ""})
+    }
+
+    fn allocator(name: &str, results: &[serde_json::Value]) -> serde_json::Value {
+        json!({"name": name, "family": "", "tier": "", "origin": "", "version": "", "files": [], "sha256": [],
+               "left_to_libc": [], "purge": "none", "purged_as": null, "results": results})
+    }
+
+    fn file(unfinished: bool, allocators: &[serde_json::Value]) -> CheckFile {
+        let file = json!({"schema": 1, "heapmark": "", "started": "", "preset": "quick", "machine": {},
+                          "unfinished": unfinished, "allocators": allocators});
+        serde_json::from_value(file).unwrap()
+    }
+
+    const SCREEN: Screen = Screen {
+        width: 100,
+        colour: false,
+    };
+
+    #[test]
+    fn what_only_one_of_two_results_has_is_said() {
+        let pass = |check: &str| result(check, "pass");
+        let both = [pass("free-null"), pass("too-big")];
+        let old = file(false, &[allocator("a", &both), allocator("gone", &both)]);
+        let new = file(true, &[allocator("a", &both[..1]), allocator("new", &[])]);
+        let expected = "no check ended otherwise\n\n\
+                        compared: 1 check of 1 allocator\n\
+                        only in the older result: gone and 1 check\n\
+                        the newer result was stopped before its end: checks are missing\n\
+                        only in the newer result: new\n";
+        let text = terminal(&check_changes(&changes(&old, &new)), SCREEN);
+        assert_eq!(text, expected);
+    }
+
     #[test]
     fn an_error_is_said_and_counts_neither_for_nor_against_an_allocator() {
-        let result = |check: &str, verdict: &str| {
-            json!({"check": check, "group": "sizes", "standing": "std", "verdict": verdict, "times": [1, 1],
-                   "reasons": ["lib.so was not loaded"], "again": ""})
+        let of = |name: &str, verdicts: [&str; 2]| {
+            let [first, second] = verdicts;
+            allocator(
+                name,
+                &[result("free-null", first), result("too-big", second)],
+            )
         };
-        let allocator = |name: &str, results: [serde_json::Value; 2]| {
-            json!({"name": name, "family": "", "tier": "", "origin": "", "version": "", "files": [], "sha256": [],
-                   "left_to_libc": [], "purge": "none", "purged_as": null, "results": results})
-        };
-        let file = json!({"schema": 1, "heapmark": "", "started": "", "preset": "quick", "machine": {}, "allocators": [
-            allocator("unproven", [result("free-null", "error"), result("too-big", "error")]),
-            allocator("wrong", [result("free-null", "pass"), result("too-big", "fail")]),
-        ]});
-        let file: CheckFile = serde_json::from_value(file).unwrap();
+        let allocators = [
+            of("unproven", ["error", "error"]),
+            of("partly", ["pass", "error"]),
+            of("both", ["fail", "error"]),
+            of("wrong", ["pass", "fail"]),
+            of("right", ["pass", "unsupported"]),
+        ];
+        let unfinished = file(true, &allocators);
+        let file = file(false, &allocators);
         let mut checks = crate::definition::all().unwrap();
         checks.retain(|check| ["free-null", "too-big"].contains(&check.name.as_str()));
-        let screen = Screen {
-            width: 100,
-            colour: false,
-        };
-        let text = terminal(&check(&file, &checks), screen);
+        let text = terminal(&check(&file, &checks), SCREEN);
         let line = |name: &str| {
             let mut lines = text.lines().map(str::trim);
             lines
@@ -339,9 +423,18 @@ mod tests {
         assert!(line("wrong").ends_with("1/2"), "{text}");
         assert!(line("unproven").ends_with(" -"), "{text}");
         assert!(text.find("wrong") < text.find("unproven"), "{text}");
-        let sentence = "wrong does not pass 1 of 2 checks: too-big.";
+        for sentence in [
+            "wrong does not pass 1 of 2 checks: too-big.",
+            "both does not pass 1 of 1 check: free-null; 1 could not be made.",
+            "partly passes 1 of 2 checks; 1 could not be made.",
+            "unproven passes 0 of 2 checks; 2 could not be made.",
+            "right passes all checks that apply.",
+        ] {
+            assert!(text.contains(sentence), "{sentence}: {text}");
+        }
+        let text = terminal(&check(&unfinished, &checks), SCREEN);
         assert!(
-            text.contains(sentence) && !text.contains("unproven pass"),
+            text.contains("right passes all checks that were made."),
             "{text}"
         );
         assert!(

@@ -402,9 +402,12 @@ fn conditions_ask_for_a_standing_and_a_diff_names_what_changed() {
         "new",
     ]);
     let diff = place.run(&["check", "diff", "old", "new"]);
-    assert_eq!(diff.stdout, "glibc free-errno: fail -> pass\n");
+    let compared = "compared: 1 check of 1 allocator\n";
+    let changed = format!("glibc free-errno: fail -> pass\n\n{compared}");
+    assert_eq!(diff.stdout, changed);
     let same = place.run(&["check", "diff", "new", "new/check.json"]);
-    assert_eq!(same.stdout, "no check ended otherwise\n");
+    let unchanged = format!("no check ended otherwise\n\n{compared}");
+    assert_eq!(same.stdout, unchanged);
 }
 
 #[test]

@@ -384,6 +384,13 @@ fn what_was_checked_survives_a_signal_and_a_kill() {
         assert!(end.says(said), "{}", end.stdout);
     }
     assert!(place.at("signalled/check.html").is_file());
+    let end = place.run(&["claims", "signalled"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("stopped before its end"),
+        "{}",
+        end.stderr
+    );
 
     let (end, kept) = stopped_checks(&place, "killed", Signal::KILL);
     assert_eq!(end.code, None, "{}", end.stderr);
