@@ -17,12 +17,12 @@ use heapmark_core::cmd::run::{resolve, select, stop_on_signals, today};
 use heapmark_core::cmd::{
     Exit, catalog, described_machine, note, print, print_json, screen, usage,
 };
-use heapmark_core::execute::Guest;
 use heapmark_core::execute::child::adopt_orphans;
+use heapmark_core::execute::{Guest, Subject};
 use heapmark_core::file::{WithPath, is_there, make_folder};
 use heapmark_core::plan::Plan;
-use heapmark_core::report::Section;
 use heapmark_core::report::render::terminal;
+use heapmark_core::report::{Section, again};
 use heapmark_core::store::Standing;
 use heapmark_core::store::{self, CheckedShelf, published};
 use std::collections::BTreeMap;
@@ -167,6 +167,7 @@ pub fn run(args: CheckArgs, sections: Sections) -> Result<Exit> {
         shelf: CheckedShelf::open()
             .inspect_err(|error| note(format!("runs will not say what is found: {error:#}")))
             .ok(),
+        asked,
         say: note,
     };
     let file = session.run(&subjects, file)?;
@@ -225,6 +226,15 @@ pub fn write_page(
     let output = Output::new(&output, force, [dir.join(CHECK_FILE)])?;
     output.put(page(&file, sections)?)?;
     Ok(output.path().to_owned())
+}
+
+/// What `-a` has to have for this allocator in any folder.
+fn asked(subject: &Subject) -> String {
+    let name = &subject.allocator.name;
+    match catalog() {
+        Ok(catalog) if catalog.allocator(name).is_ok() => name.clone(),
+        _ => again::named(name, subject),
+    }
 }
 
 /// The checks that the flags name, or all checks of the preset.

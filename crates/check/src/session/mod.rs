@@ -13,6 +13,7 @@ use heapmark_core::execute::Subject;
 use heapmark_core::execute::child::end_orphans;
 use heapmark_core::execute::lanes::spread;
 use heapmark_core::observe::Root;
+use heapmark_core::report::text::typed;
 use heapmark_core::session::Interrupted;
 use heapmark_core::session::lanes::lanes;
 use heapmark_core::session::present::memory_left;
@@ -70,6 +71,8 @@ pub struct CheckSession<'a> {
     pub folder: &'a Path,
     /// Where later runs find what is known about the allocators.
     pub shelf: Option<CheckedShelf>,
+    /// What `-a` has to have for an allocator.
+    pub asked: fn(&Subject) -> String,
     /// Prints a message to the user.
     pub say: fn(String),
 }
@@ -150,13 +153,19 @@ impl CheckSession<'_> {
             };
             tried.push(Tried { cell, twin, trials });
         }
-        let full = match self.is_full && check.is_wrong() {
-            true => " --preset full",
-            false => "",
-        };
-        let allocator = &subject.allocator.name;
-        let again = format!("heapmark check -a {allocator} --only {}{full}", check.name);
-        Ok(found(check, &tried, &again))
+        Ok(found(check, &tried, &self.again(subject, check)))
+    }
+
+    /// The command that repeats a check.
+    fn again(&self, subject: &Subject, check: &Check) -> String {
+        let allocator = (self.asked)(subject);
+        let mut words = vec!["heapmark", "check", "-a", &allocator, "--only", &check.name];
+        if self.is_full && check.is_wrong() {
+            words.extend(["--preset", "full"]);
+        }
+        let timeout = self.timeout.map(|time| format!("{}s", time.as_secs_f64()));
+        words.extend(timeout.iter().flat_map(|time| ["--timeout", time]));
+        typed(words)
     }
 
     fn processes(&self, check: &Check) -> u32 {

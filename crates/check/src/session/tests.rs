@@ -43,9 +43,10 @@ impl Script {
             checks: &checks,
             is_full,
             is_named: true,
-            timeout: None,
+            timeout: Some(Duration::from_millis(500)),
             folder: folder.path(),
             shelf: None,
+            asked: |subject| format!("{0}=/a folder/{0}.so", subject.allocator.name),
             say: |_| (),
         };
         let subjects = allocators.iter().map(|name| {
@@ -185,7 +186,10 @@ fn a_wrong_program_runs_after_its_twin_and_only_if_that_ends_well() {
     );
     assert!(small.tally.is_empty());
     assert_eq!(large.outcome, MisuseOutcome::Absorbed);
-    assert_eq!(large.again, "heapmark check -a one --only double-free");
+    assert_eq!(
+        large.again,
+        "heapmark check -a 'one=/a folder/one.so' --only double-free --timeout 0.5s"
+    );
 }
 
 #[test]
@@ -270,8 +274,8 @@ fn each_allocator_is_checked_and_what_its_processes_leave_is_ended() {
     assert_eq!(
         Vec::from_iter(again),
         [
-            "heapmark check -a one --only free-errno",
-            "heapmark check -a two --only free-errno"
+            "heapmark check -a 'one=/a folder/one.so' --only free-errno --timeout 0.5s",
+            "heapmark check -a 'two=/a folder/two.so' --only free-errno --timeout 0.5s"
         ]
     );
     assert!(!file.unfinished && !kept.unfinished);

@@ -109,6 +109,17 @@ fn turns(plan: &Plan) -> Vec<String> {
     }
 }
 
+/// What `-a` has for an allocator of this name that is no entry: a library's file, or a commit.
+pub fn named(name: &str, subject: &Subject) -> String {
+    match (&subject.allocator.source, subject.library.files.as_slice()) {
+        (Source::Path { .. }, [file, ..]) => format!("{name}={}", file.display()),
+        (Source::Git(commit), _) => {
+            format!("{name}=git:{}@{}", commit.repository.display(), commit.hash)
+        }
+        _ => name.to_owned(),
+    }
+}
+
 /// The flags that choose the allocators: `-a glibc,mine=/path/lib.so --baseline mine`.
 fn allocators(run: &RunFile) -> Vec<String> {
     let words = run.plan.allocators.iter().filter_map(|row| {
@@ -123,12 +134,7 @@ fn allocators(run: &RunFile) -> Vec<String> {
             .find(|subject| subject.allocator.name == *row);
         // The row of a build has the name `build+allocator`.
         let name = row.split_once('+').map_or(row.as_str(), |(_, name)| name);
-        Some(
-            match subject.map(|subject| (&subject.allocator.source, &subject.library.files[..])) {
-                Some((Source::Path { .. }, [file, ..])) => format!("{name}={}", file.display()),
-                _ => name.to_owned(),
-            },
-        )
+        Some(subject.map_or_else(|| name.to_owned(), |subject| named(name, subject)))
     });
     let names = join(distinct(words), ",");
     let mut words = vec!["-a".to_owned(), names];

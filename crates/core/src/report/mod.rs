@@ -1,7 +1,7 @@
 //! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in,
 //! text out. Never measures, never judges.
 
-mod again;
+pub mod again;
 mod allocators;
 #[doc(hidden)]
 pub mod benchres;

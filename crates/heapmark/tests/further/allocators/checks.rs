@@ -401,6 +401,14 @@ fn conditions_ask_for_a_standing_and_a_diff_names_what_changed() {
         "--output",
         "new",
     ]);
+    // What repeats it does so in any folder.
+    let kept = fs::read_to_string(place.at("old/check.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let again = word(result(&kept, "free-errno"), "again");
+    let words = shlex::split(again).unwrap();
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let repeated = Place::new().run(&words);
+    assert!(repeated.says("old: fail 3 of 3 times"), "{again}");
     let diff = place.run(&["check", "diff", "old", "new"]);
     let compared = "compared: 1 check of 1 allocator\n";
     let changed = format!("glibc free-errno: fail -> pass\n\n{compared}");
