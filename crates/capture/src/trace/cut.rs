@@ -37,7 +37,7 @@ pub fn run(args: CutArgs) -> Result<Exit> {
         (None, text) => times(text.as_deref().unwrap_or("..")).map(Stretch::Time),
     };
     let stretch = stretch.map_err(usage)?;
-    let output = Output::new(&args.output, args.force, [&args.trace])?;
+    let output = Output::instead(&args.output, args.force, [&args.trace])?;
     let (reader, long) = open("cut", &args.trace, output.is_stdout())?;
     let head = stretch.noted(reader.head());
     let written = output.write(|to| in_file(cut(reader, to, &stretch, &head), &args.trace))?;

@@ -10,6 +10,7 @@ use crate::store;
 use anyhow::{Error, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Whether an existing file may be replaced.
@@ -44,8 +45,10 @@ pub struct Destination {
 impl Destination {
     /// The destination as an output, for content made from these runs.
     pub fn made_of_runs(&self, dirs: &[PathBuf]) -> Result<Output> {
-        let heads = dirs.iter().map(|dir| store::head_of(dir));
-        Output::new(&self.output, self.force, heads)
+        let files = dirs
+            .iter()
+            .flat_map(|dir| [store::head_of(dir), store::samples_of(dir)]);
+        Output::new(&self.output, self.force, files)
     }
 }
 
@@ -94,8 +97,35 @@ pub struct Sink {
 }
 
 impl Output {
-    /// Refuses at once what would otherwise be refused at the end. Output made from private files is private.
+    /// Refuses at once what would otherwise be refused at the end, and, even with `force`, to replace what the output is made from. Output
+    /// made from private files is private.
     pub fn new<P: AsRef<Path>>(
+        path: &Path,
+        force: Force,
+        sources: impl IntoIterator<Item = P>,
+    ) -> Result<Output> {
+        let sources: Vec<P> = sources.into_iter().collect();
+        let output = Output::instead(path, force, &sources)?;
+        // A link is replaced itself, and not what it leads to.
+        let replaced = path.symlink_metadata().ok();
+        let replaced = replaced.filter(|_| output.is_file());
+        let is_source = |source: &P| {
+            let (Some(replaced), Ok(source)) = (&replaced, fs::metadata(source)) else {
+                return false;
+            };
+            (replaced.dev(), replaced.ino()) == (source.dev(), source.ino())
+        };
+        if sources.iter().any(is_source) {
+            refuse!(
+                "-o {}: that is what the output is made from, and is never replaced: name another file",
+                path.display()
+            );
+        }
+        Ok(output)
+    }
+
+    /// Like [`new`](Self::new), for what may stand in place of its source: a part of it, in the same format.
+    pub fn instead<P: AsRef<Path>>(
         path: &Path,
         force: Force,
         sources: impl IntoIterator<Item = P>,

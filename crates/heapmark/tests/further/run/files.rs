@@ -178,6 +178,32 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
 }
 
 #[test]
+fn what_an_output_is_made_from_is_never_replaced() {
+    let place = stored();
+    trace(&place.at("a.trace"), 10);
+    let only = ["--only", "free-null", "-o", "checked"];
+    let end = place.run(&[&["check", "-a", "glibc"][..], &only].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for (command, source) in [
+        (&["claims", "checked"][..], "checked/check.json"),
+        (&["report", "checked"], "checked/check.json"),
+        (&["claims", "run"], "run/run.json"),
+        (&["export", "run", "--to", "json"], "run/samples.jsonl"),
+        (&["trace", "stats", "a.trace"], "./a.trace"),
+    ] {
+        let before = fs::read(place.at(source)).unwrap();
+        let end = place.run(&[command, &["-o", source, "--force"]].concat());
+        end.is_one_line(2);
+        let said = format!("-o {source}: that is what the output is made from");
+        assert!(end.stderr.contains(&said), "{}", end.stderr);
+        assert_eq!(fs::read(place.at(source)).unwrap(), before, "{command:?}");
+    }
+    std::os::unix::fs::symlink("run/run.json", place.at("link")).unwrap();
+    let end = place.run(&["claims", "run", "-o", "link", "--force"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+#[test]
 fn a_capture_is_finished_into_a_new_file_only() {
     let place = Place::new();
     program(&place);
