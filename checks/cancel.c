@@ -19,7 +19,8 @@ static void *body(void *unused) {
         free(*place);
         *place = count % 3 ? malloc(size) : calloc(size, 1);
         *place = realloc(*place, size + 5000);
-        free(memalign(4096, size));
+        void *aligned;
+        if (posix_memalign(&aligned, 4096, size) == 0) free(aligned);
     }
     reached = 0;
     pthread_testcancel();

@@ -1,5 +1,5 @@
 /*
-about = "pvalloc and valloc of a size that cannot be rounded up return NULL with ENOMEM"
+about = "memalign, pvalloc and valloc of a size that cannot be rounded up return NULL with ENOMEM"
 group = "sizes"
 standing = "gnu"
 source = "glibc tst-pvalloc"
@@ -21,6 +21,7 @@ CHECK {
     for (int which = 0; which < 4; which++) {
         refused("pvalloc", sizes[which], pvalloc(sizes[which]));
         refused("valloc", sizes[which], valloc(sizes[which]));
+        refused("memalign", sizes[which], memalign(4096, sizes[which]));
     }
 }
 

@@ -28,7 +28,8 @@ static void *work(void *seed) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         size_t size = (8 + (random >> 33) % 120) * ((random >> 20) % 500 == 0 ? 1000 : (random >> 20) % 50 == 0 ? 100 : 1) & ~7ul;
         size = size < 24 ? 24 : size;
-        struct block *block = (random >> 24) % 20 ? malloc(size) : memalign(64, size);
+        struct block *block;
+        if ((random >> 24) % 20 || posix_memalign((void **)&block, 64, size)) block = malloc(size);
         if ((random >> 40) % 10 == 0) block = realloc(block, size += 64);
         block->size = size, block->owner = random;
         for (size_t place = 0; place < size / 8 - 2; place++) block->more[place] = random ^ place;

@@ -30,7 +30,6 @@ CHECK {
         refused("calloc", size, calloc(1, size));
         refused("realloc", size, realloc(small, size));
         refused("reallocarray", size, reallocarray(small, 1, size));
-        refused("memalign", size, memalign(64, size));
         refused("aligned_alloc", size, aligned_alloc(64, size / 64 * 64));
         EXPECT(posix_memalign(&block, 64, size) == ENOMEM, "posix_memalign of %zu bytes does not return ENOMEM", size);
     }

@@ -14,7 +14,9 @@ CHECK {
         unsigned char *blocks[64];
         int count = size < 70000 ? 64 : 8;
         for (int which = 0; which < count; which++) {
-            blocks[which] = malloc(size);
+            void *block = NULL;
+            if (which % 4 || posix_memalign(&block, (size_t)16 << which / 4, size)) block = malloc(size);
+            blocks[which] = block;
             usable[which] = malloc_usable_size(blocks[which]);
             EXPECT(usable[which] >= size, "a block of %zu bytes has %zu", size, usable[which]);
             memset(blocks[which], which, usable[which]);

@@ -4,6 +4,7 @@
 #define PLANTED
 #endif
 #include "check.h"
+#include <dlfcn.h>
 
 #define WEAK __attribute__((weak))
 
@@ -37,4 +38,8 @@ WEAK int posix_memalign(void **place, size_t alignment, size_t size) {
     errno = before;
     if (block) *place = block;
     return block ? 0 : ENOMEM;
+}
+WEAK size_t malloc_usable_size(void *block) {
+    size_t (*next)(void *) = (size_t (*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    return next(block);
 }

@@ -5,8 +5,8 @@ static int traffic(void) {
         void **place = &blocks[times * 7 % 2000];
         size_t size = times % 500 == 0 ? 1 << 20 : 16 + times % 40 * 97;
         free(*place);
-        *place = times % 31 == 0 ? memalign(256, size) : malloc(size);
-        if (!*place) return 1;
+        int error = times % 31 ? !(*place = malloc(size)) : posix_memalign(place, 256, size);
+        if (error) return 1;
         memset(*place, times, 16);
     }
     for (int which = 0; which < 2000; which++) free(blocks[which]), blocks[which] = NULL;

@@ -154,6 +154,9 @@ pub enum Gather {
     Entropy,
 }
 
+/// Functions for blocks that neither ISO C nor POSIX has.
+const OF_GLIBC: [&str; 4] = ["malloc_usable_size", "memalign", "valloc", "pvalloc"];
+
 fn sizes() -> Vec<u64> {
     vec![24, 4000, 256 << 10, 1 << 20]
 }
@@ -287,6 +290,20 @@ impl Check {
         self.is_wrong() && contains_word(&self.body, "wrong")
     }
 
+    /// Why the check says nothing of a library that leaves these functions to the C library: it
+    /// calls one of them that no standard has, and the C library's own does not know the library's
+    /// blocks. Checks of the standing gnu are about such functions.
+    pub fn why_not_of(&self, left_to_libc: &[String]) -> Option<String> {
+        let is_called = |name: &&&str| {
+            left_to_libc.iter().any(|left| left == **name) && contains_word(&self.body, name)
+        };
+        let name = OF_GLIBC
+            .iter()
+            .find(is_called)
+            .filter(|_| self.standing != Some(Standing::Gnu))?;
+        Some(format!("{name} is the C library's"))
+    }
+
     /// Whether the check may report a value with this name: some names are composed of words.
     pub fn notes(&self, name: &str) -> bool {
         self.gather.is_some() || name.split(' ').all(|word| self.body.contains(word))
@@ -328,6 +345,19 @@ mod tests {
             let is_wrong = check.is_wrong() && check.ends == Ends::Outcome;
             assert!(check.has_twin() || !is_wrong, "{}", check.name);
             assert!(check.is_wrong() || !check.has_twin(), "{}", check.name);
+        }
+    }
+
+    #[test]
+    fn what_a_standard_demands_is_checked_by_its_own_functions() {
+        let mut checks = all().unwrap();
+        checks.retain(|check| check.standing == Some(Standing::Std));
+        for check in checks {
+            let others = OF_GLIBC
+                .iter()
+                .filter(|name| contains_word(&check.body, name));
+            let is_about_them = check.name == "realloc-usable";
+            assert_eq!(others.count(), usize::from(is_about_them), "{}", check.name);
         }
     }
 

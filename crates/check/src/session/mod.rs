@@ -117,7 +117,9 @@ impl CheckSession<'_> {
         work.sort_by_key(|check| Reverse(check.usual_time() * self.processes(check)));
         self.keep(file)?;
         let mut kept = Instant::now();
-        let one = |check: &&Check| self.check(subject, check);
+        let last = file.allocators.last();
+        let left = last.map_or(Vec::new(), |one| one.info.left_to_libc.clone());
+        let one = |check: &&Check| self.check(subject, &left, check);
         let done = spread(self.runner.lanes(), &work, one, |_, found: Found| {
             if let Some(checked) = file.allocators.last_mut() {
                 checked.add(found);
@@ -134,10 +136,17 @@ impl CheckSession<'_> {
 
     /// Runs all processes of a check. If the benign twin of a wrong program does not end well, the
     /// wrong program is not tried.
-    fn check(&self, subject: &Subject, check: &Check) -> Result<Found> {
+    fn check(&self, subject: &Subject, left_to_libc: &[String], check: &Check) -> Result<Found> {
+        let why_not = check.why_not_of(left_to_libc).map(ProcessEnd::Unsupported);
         let mut tried = Vec::new();
         for cell in check.cells(self.is_full) {
             let trial = |is_wrong: bool, seed: u32| {
+                if let Some(why_not) = &why_not {
+                    return Ok(Trial {
+                        ended: why_not.clone(),
+                        ..Trial::default()
+                    });
+                }
                 let job = CheckJob {
                     check,
                     cell,

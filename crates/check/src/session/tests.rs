@@ -17,6 +17,7 @@ type Answer = Box<dyn Fn(&CheckJob, usize) -> Option<ProcessEnd> + Sync>;
 /// A runner that answers each process as the test says, and logs it.
 struct Script {
     lanes: usize,
+    left_to_libc: &'static [&'static str],
     answer: Answer,
     log: Mutex<Vec<String>>,
     swept: AtomicUsize,
@@ -26,6 +27,7 @@ impl Script {
     fn new(answer: impl Fn(&CheckJob, usize) -> Option<ProcessEnd> + Sync + 'static) -> Script {
         Script {
             lanes: 1,
+            left_to_libc: &[],
             answer: Box::new(answer),
             log: Mutex::default(),
             swept: AtomicUsize::new(0),
@@ -51,7 +53,7 @@ impl Script {
         };
         let subjects = allocators.iter().map(|name| {
             let info = json!({"name": name, "family": "", "tier": "", "origin": "", "version": "", "files": [],
-                              "sha256": [], "left_to_libc": [], "purge": "none", "purged_as": null});
+                              "sha256": [], "left_to_libc": self.left_to_libc, "purge": "none", "purged_as": null});
             let mut subject = Subject::libc();
             subject.allocator.name = name.to_string();
             (subject, serde_json::from_value(info).unwrap())
@@ -190,6 +192,36 @@ fn a_wrong_program_runs_after_its_twin_and_only_if_that_ends_well() {
         large.again,
         "heapmark check -a 'one=/a folder/one.so' --only double-free --timeout 0.5s"
     );
+}
+
+#[test]
+fn what_the_c_library_serves_is_held_against_a_library_only_by_checks_of_the_standing_gnu() {
+    let script = Script {
+        left_to_libc: &["malloc_usable_size", "pvalloc"],
+        ..Script::new(|_, _| Some(ProcessEnd::Done))
+    };
+    let names = [
+        "realloc-usable",
+        "usable-size",
+        "free-null",
+        "over-1-usable",
+    ];
+    let one = script.make_of_one(&names, false);
+    let verdicts = one.results.iter().map(|it| (it.check.as_str(), it.verdict));
+    let expected = [
+        ("free-null", CheckVerdict::Pass),
+        ("realloc-usable", CheckVerdict::Unsupported),
+        ("usable-size", CheckVerdict::Pass),
+    ];
+    assert_eq!(BTreeMap::from_iter(verdicts), BTreeMap::from(expected));
+    let why = "malloc_usable_size is the C library's";
+    let unsupported = one.results.iter().find(|it| it.check == "realloc-usable");
+    assert_eq!(unsupported.unwrap().reasons, [why]);
+    for cell in &one.hardening[0].cells {
+        assert_eq!(cell.outcome, MisuseOutcome::Unsupported);
+        assert_eq!(cell.reasons, [why]);
+    }
+    assert!(!script.log().iter().any(|line| line.contains("over-1")));
 }
 
 #[test]
