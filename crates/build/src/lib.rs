@@ -81,6 +81,9 @@ use std::time::{Duration, Instant};
 pub struct Library {
     /// The files of `LD_PRELOAD`, in order: absolute paths, links resolved. Empty for libc and for the null allocator.
     pub files: Vec<std::path::PathBuf>,
+    /// The libraries that `files` need and load, without those of the system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<std::path::PathBuf>,
     /// The dynamic linker, if `files` is a whole C library: then it starts the guest, and nothing is preloaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loader: Option<std::path::PathBuf>,
@@ -97,9 +100,19 @@ pub struct Library {
     /// The catalogue family whose purge call is used for the library: the library was given by its path, its entry has no
     /// purge, and it exports what identifies that family.
     pub purged_as: Option<String>,
-    /// Each of `files` as it was when it was first checked, if it existed.
+    /// Each of `files`, then of `needs`, as it was when it was first checked, if it existed.
     #[serde(skip)]
     pub first_seen: std::sync::OnceLock<Vec<Option<FileState>>>,
+}
+
+impl Library {
+    /// Returns the library with what its files need.
+    fn with_needs(self) -> Library {
+        Library {
+            needs: command::parts_beside(&self.files),
+            ..self
+        }
+    }
 }
 
 /// The properties of a file that change when it is replaced or written to.
@@ -277,7 +290,7 @@ fn build_one(allocator: &Allocator, slots: &step::Slots, jobs: usize, bars: &Bar
         name: allocator.name.clone(),
         seconds: start.elapsed().as_secs_f64(),
         cached: matches!(outcome, Ok((_, true))),
-        result: outcome.map(|(library, _)| library),
+        result: outcome.map(|(library, _)| library.with_needs()),
     }
 }
 

@@ -27,7 +27,10 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
     let mut ranges = allocator.not_on_linux.iter();
     match ranges.find_map(|range| range.why_not_on(&kernel)) {
         Some(why) => State::Unsupported { why },
-        None => State::of(look(original(allocator, all), all)),
+        None => match State::of(look(original(allocator, all), all)) {
+            State::Ready(library) => State::Ready(library.with_needs()),
+            missing => missing,
+        },
     }
 }
 

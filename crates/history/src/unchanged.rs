@@ -150,7 +150,14 @@ fn other_library(before: &[AllocatorInfo], subjects: &[Subject]) -> Result<Optio
         let Some(info) = before.iter().find(|info| info.name == *name) else {
             continue;
         };
-        for (file, sha256) in zip(&subject.library.files, &info.sha256) {
+        let library = &subject.library;
+        let preloaded = zip(&library.files, &info.sha256);
+        // Of an older run it is not known what its library needed.
+        let needed = library.needs.iter().filter_map(|file| {
+            let sha256 = info.needs.get(&file.display().to_string())?;
+            Some((file, sha256))
+        });
+        for (file, sha256) in preloaded.chain(needed) {
             if hash_of_file(file)? != *sha256 {
                 return Ok(Some(format!(
                     "{} is not the library that its last run measured as {name}: bring that back, or the compiler that built it",

@@ -9,7 +9,7 @@ mod shim;
 
 pub use evidence::{Evidence, GO, evidence, is_dynamic, shown_to_serve};
 pub use inside::{allocators_inside, own_malloc};
-pub use linked::{Linked, linked};
+pub use linked::{Linked, linked, parts_beside};
 pub use shim::Shim;
 
 use anyhow::{Context, Result, bail};

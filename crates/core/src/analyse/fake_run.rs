@@ -321,6 +321,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         release: String::new(),
         files: Vec::new(),
         sha256: Vec::new(),
+        needs: BTreeMap::new(),
         build_ids: Vec::new(),
         environment: BTreeMap::new(),
         left_to_libc: Vec::new(),

@@ -6,10 +6,10 @@ use crate::build::FileState;
 use crate::catalog::Source;
 use std::path::{Path, PathBuf};
 
-/// Checks that the preloaded files are still those that were there when the first process started:
-/// a file that was replaced or written to would be measured under the old name.
+/// Checks that the preloaded files, and those that they need, are still those that were there when the
+/// first process started: a file that was replaced or written to would be measured under the old name.
 pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
-    match wanted(subject).find(|(file, first)| FileState::of(file) != *first) {
+    match first_seen(subject).find(|(file, first)| FileState::of(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
         Some((file, Some(_))) => Err(format!(
             "{} was replaced after the run had begun: start a new one",
@@ -21,12 +21,16 @@ pub fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
 
 /// Returns the files that are preloaded, each as it was when it was first checked.
 fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<FileState>)> {
-    let files = &subject.library.files;
-    let first = subject
-        .library
-        .first_seen
-        .get_or_init(|| files.iter().map(|file| FileState::of(file)).collect());
-    files.iter().zip(first.iter().copied())
+    first_seen(subject).take(subject.library.files.len())
+}
+
+/// Returns the files that are preloaded, then those that they need, each as it was when it was first checked.
+fn first_seen(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<FileState>)> {
+    let library = &subject.library;
+    let files = library.files.iter().chain(&library.needs);
+    let states = || files.clone().map(|file| FileState::of(file)).collect();
+    let first = library.first_seen.get_or_init(states);
+    files.zip(first.iter().copied())
 }
 
 /// Checks that the library serves those functions of the proof that it exports, and that no
@@ -141,18 +145,23 @@ mod tests {
     #[test]
     fn a_file_that_is_written_to_is_no_longer_the_one_that_was_first_seen() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("libmine.so");
-        fs::write(&file, "old").unwrap();
-        let library = Library {
-            files: vec![file.clone()],
-            ..Library::default()
-        };
-        let subject = Subject::new(Subject::libc().allocator, library);
-        assert_eq!(are_as_first_seen(&subject), Ok(()));
-        let before = identity(&file);
-        fs::write(&file, "newer").unwrap();
-        assert_eq!(identity(&file), before);
-        let why = are_as_first_seen(&subject).unwrap_err();
-        assert!(why.contains("was replaced"), "{why}");
+        let [mine, core] = ["libmine.so", "libcore.so"].map(|name| folder.path().join(name));
+        for file in [&mine, &core] {
+            fs::write(&mine, "old").unwrap();
+            fs::write(&core, "old").unwrap();
+            let library = Library {
+                files: vec![mine.clone()],
+                needs: vec![core.clone()],
+                ..Library::default()
+            };
+            let subject = Subject::new(Subject::libc().allocator, library);
+            assert_eq!(are_as_first_seen(&subject), Ok(()));
+            let before = identity(file);
+            fs::write(file, "newer").unwrap();
+            assert_eq!(identity(file), before);
+            let why = are_as_first_seen(&subject).unwrap_err();
+            let told = format!("{} was replaced", file.display());
+            assert!(why.contains(&told), "{why}");
+        }
     }
 }

@@ -74,13 +74,14 @@ impl Shelf {
 
     /// The file in which a passed check of this work is kept.
     pub fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
-        let files = &subject.library.files;
-        for file in files {
+        let library = &subject.library;
+        let files = library.files.iter().chain(&library.needs);
+        for file in files.clone() {
             if !self.hashes.contains_key(file) {
                 self.hashes.insert(file.clone(), build::hash_of_file(file)?);
             }
         }
-        let of_files = files.iter().map(|file| &self.hashes[file]);
+        let of_files = files.map(|file| &self.hashes[file]);
         let of_files = self.common.iter().chain(of_files).map(String::as_str);
         let environment = format!("{:?}", subject.allocator.environment);
         let parts = [FORMAT].into_iter().chain(of_files);

@@ -128,6 +128,9 @@ pub struct AllocatorInfo {
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.
     pub sha256: Vec<String>,
+    /// The libraries that `files` need, without those of the system, and the SHA-256 of each. Empty in older runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub needs: BTreeMap<String, String>,
     /// GNU build-id of each of `files` in hex, empty if a file has none. Programs have no entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build_ids: Vec<String>,

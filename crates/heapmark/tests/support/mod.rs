@@ -302,6 +302,12 @@ impl Place {
         library
     }
 
+    /// A library from `tests/fakes/<name>.c` that needs another library.
+    pub fn needing(&self, name: &str, other: &Path) -> PathBuf {
+        let linked = ["-Wl,--no-as-needed".into(), other.to_owned()];
+        self.compile(name, &[&[source("own")], &linked[..]].concat())
+    }
+
     /// A library that answers each misuse in this way (`tests/fakes/answers.c`).
     pub fn answering(&self, answer: &str) -> PathBuf {
         let library = self.at(&format!("lib{answer}.so"));

@@ -147,6 +147,7 @@ pub fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> 
                 .iter()
                 .map(|file| build::hash_of_file(Path::new(file)))
                 .collect::<Result<_>>()?,
+            needs: BTreeMap::new(),
             build_ids: Vec::new(),
             files: started.into_iter().collect(),
             environment: BTreeMap::new(),

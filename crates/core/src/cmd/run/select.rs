@@ -177,7 +177,12 @@ impl Selection {
             return Err(another_file(guest.path().display()));
         }
         let infos = head.allocators.iter().chain(&head.rows);
-        let of_rows = infos.flat_map(|info| info.files.iter().map(Path::new).zip(&info.sha256));
+        let of_rows = infos.flat_map(|info| {
+            let files = info.files.iter().zip(&info.sha256);
+            files
+                .chain(&info.needs)
+                .map(|(file, sha256)| (Path::new(file), sha256))
+        });
         let commands = || head.plan.cases.iter().filter_map(Case::command);
         let inputs = commands()
             .filter_map(|command| command.stdin.as_deref().zip(command.stdin_sha256.as_ref()));
@@ -287,7 +292,7 @@ fn changed_program<'a>(commands: impl Iterator<Item = &'a UserCommand>) -> Resul
 /// Returns what `heapmark check` has found for an allocator; prints a message if that cannot be read.
 fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -> Option<Checked> {
     let name = &info.name;
-    shelf.find(subject, &info.sha256).unwrap_or_else(|error| {
+    shelf.find(subject, info).unwrap_or_else(|error| {
         say!(
             "{name}: what heapmark check found is left out ({error:#}); heapmark check -a {name} finds it again"
         );
@@ -714,6 +719,11 @@ pub fn info(guest: &Guest, subject: &Subject, plan: &Plan) -> Result<AllocatorIn
         sha256: files
             .clone()
             .map(|file| build::hash_of_file(file))
+            .collect::<Result<_>>()?,
+        needs: library
+            .needs
+            .iter()
+            .map(|file| Ok((file.display().to_string(), build::hash_of_file(file)?)))
             .collect::<Result<_>>()?,
         build_ids: library
             .files

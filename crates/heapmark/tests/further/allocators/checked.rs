@@ -202,7 +202,8 @@ fn checked(place: &Place, name: &str, library: &Path, flags: &[&str]) -> [bool; 
 #[test]
 fn a_second_run_takes_over_what_was_passed_and_a_changed_library_or_parameter_is_checked_again() {
     let place = Place::new();
-    let library = place.fake("honest");
+    let core = place.fake("lender");
+    let library = place.needing("honest", &core);
     assert_eq!(checked(&place, "first", &library, &[]), [true, true]);
     assert_eq!(checked(&place, "second", &library, &[]), [false, false]);
     let (first, second) = (samples(&place.at("first")), samples(&place.at("second")));
@@ -232,11 +233,13 @@ fn a_second_run_takes_over_what_was_passed_and_a_changed_library_or_parameter_is
         ),
         [true, true]
     );
-    // One byte behind all that is loaded.
-    let mut bytes = fs::read(&library).unwrap();
-    bytes.push(0);
-    fs::write(&library, bytes).unwrap();
-    assert_eq!(checked(&place, "changed", &library, &[]), [true, false]);
+    for (name, file) in [("changed", &library), ("changed-below", &core)] {
+        // One byte behind all that is loaded.
+        let mut bytes = fs::read(file).unwrap();
+        bytes.push(0);
+        fs::write(file, bytes).unwrap();
+        assert_eq!(checked(&place, name, &library, &[]), [true, false]);
+    }
 }
 
 #[test]

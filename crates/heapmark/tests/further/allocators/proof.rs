@@ -298,18 +298,23 @@ fn a_library_that_truncates_what_it_inherits_ends_no_run() {
 #[test]
 fn a_library_that_is_replaced_on_disk_is_not_measured_under_its_name() {
     let place = Place::new();
-    let (replaced, other) = (place.fake("replaced"), place.fake("honest"));
-    fs::copy(other, place.at("libreplaced.so.new")).unwrap();
-    let allocators = format!("glibc,replaced={}", replaced.display());
-    let end = place.run_small("run", &["-a", &allocators, "--blocks", "2"]);
-    assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
-    assert!(!place.at("libreplaced.so.new").exists(), "it was loaded");
-    let records = records_of(&place.at("run"), "replaced");
-    for record in &records {
-        assert_eq!(record["outcome"]["kind"], "not-loaded", "{record}");
-        assert!(
-            word(&record["outcome"], "why").contains("was replaced"),
-            "{record}"
-        );
+    let other = place.fake("honest");
+    let replaced = place.fake("replaced");
+    let above = place.needing("tuner", &replaced);
+    // A process that has loaded what it needs goes on with that; the next one would load the other.
+    for (run, library, not_yet) in [("itself", &replaced, 0), ("below", &above, 1)] {
+        place.fake("replaced");
+        fs::copy(&other, place.at("libreplaced.so.new")).unwrap();
+        let allocators = format!("glibc,replaced={}", library.display());
+        let end = place.run_small(run, &["-a", &allocators, "--blocks", "2"]);
+        assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
+        assert!(!place.at("libreplaced.so.new").exists(), "it was loaded");
+        let records = records_of(&place.at(run), "replaced");
+        assert!(records.len() > not_yet, "{records:?}");
+        for record in &records[not_yet..] {
+            assert_eq!(record["outcome"]["kind"], "not-loaded", "{record}");
+            let why = word(&record["outcome"], "why");
+            assert!(why.contains("libreplaced.so was replaced"), "{record}");
+        }
     }
 }

@@ -47,6 +47,8 @@ fn a_wheel_is_fetched_once_and_compared_before_each_use() {
     let hidden = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
     let built = build::build(&[tbbmalloc], &all, 1, &hidden).remove(0);
     let library = built.result.unwrap();
+    // One of its files needs the other, which is preloaded, and not a system's of the same name.
+    assert_eq!((library.files.len(), &library.needs[..]), (2, &[][..]));
     let from = library.files[0].parent().unwrap();
     let to = place.at("cache/libraries").join(from.file_name().unwrap());
     fs::create_dir_all(&to).unwrap();

@@ -115,23 +115,25 @@ fn a_run_does_not_go_on_with_another_guest() {
 #[test]
 fn a_run_does_not_go_on_with_another_library() {
     let place = Place::new();
-    let library = place.fake("honest");
+    let core = place.fake("lender");
+    let library = place.needing("honest", &core);
     let word = format!("mine={}", library.display());
     assert_eq!(
         place.run_small("run", &["-a", &word, "--blocks", "2"]).code,
         Some(0)
     );
     let before = complete_lines(&place.at("run"));
-    let mut bytes = fs::read(&library).unwrap();
-    bytes.push(0);
-    fs::write(&library, bytes).unwrap();
-    let end = place.run(&["run", "--resume", "run"]);
-    assert_eq!(end.code, Some(1), "{}", end.stderr);
-    assert!(
-        end.stderr
-            .contains("is not the file that this run began with: start a new run"),
-        "{}",
-        end.stderr
-    );
-    assert_eq!(complete_lines(&place.at("run")), before);
+    for file in [&library, &core] {
+        let bytes = fs::read(file).unwrap();
+        fs::write(file, [&bytes[..], b"0"].concat()).unwrap();
+        let end = place.run(&["run", "--resume", "run"]);
+        end.is_one_line(1);
+        let told = format!(
+            "{} is not the file that this run began with: start a new run",
+            file.display()
+        );
+        assert!(end.stderr.contains(&told), "{}", end.stderr);
+        assert_eq!(complete_lines(&place.at("run")), before);
+        fs::write(file, bytes).unwrap();
+    }
 }
