@@ -1,4 +1,4 @@
-//! Files from downloaded packages, kept in the cache with their checksums.
+//! Files of downloaded packages and of built programs, kept in the cache with their checksums.
 
 use super::Library;
 use super::cache::{CachePlace, hash_of_file};
@@ -18,6 +18,16 @@ pub fn unchanged(place: &CachePlace, files: &[impl AsRef<str>]) -> Option<PathBu
     let wanted = fs::read_to_string(folder.join(CHECKSUMS)).ok()?;
     let found = checksums(&folder, files).ok()?;
     (wanted == found).then_some(folder)
+}
+
+/// Returns whether a folder of the cache still has all files that were kept in it unchanged.
+pub fn is_unchanged(folder: &Path) -> bool {
+    let Ok(wanted) = fs::read_to_string(folder.join(CHECKSUMS)) else {
+        return false;
+    };
+    let lines = wanted.lines().filter_map(|line| line.split_once("  "));
+    let files: Vec<&str> = lines.map(|(_, file)| file).collect();
+    checksums(folder, &files).is_ok_and(|found| found == wanted)
 }
 
 /// Keeps the folder that contains these files in the cache, and adds their checksums.

@@ -6,7 +6,7 @@ use super::State;
 use super::cache::{CachePlace, short_hash};
 use super::paths::in_path;
 use super::step::{self, Slots, Steps};
-use super::{system, toolchain};
+use super::{downloaded, files, system, toolchain};
 use anyhow::{Context, Result, bail};
 use heapmark_catalog::Program;
 use heapmark_catalog::file::WithPath;
@@ -93,7 +93,7 @@ impl<'a> Work<'a> {
 
     fn cached(&self) -> Result<Option<Executable>> {
         let folder = self.place.folder();
-        if !folder.is_dir() {
+        if !downloaded::is_unchanged(&folder) {
             return Ok(None);
         }
         let Program {
@@ -140,6 +140,13 @@ impl<'a> Work<'a> {
     }
 
     fn construct(&self, workshop: &Path) -> Result<Executable> {
+        let folder = self.place.folder();
+        if folder.is_dir() {
+            eprintln!(
+                "{} is not as it was built: it is built again",
+                folder.display()
+            );
+        }
         for (name, text) in &self.program.files {
             let file = workshop.join(name);
             std::fs::write(&file, text).with_path("writing", &file)?;
@@ -161,10 +168,22 @@ impl<'a> Work<'a> {
                 "`run` starts ./{file}, which its build does not make (a script is started with its interpreter)"
             );
         }
-        self.place.keep_folder(workshop)?;
+        downloaded::keep(&self.place, workshop, &kept(workshop)?)?;
         self.cached()?
-            .with_context(|| format!("{} is gone", self.place.folder().display()))
+            .with_context(|| format!("{} is gone", folder.display()))
     }
+}
+
+/// Returns the files of a built program, by their paths in its folder; without those whose name no line of a list can hold.
+fn kept(workshop: &Path) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    files::walk(workshop, &mut all).with_path("reading", workshop)?;
+    all.retain(|file| file.is_file());
+    let names = all.iter().filter_map(|file| {
+        let name = file.strip_prefix(workshop).ok()?.to_str()?;
+        (!name.contains('\n')).then(|| name.to_owned())
+    });
+    Ok(names.collect())
 }
 
 /// Returns the output of a need's probe; `None` if what is needed is not installed.

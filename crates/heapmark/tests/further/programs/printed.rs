@@ -147,6 +147,33 @@ fn what_a_process_prints_and_how_it_ends_decide_its_outcome() {
 }
 
 #[test]
+fn a_program_in_the_cache_that_was_changed_is_built_again() {
+    let home = home_with_modes(&["good"]);
+    let build = || {
+        let end = home.heapmark(&["build", "test"]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        end.stderr
+    };
+    assert!(build().contains(" built in "));
+    let shelf = fs::read_dir(home.at("cache/programs")).unwrap();
+    let mut folders = shelf.map(|entry| entry.unwrap().path());
+    let built = folders.find(|path| path.join("program.sh").is_file());
+    let file = built.unwrap().join("program.sh");
+    let whole = fs::read(&file).unwrap();
+    assert!(build().contains(" ready "));
+    fs::write(&file, "").unwrap();
+    let said = build();
+    assert!(
+        said.contains("is not as it was built: it is built again"),
+        "{said}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    // What it writes beside its files changes none of them.
+    fs::write(file.with_file_name("written"), "").unwrap();
+    assert!(build().contains(" ready "));
+}
+
+#[test]
 fn what_goes_wrong_in_a_timed_process_only_is_seen_there() {
     let samples = run(&home_with_modes(&["good", "fails-when-timed"]), &[]);
     assert_eq!(outcomes(&samples, "check")["Test:fails-when-timed"], "ok");
