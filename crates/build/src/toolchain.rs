@@ -14,6 +14,20 @@ pub const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
 /// would measure something other than their names say.
 const NOT_TAKEN: [&str; 4] = ["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"];
 
+/// Other variables by which compilers, the crate `cc` and `configure` scripts take up files, folders and flags of the caller's.
+const NOT_TAKEN_AS_NAMED: [&str; 10] = [
+    "CCC_OVERRIDE_OPTIONS",
+    "COMPILER_PATH",
+    "CONFIG_SITE",
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+    "CRATE_CC_NO_DEFAULTS",
+    "C_INCLUDE_PATH",
+    "GCC_EXEC_PREFIX",
+    "LD_RUN_PATH",
+    "LIBRARY_PATH",
+];
+
 /// Flags for every file. Initial-exec TLS because a preloaded library may have it, and because the
 /// general model costs a call per access; hidden symbols because the functions of an allocator
 /// should call each other directly; no builtins because a compiler that knows what `malloc` does
@@ -58,14 +72,14 @@ pub fn for_all() -> impl Iterator<Item = &'static str> {
         .chain(FLAGS)
 }
 
-/// Returns whether a caller's variable contains compiler flags: `CFLAGS`, `TARGET_CFLAGS`,
-/// `CFLAGS_x86_64_unknown_linux_gnu`, ...
+/// Returns whether a caller's variable would change what compilers make: `CFLAGS`, `TARGET_CFLAGS`,
+/// `CFLAGS_x86_64_unknown_linux_gnu`, `CPATH`, ...
 fn is_not_taken(variable: &OsStr) -> bool {
     let words = variable.to_str().unwrap_or_default();
     let names = |(before, after): (&str, &str)| {
         (before.is_empty() || before.ends_with('_')) && (after.is_empty() || after.starts_with('_'))
     };
-    words == "CRATE_CC_NO_DEFAULTS"
+    NOT_TAKEN_AS_NAMED.contains(&words)
         || NOT_TAKEN
             .iter()
             .any(|name| words.split_once(name).is_some_and(names))
@@ -93,7 +107,7 @@ pub fn not_taken() -> Vec<String> {
     all
 }
 
-/// Removes the variables with compiler flags from a command's environment, and those by which `make` hands on its own.
+/// Removes the variables that would change what compilers make from a command's environment, and those by which `make` hands on its own.
 pub fn remove_flags(command: &mut Command) {
     let of_make = ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEOVERRIDES"];
     for name in variables_not_taken().chain(of_make.map(OsString::from)) {
@@ -124,6 +138,7 @@ impl Compiler {
         command.args(&self.arguments);
         // The compiler's output is searched for `error:` and shown, so it must not depend on the user's language.
         command.env("LC_ALL", "C");
+        remove_flags(&mut command);
         command
     }
 }
@@ -235,10 +250,12 @@ mod tests {
             "CXXFLAGS_x86_64-unknown-linux-gnu",
             "LDFLAGS",
             "CRATE_CC_NO_DEFAULTS",
+            "CPATH",
+            "LD_RUN_PATH",
         ] {
             assert!(is_not_taken(name.as_ref()), "{name}");
         }
-        for name in ["CC", "CXX", "MYCFLAGS", "PATH", "FLAGS"] {
+        for name in ["CC", "CXX", "MYCFLAGS", "PATH", "FLAGS", "GOPATH"] {
             assert!(!is_not_taken(name.as_ref()), "{name}");
         }
     }

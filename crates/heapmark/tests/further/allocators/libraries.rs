@@ -783,6 +783,7 @@ fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
             .current_dir(place.path());
         command
             .env("CARGO_HOME", place.path().join("cargo"))
+            .env("LD_RUN_PATH", "/planted/folder")
             .env("HEAPMARK_CACHE", place.path().join("cache"));
         let output = command.output().unwrap();
         (
@@ -792,12 +793,12 @@ fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
     };
     let (code, said) = build();
     assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("LD_RUN_PATH: not taken"), "{said}");
 
-    std::fs::remove_dir_all(beginning(
-        &place.path().join("cache/libraries"),
-        "rpmalloc-",
-    ))
-    .unwrap();
+    let folder = beginning(&place.path().join("cache/libraries"), "rpmalloc-");
+    let built = std::fs::read(folder.join("librpmalloc.so")).unwrap();
+    assert!(!built.windows(8).any(|word| word == b"/planted"));
+    std::fs::remove_dir_all(folder).unwrap();
     let archive = archives
         .join(unpacked.file_name().unwrap())
         .with_added_extension("crate");
