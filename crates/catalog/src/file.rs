@@ -271,9 +271,18 @@ pub fn read_stored(path: &Path) -> io::Result<Vec<u8>> {
     up_to(open_stored(path, MOST_DOCUMENT)?, MOST_DOCUMENT)
 }
 
-/// Reads a document that the user has named or keeps; a link or a pipe is allowed, too.
+/// Reads a document that the user has named; a link or a pipe is allowed, too.
 pub fn read_named(path: &Path) -> io::Result<String> {
-    let bytes = up_to(File::open(path)?, MOST_DOCUMENT)?;
+    text(File::open(path)?)
+}
+
+/// Reads a document that the user keeps, where heapmark looks for it unasked; a link is allowed, too.
+pub fn read_kept(path: &Path) -> io::Result<String> {
+    text(open_regular(path)?)
+}
+
+fn text(file: File) -> io::Result<String> {
+    let bytes = up_to(file, MOST_DOCUMENT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 

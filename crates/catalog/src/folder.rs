@@ -2,7 +2,7 @@
 //! one of ours with the same name.
 
 use super::faults::Fault;
-use crate::file::{read_named, weakness};
+use crate::file::{read_kept, weakness};
 use include_dir::Dir;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -66,7 +66,7 @@ pub fn read(path: &Path) -> io::Result<String> {
         Some(weakness) => Err(io::Error::other(format!(
             "{weakness}, so it can be exchanged (chmod go-w, chown)"
         ))),
-        None => read_named(path),
+        None => read_kept(path),
     }
 }
 

@@ -76,15 +76,19 @@ impl Catalog {
             faults.extend(found);
             Vec::new()
         });
-        let releases = releases::load(&allocators, &mut faults);
+        // If entries could not be read, every name would be missing.
+        let is_read = !allocators.is_empty();
+        let releases = match is_read {
+            true => releases::load(&allocators, &mut faults),
+            false => Vec::new(),
+        };
         let programs = program::load(&mut faults);
         let workloads = workloads(&mut faults);
         let suites = folder::texts(&SUITES, "suites", &mut faults)
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
-        // If entries could not be read, every name would be missing.
-        if !allocators.is_empty() {
+        if is_read {
             workloads
                 .iter()
                 .for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));

@@ -73,11 +73,23 @@ fn a_library_is_measured_by_an_entry_in_the_users_folder() {
 fn a_broken_entry_is_told_by_file_and_key() {
     let place = Place::new();
     entry(&place, "mine", &place.fake("honest"), "tire = 1");
+    let folder = place.at("config/heapmark/allocators");
+    let pipe = Command::new("mkfifo")
+        .arg(folder.join("pipe.toml"))
+        .status();
+    assert!(pipe.unwrap().success());
     let end = place.run_small("run", &["-a", "glibc", "--blocks", "1"]);
     assert_eq!(end.code, Some(1), "{}", end.stderr);
-    for told in ["allocators/mine.toml", "tire", "did you mean `tier`?"] {
+    for told in [
+        "allocators/mine.toml",
+        "tire",
+        "did you mean `tier`?",
+        "allocators/pipe.toml: it is no regular file; make it readable, or remove it",
+    ] {
         assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
     }
+    // What refers to entries is not blamed for theirs.
+    assert!(!end.stderr.contains("releases/"), "{}", end.stderr);
     assert!(!place.at("run").exists());
 }
 
