@@ -5,7 +5,7 @@ use crate::build::{self, CargoBuild, Library};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Source};
 use crate::execute::Subject;
-use crate::file::WithPath;
+use crate::file::{WithPath, folder_of};
 use crate::plan::CommandVariant;
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
@@ -123,11 +123,18 @@ fn of_command(name: &str, command: Vec<String>, folder: &Path) -> Result<Command
     })
 }
 
-/// Refuses two rows with the same content, which would show noise as a difference between builds.
+/// Refuses two rows with the same content, which would show noise as a difference between builds. In another folder a program may find
+/// other libraries and settings beside it.
 fn refuse_equal(variants: &[CommandVariant]) -> Result<()> {
+    let folder = |variant: &CommandVariant| {
+        folder_of(Path::new(&variant.command[0]))
+            .canonicalize()
+            .ok()
+    };
     for (place, one) in variants.iter().enumerate() {
         let is_equal = |other: &&CommandVariant| {
             one.sha256 == other.sha256
+                && folder(one) == folder(other)
                 && one.command[1..] == other.command[1..]
                 && one.environment == other.environment
         };

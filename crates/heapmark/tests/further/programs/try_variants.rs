@@ -261,6 +261,12 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
     copy_program(place.at("one"), place.at("two"));
     fs::write(place.at("text"), "").unwrap();
     let one = ["--variant", "one=./one"];
+    // As in two virtual environments, whose interpreters are equal.
+    fs::create_dir(place.at("elsewhere")).unwrap();
+    copy_program(place.at("one"), place.at("elsewhere/one"));
+    let other = ["--variant", "two=elsewhere/one", "--dry-run"];
+    let end = place.run(&[&["try"], &one[..], &other].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
     for (flags, why) in [
         (
             &["--variant", "two=./two"][..],
