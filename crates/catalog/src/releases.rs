@@ -3,7 +3,7 @@
 //! catalogue like any other, named `FAMILY@VERSION`.
 
 use super::allocator::{Allocator, DebPackage, Recipe, ReleasePin, Source, Tier};
-use super::allocators::check;
+use super::allocators::{check, is_sha256};
 use super::faults::{Fault, read, suggestion};
 use super::folder;
 use super::release::Sources;
@@ -168,7 +168,7 @@ fn release(
         return Err((what, "write it as 3.4.3".into()));
     }
     let pin = match (&row.at, &row.sha256) {
-        (Some(version), Some(sha256)) if sha256.len() == 64 => Some(ReleasePin {
+        (Some(version), Some(sha256)) if is_sha256(sha256) => Some(ReleasePin {
             version: version.clone(),
             sha256: sha256.clone(),
         }),
@@ -368,10 +368,6 @@ mod tests {
         let mut faults = Vec::new();
         let releases = load_with(&all, Some(folder.path()), &mut faults);
         (releases, joined(&faults, "\n"))
-    }
-
-    fn is_sha256(digits: &str) -> bool {
-        digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
     #[test]

@@ -60,6 +60,26 @@ pub fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     faults.push(Fault::new(file, key, what, mend));
 }
 
+/// Adds a fault if an alias of a user's entry is the name of an entry, since the name comes first.
+pub fn check_aliases(entries: &[(String, Allocator)], faults: &mut Vec<Fault>) {
+    let is_users = |(file, _): &&(String, Allocator)| !Path::new(file).is_relative();
+    for (file, allocator) in entries.iter().filter(is_users) {
+        let is_a_name = |alias: &&String| entries.iter().any(|(_, other)| other.name == **alias);
+        for alias in allocator.aliases.iter().filter(is_a_name) {
+            let what = format!("`{alias}` is an allocator's name");
+            faults.push(Fault::new(file.as_str(), "aliases", what, "remove it"));
+        }
+    }
+}
+
+/// Returns whether these are all digits of a SHA-256, as they are written here.
+pub fn is_sha256(digits: &str) -> bool {
+    digits.len() == 64
+        && digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Makes all checks that concern an entry alone. Expands the patterns in `left-to-libc` to names.
 pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add =
@@ -69,6 +89,15 @@ pub fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     }
     if allocator.about.trim().is_empty() {
         add("about", "empty", "say in one line what it is");
+    }
+    if let Source::Crate { pin: Some(pin), .. } = &allocator.source
+        && !is_sha256(&pin.sha256)
+    {
+        add(
+            "source.pin.sha256",
+            "not the 64 digits of a SHA-256",
+            "write all of them, with a-f",
+        );
     }
     match (&allocator.source, &allocator.build) {
         (Source::Crate { .. }, None) => add(

@@ -5,14 +5,14 @@ mod embedded;
 mod entry_faults;
 
 pub use embedded::extra;
-pub use entry_faults::{check, check_name, is_name};
+pub use entry_faults::{check, check_name, is_name, is_sha256};
 
 use super::allocator::{Allocator, Source};
 use super::faults::{self, Fault, Faults, read, suggestion};
 use super::folder;
 use super::release::Sources;
 use embedded::OURS;
-use entry_faults::check_place;
+use entry_faults::{check_aliases, check_place};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -44,6 +44,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     for (file, allocator) in &mut entries {
         check(file, allocator, &mut faults);
     }
+    check_aliases(&entries, &mut faults);
     inherit(&mut entries, &mut faults);
     faults::none(faults)?;
     // Within a tier, entries stay in the order of their names.
@@ -351,6 +352,26 @@ mod tests {
         ] {
             assert!(faults.contains(fault), "missing {fault:?} in\n{faults}");
         }
+    }
+
+    #[test]
+    fn an_alias_or_a_pin_that_can_never_serve_is_a_fault() {
+        let alias = format!("{MINE}\naliases = [\"me\", \"glibc\"]");
+        let pinned =
+            "kind = \"crate\", name = \"a\", pin = { version = \"1.0.0\", sha256 = \"12\" }";
+        let pinned = MINE
+            .replace("\"mine\"", "\"pinned\"")
+            .replace("kind = \"path\", files = [\"/opt/mine.so\"]", pinned);
+        let faults = load_beside(&[("mine.toml", &alias), ("pinned.toml", &pinned)]);
+        let faults = faults.unwrap_err().to_string();
+        for fault in [
+            "mine.toml: aliases: `glibc` is an allocator's name; remove it",
+            "pinned.toml: source.pin.sha256: not the 64 digits of a SHA-256; write all of them",
+        ] {
+            assert!(faults.contains(fault), "missing {fault:?} in\n{faults}");
+        }
+        // An entry may take an alias of ours as its name.
+        load_beside(&[("je.toml", &MINE.replace("\"mine\"", "\"je\""))]).unwrap();
     }
 
     #[test]
