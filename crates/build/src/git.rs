@@ -74,9 +74,10 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
     };
     if let Some(build) = own_build(&folder, &repository, &hash, &files)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        // The family is used as a name in the cache.
+        let family = Some(name_of(&name)).filter(|name| !name.is_empty());
         return Ok(Allocator {
-            // The family is used as a name in the cache.
-            family: name_of(&name),
+            family: family.unwrap_or_else(|| "repository".into()),
             source: commit(CommitBuild::Own(build)),
             ..common
         });

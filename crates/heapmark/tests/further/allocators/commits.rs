@@ -98,7 +98,9 @@ fn a_commits_command_gets_no_flags_of_the_callers() {
         seen.display()
     );
     let (repository, _) = repository(&place, &OWN.replace("echo x >> ../builds", &echo));
-    let word = format!("git:{}", repository.display());
+    // Nothing is left of this name behind the prefix of libraries.
+    let word = format!("git:{}", place.at("lib").display());
+    fs::rename(repository, place.at("lib")).unwrap();
     let words = ["run", "-o", "run", "-a", &word, "--blocks", "1"];
     let mut command = place.heapmark(&[&words[..], &SMALL[..]].concat());
     command.env("CFLAGS", "-O0").env("CC", "cc -g3");
@@ -108,6 +110,11 @@ fn a_commits_command_gets_no_flags_of_the_callers() {
     let said = "CFLAGS, -g3 of CC: not taken";
     assert!(end.stderr.contains(said), "{}", end.stderr);
     assert_eq!(fs::read_to_string(seen).unwrap(), "compiler cc, flags\n");
+    let all = head(&place.at("run"))["allocators"].clone();
+    let mut rows = all.as_array().unwrap().iter();
+    let row = rows.find(|row| row["name"] == "lib-head").unwrap();
+    let file = row["files"][0].as_str().unwrap();
+    assert!(file.contains("/libraries/repository-"), "{file}");
 }
 
 #[test]
