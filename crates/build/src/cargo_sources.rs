@@ -53,11 +53,22 @@ impl Pin {
         }
     }
 
-    /// Returns where the crate's checksum is recorded.
-    fn place(&self) -> &'static str {
+    /// Returns which of the two is to be mended if an archive has another hash than the pinned one.
+    fn mend(&self, found: &str) -> String {
+        let Pin {
+            name,
+            version,
+            checksum,
+            ..
+        } = self;
         match self.is_alone {
-            true => "the table of releases",
-            false => "crates/sources/Cargo.lock",
+            true => format!(
+                "has SHA-256 {found}, and the pin of {name} {version} (`pin` of an entry, or `sha256` in a table of releases) says \
+                 {checksum}: correct that, or delete the archive, and cargo downloads it again"
+            ),
+            false => {
+                "is not the archive that crates/sources/Cargo.lock pins: delete it, and cargo downloads it again".into()
+            }
         }
     }
 }
@@ -132,12 +143,9 @@ fn archive_of(pin: &Pin) -> Result<PathBuf> {
 
 /// Fails unless an archive's copy has the pinned checksum.
 fn refuse_another(pin: &Pin, archive: &Path, copy: &Path) -> Result<()> {
-    if cache::hash_of_file(copy)? != pin.checksum {
-        bail!(
-            "{} is not the archive that {} pins: delete it, and cargo downloads it again",
-            archive.display(),
-            pin.place()
-        );
+    let found = cache::hash_of_file(copy)?;
+    if found != pin.checksum {
+        bail!("{} {}", archive.display(), pin.mend(&found));
     }
     Ok(())
 }
