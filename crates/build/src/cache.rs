@@ -315,11 +315,15 @@ impl CachePlace {
         let built = construct(workshop.path());
         let context = || {
             let log = self.log();
-            format!(
-                "building {}; the whole log is in {}",
-                self.name,
-                log.display()
-            )
+            // What fails before the first step writes nothing into it.
+            match file::length(&log) {
+                0 => format!("building {}", self.name),
+                _ => format!(
+                    "building {}; the whole log is in {}",
+                    self.name,
+                    log.display()
+                ),
+            }
         };
         let built = built.with_context(context)?;
         trusted(&self.library()).map(|()| (built, false))

@@ -3,7 +3,7 @@
 
 use super::cache;
 use super::launched::ending_with_heapmark;
-use super::step::{Steps, last_lines};
+use super::step::Steps;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_catalog::allocator;
 use heapmark_catalog::file::WithPath;
@@ -204,7 +204,9 @@ impl Package {
         let mut output = metadata()?;
         if output.is_err() {
             if let Err(why) = cargo(&package, &[&["fetch"], locked].concat())? {
-                bail!("downloading the allocators' sources: cargo fetch failed: {why}");
+                bail!(
+                    "downloading the allocators' sources: cargo fetch failed: {why} (is there a network?)"
+                );
             }
             output = metadata()?;
         }
@@ -254,7 +256,7 @@ impl Package {
     }
 }
 
-/// Returns what cargo writes to stdout, or the last lines of its error message.
+/// Returns what cargo writes to stdout, or its error message in one line.
 fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
@@ -272,11 +274,19 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Result<Vec<u8>, String>> 
     Ok(if output.status.success() {
         Ok(output.stdout)
     } else {
-        let text = String::from_utf8_lossy(&output.stderr);
-        Err(last_lines(
-            text.lines().filter(|line| !line.trim().is_empty()),
-        ))
+        Err(in_one_line(&String::from_utf8_lossy(&output.stderr)))
     })
+}
+
+/// Returns the error that cargo writes and its deepest cause, which is the last line; between them are only the steps that lead there.
+fn in_one_line(words: &str) -> String {
+    let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.clone().find(|line| line.starts_with("error"));
+    let last = lines.next_back().unwrap_or("it says nothing");
+    match first {
+        Some(first) if first != last => format!("{first}: {last}"),
+        _ => last.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -300,6 +310,18 @@ mod tests {
             Some("/home/u/.cargo/registry/cache/index.crates.io-1949/a-1.0.0+x.crate".into())
         );
         assert_eq!(archive(Path::new("/home/u/vendor/a-1.0.0")), None);
+    }
+
+    #[test]
+    fn an_error_of_cargos_becomes_its_first_line_and_its_deepest_cause() {
+        let words = "    Updating crates.io index\nwarning: spurious\nerror: failed to get `a`\n\nCaused by:\n  no \
+                     index\n\nCaused by:\n  [6] no such host\n";
+        assert_eq!(
+            in_one_line(words),
+            "error: failed to get `a`: [6] no such host"
+        );
+        assert_eq!(in_one_line("error: no\n"), "error: no");
+        assert_eq!(in_one_line(""), "it says nothing");
     }
 
     #[test]

@@ -124,12 +124,7 @@ fn telling(words: &str) -> String {
     if !errors.is_empty() {
         return errors.join("\n");
     }
-    last_lines(words.lines())
-}
-
-/// Returns the last lines of a failed command's output.
-pub fn last_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
-    let lines: Vec<&str> = lines.collect();
+    let lines: Vec<&str> = words.lines().collect();
     lines[lines.len().saturating_sub(8)..].join("\n")
 }
 

@@ -8,6 +8,8 @@ use heapmark::catalog::allocators;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -813,6 +815,22 @@ fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
         said.contains("is not the archive that crates/sources/Cargo.lock pins: delete it"),
         "{said}"
     );
+}
+
+#[test]
+fn sources_that_cannot_be_fetched_are_said_in_one_line_that_names_no_empty_log() {
+    let place = tempfile::tempdir().unwrap();
+    let cargo = place.path().join("cargo");
+    let words = "error: no crate\n\nCaused by:\n  no index\n\nCaused by:\n  no such host";
+    std::fs::write(&cargo, format!("#!/bin/sh\necho '{words}' >&2\nexit 101\n")).unwrap();
+    std::fs::set_permissions(&cargo, Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    command.args(["build", "rpmalloc"]).env("CARGO", cargo);
+    command.env("HEAPMARK_CACHE", place.path().join("cache"));
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let told = "cargo fetch failed: error: no crate: no such host (is there a network?)";
+    assert!(said.contains(told), "{said}");
+    assert!(!said.contains("the whole log is in"), "{said}");
 }
 
 #[test]
