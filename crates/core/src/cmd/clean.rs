@@ -26,8 +26,8 @@ pub struct CleanArgs {
 /// What can be removed.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum What {
-    /// Built allocators and programs, compiled traces, passed checks: all of it is made again when it
-    /// is needed; and what `heapmark check` found, for the reports of runs
+    /// Built allocators and programs, compiled traces, passed checks: made again when they are needed; downloaded allocators, which need
+    /// the network again; and what `heapmark check` found, for the reports of runs
     Cache,
     /// The runs in ./heapmark-results: nothing makes them again
     Runs,
@@ -95,7 +95,14 @@ fn clean(what: What, yes: bool) -> Result<()> {
             joined(names.map(|name| name.display()), ", ")
         )
     };
-    if !yes && !agrees(&told(&paths))? {
+    let ask = || match what {
+        What::Cache => agrees(&format!(
+            "{}; what was downloaded needs the network again",
+            told(&paths)
+        )),
+        What::Runs => agrees(&told(&paths)),
+    };
+    if !yes && !ask()? {
         say("nothing is removed");
         return Ok(());
     }

@@ -297,6 +297,9 @@ fn nothing_is_removed_without_an_answer() {
     );
     end.is_one_line(2);
     assert!(end.stderr.contains("give --yes"), "{}", end.stderr);
+    let help = place.run(&["clean", "--help"]).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("need the network again"), "{help}");
     // `script` is a terminal; it types what it reads.
     let answered = |answer: &str| {
         let line = format!("{} clean runs", env!("CARGO_BIN_EXE_heapmark"));
