@@ -1,5 +1,6 @@
-//! `heapmark explain`: words of tables and documents. The binary carries the glossary and the
-//! metrics; every row of a table there is an explanation of its first cell. Workloads, allocators and
+//! `heapmark explain`: words of tables and documents. The binary carries the glossary, the metrics and
+//! the outcomes; every row of a table there is an explanation of its first cell, and every item of a
+//! list one of the words in bold. Workloads, allocators and
 //! real programs explain themselves.
 
 use super::{Exit, catalog, print};
@@ -17,6 +18,13 @@ pub struct ExplainArgs {
 /// Pages with tables of words.
 const WORDS: &str = include_str!("../../../../docs/FAQ.md");
 const METRICS: &str = include_str!("../../../../docs/METRICS.md");
+const FORMAT: &str = include_str!("../../../../docs/FORMAT.md");
+
+/// The section on outcomes of the page on files, whose other tables have keys and no words.
+fn outcomes() -> &'static str {
+    let (_, section) = FORMAT.split_once("\n## Outcomes\n").unwrap_or_default();
+    section.split("\n#").next().unwrap_or_default()
+}
 
 /// A row of a table.
 struct GlossaryEntry {
@@ -43,8 +51,9 @@ impl GlossaryEntry {
 
 /// Runs `heapmark explain`.
 pub fn run(args: ExplainArgs) -> Result<Exit> {
-    let pages = [WORDS, &report::metrics(), METRICS];
+    let pages = [WORDS, &report::metrics(), METRICS, outcomes()];
     let mut all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
+    all.extend(items(METRICS));
     let word = plain(&args.word.join(" "));
     if !word.is_empty() && !all.iter().any(|entry| entry.is(&word)) {
         all.splice(0..0, of_catalogue()?);
@@ -71,11 +80,14 @@ pub fn run(args: ExplainArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A word as entries spell it: without what differs from row to row, as in `unclear (+14)` and `time / glibc [95 %]`.
+/// A word as entries spell it: without what differs from row to row, as in `unclear (+14)`, `time / glibc [95 %]` and `[n = 5]`.
 fn plain(word: &str) -> String {
     let word = word.to_lowercase().replace(" [95 %]", "");
     match word.split_once("(+") {
         Some((before, _)) => format!("{before}(+n)"),
+        // It stands in the place of the ratio's interval.
+        None if word.starts_with("[n = ") => "ratio".into(),
+        None if word.starts_with("libc serves") => "libc serves n %".into(),
         None => word,
     }
 }
@@ -148,6 +160,38 @@ fn entries(page: &str) -> Vec<GlossaryEntry> {
     found
 }
 
+/// The words in bold in the items of a page's lists, each with what follows its colon.
+fn items(page: &str) -> Vec<GlossaryEntry> {
+    let mut items: Vec<String> = Vec::new();
+    let mut is_in_item = false;
+    for line in page.lines() {
+        let begin = line.strip_prefix("- ");
+        let more = line.strip_prefix("  ").filter(|_| is_in_item);
+        is_in_item = begin.or(more).is_some();
+        match (begin, more, items.last_mut()) {
+            (Some(begin), ..) => items.push(begin.to_owned()),
+            (_, Some(more), Some(item)) => {
+                item.push(' ');
+                item.push_str(more);
+            }
+            _ => {}
+        }
+    }
+    let entries = |item: &String| {
+        let parts: Vec<String> = item.split("**").map(without_marks).collect();
+        let pairs = parts[1..].chunks(2);
+        let entry = |pair: &[String]| {
+            let [names, after] = pair else { return None };
+            Some(GlossaryEntry {
+                names: names.clone(),
+                meaning: after.strip_prefix(": ")?.into(),
+            })
+        };
+        pairs.filter_map(entry).collect::<Vec<_>>()
+    };
+    items.iter().flat_map(entries).collect()
+}
+
 /// The cells of a row, without Markdown marks.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inside = line.trim().strip_prefix('|')?.strip_suffix('|')?;
@@ -181,5 +225,12 @@ mod tests {
             lines,
             ["a_b, c: see D and F\n", "x: a time (unit ns; error none)\n"]
         );
+    }
+
+    #[test]
+    fn words_in_bold_of_a_list_are_explained_behind_their_colon() {
+        let page = "**no**: item\n\n- **a**: one [thing](A.md)\n  and more. **b c**, **d**: two\n- **e** = three\n\n  other\n";
+        let lines: Vec<String> = items(page).iter().map(GlossaryEntry::line).collect();
+        assert_eq!(lines, ["a: one thing and more.\n", "d: two\n"]);
     }
 }

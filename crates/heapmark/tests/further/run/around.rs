@@ -69,7 +69,7 @@ fn headings() -> BTreeSet<String> {
 
 #[test]
 fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
-    const OF_SCREENS: [&str; 36] = [
+    const OF_SCREENS: [&str; 39] = [
         "all",
         "next run",
         "kern",
@@ -106,6 +106,21 @@ fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
         "beside glibc",
         "duet",
         "noisy run",
+        "partial",
+        "not purged",
+        "libc serves n %",
+    ];
+    const OUTCOMES: [&str; 10] = [
+        "ok",
+        "wrong-result",
+        "not-loaded",
+        "exit",
+        "crash",
+        "hang",
+        "oom",
+        "unsupported",
+        "absent",
+        "error",
     ];
     let place = Place::new();
     let all = place.run(&["explain"]).stdout.to_lowercase();
@@ -118,6 +133,7 @@ fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
         .map(|heading| heading.trim_end_matches(" [95 %]"));
     let missing: Vec<&str> = words
         .chain(OF_SCREENS)
+        .chain(OUTCOMES)
         .filter(|word| !known.contains(word))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -126,6 +142,8 @@ fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
         (&["jq", "group"], "jq-group, jq group: "),
         (&["unclear", "(+14)"], "unclear (+N), "),
         (&["kern"], "kern: the share of the time"),
+        (&["[n", "=", "2]"], "ratio, "),
+        (&["libc", "serves", "20", "%"], "libc serves N %: "),
     ] {
         let end = place.run(&[&["explain"], word].concat());
         assert!(end.stdout.starts_with(says), "{}", end.stdout);
