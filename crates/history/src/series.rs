@@ -413,30 +413,30 @@ fn one_of(tested: &Tested, rule: &Rule) -> Option<Verdict> {
     judged[0].as_ref().map(Verdict::of)
 }
 
-/// Splits a series into stretches of one level: binary segmentation. The split that explains most of the scatter
-/// between versions is tested first, with all versions on either side of it: a small change shows in all of them
-/// together before it shows in two neighbours. Returns the places of the first versions of new levels.
-fn levels(points: &[&VersionValues], rule: &Rule) -> Vec<usize> {
+/// Splits a series into stretches of one level: binary segmentation. Either side of the split that explains most of the scatter
+/// between versions is split first; the split is a change if the stretches beside it differ. So a small change shows in all their
+/// versions together before it shows in two neighbours, and so does a version that differs from all others, though no split of the
+/// whole series has all that differ on one side. Returns the places of the first versions of new levels.
+fn levels(points: &[&VersionValues], heights: &[f64], rule: &Rule) -> Vec<usize> {
     let place = |at: &usize| {
-        let mean = |side: &[&VersionValues]| {
-            let all: Vec<f64> = by_version(side);
-            all.iter().sum::<f64>() / all.len() as f64
-        };
-        let (left, right) = points.split_at(*at);
-        let weight = (left.len() * right.len()) as f64 / points.len() as f64;
+        let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
+        let (left, right) = heights.split_at(*at);
+        let weight = (left.len() * right.len()) as f64 / heights.len() as f64;
         weight * (mean(right) - mean(left)).powi(2)
     };
     let Some(at) = (1..points.len()).max_by(|a, b| place(a).total_cmp(&place(b))) else {
         return Vec::new();
     };
     let (left, right) = points.split_at(at);
-    let verdict = tested(left, right, rule).and_then(|tested| one_of(&tested, rule));
-    if !is_change(verdict) {
-        return Vec::new();
+    let mut all = levels(left, &heights[..at], rule);
+    let later = levels(right, &heights[at..], rule);
+    let before = &left[all.last().copied().unwrap_or(0)..];
+    let after = &right[..later.first().copied().unwrap_or(right.len())];
+    let verdict = tested(before, after, rule).and_then(|tested| one_of(&tested, rule));
+    if is_change(verdict) {
+        all.push(at);
     }
-    let mut all = levels(left, rule);
-    all.push(at);
-    all.extend(levels(right, rule).into_iter().map(|inside| at + inside));
+    all.extend(later.into_iter().map(|inside| at + inside));
     all
 }
 
@@ -476,7 +476,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
             .iter()
             .all(|found| matches!(found.behind, Behind::Logs(_)))
         {
-            true => levels(&found, &rule),
+            true => levels(&found, &by_version(&found), &rule),
             false => Vec::new(),
         };
         let steps = points.windows(2).enumerate().filter_map(|(place, pair)| {
@@ -689,6 +689,17 @@ mod tests {
         assert_eq!(
             changes(&results),
             [(WALL.key, "v4", "v5"), (WALL.key, "v7", "v8")]
+        );
+    }
+
+    #[test]
+    fn a_regression_of_one_release_in_the_middle_is_named_with_both_its_ends() {
+        // Over all that follows, and over all before, it is less than the threshold.
+        let time = |name: &str| if name == "v5" { 1.03 } else { 1.0 };
+        let results = told_of(&[run_of(&EIGHT, 12, time)], &EIGHT);
+        assert_eq!(
+            changes(&results),
+            [(WALL.key, "v4", "v5"), (WALL.key, "v5", "v6")]
         );
     }
 
