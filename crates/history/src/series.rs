@@ -9,7 +9,9 @@
 use heapmark_core::analyse::compare::{Side, no_times};
 use heapmark_core::analyse::group::{CaseGroups, Group};
 use heapmark_core::analyse::verdict::{Verdict, verdicts};
-use heapmark_core::analyse::{Failed, Ratio, Role, TableCell, by_range, counting, grid, tables};
+use heapmark_core::analyse::{
+    Failed, Ratio, Role, TableCell, by_range, counting, distinct, grid, tables,
+};
 use heapmark_core::metric::{self, Judged, Metric, Value, WALL};
 use heapmark_core::plan::Case;
 use heapmark_core::store::RunFile;
@@ -130,6 +132,7 @@ struct Rows {
 /// Returns what these runs show about these versions, the oldest first. Differences up to `threshold` are no changes.
 pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
     let mut results = Told::default();
+    let mut failed = Vec::new();
     let mut all: Vec<Rows> = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         for part in &run.head.parts() {
@@ -147,28 +150,35 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
                     _ => {}
                 }
             }
-            results.failed.extend(failures(&side, versions));
+            failed.extend(failures(&side, versions));
         }
     }
-    results.failed.dedup();
+    results.failed = distinct(failed);
+    let families = distinct(all.iter().map(|rows| rows.metric.key)).into_iter();
+    let families = families.map(|metric| {
+        let is_of_it = |rows: &&Rows| rows.metric.key == metric && rows.by_version.len() > 1;
+        let cases: Vec<&Rows> = all.iter().filter(is_of_it).collect();
+        let rule = rule(&cases, versions, threshold);
+        (cases, rule)
+    });
+    let families: Vec<(Vec<&Rows>, Rule)> = families.collect();
     let again = all.iter().map(Rows::measured_again).sum();
-    for metric in distinct_metrics(&all) {
-        let mut of_metric: Vec<&Rows> = all
-            .iter()
-            .filter(|rows| rows.metric.key == metric)
-            .collect();
-        of_metric.retain(|rows| rows.by_version.len() > 1);
-        judge(&of_metric, versions, threshold, again, &mut results);
+    for (cases, rule) in &families {
+        let rule = Rule {
+            family: again,
+            ..*rule
+        };
+        let drifts = cases.iter().flat_map(|rows| rows.drifts(&rule));
+        results.drifts.extend(drifts);
+    }
+    for (cases, rule) in &families {
+        judge(cases, versions, rule, &mut results);
     }
     // Sorted by case, as in tables of runs.
     let order: Vec<&str> = all.iter().map(|rows| &*rows.case).collect();
     let place = |series: &Series| order.iter().position(|case| **case == series.case);
     results.series.sort_by_key(place);
     results
-}
-
-fn distinct_metrics(all: &[Rows]) -> Vec<&'static str> {
-    heapmark_core::analyse::distinct(all.iter().map(|rows| rows.metric.key))
 }
 
 fn of_case<'r>(
@@ -454,36 +464,36 @@ fn is_change(verdict: Option<Verdict>) -> bool {
     matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
 }
 
-/// Judges the cases of one metric, whose pairs of neighbours are one family. The `again` repeated measurements, of all metrics,
-/// are a family of their own: a single drift shows that the machine has changed.
-fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, results: &mut Told) {
+/// The rule for the cases of one metric, whose pairs of neighbours are one family.
+fn rule(cases: &[&Rows], versions: &[String], threshold: f64) -> Rule {
     let pairs = cases
         .iter()
         .map(|rows| rows.points(versions).len().saturating_sub(1));
     let alpha = cases.iter().map(|rows| rows.alpha).fold(1.0, f64::min);
-    let rule = Rule {
+    Rule {
         threshold: threshold.ln_1p(),
         ..Rule::new(pairs.sum(), alpha)
-    };
+    }
+}
+
+/// Judges the cases of one metric. If anything drifted, of whatever case and metric, the machine has changed: two runs are like those of
+/// two machines.
+fn judge(cases: &[&Rows], versions: &[String], rule: &Rule, results: &mut Told) {
     for rows in cases {
-        let drifts = rows.drifts(&Rule {
-            family: again,
-            ..rule
-        });
         let points = rows.points(versions);
         let found: Vec<&VersionValues> = points.iter().map(|(_, found)| *found).collect();
         let changes = match found
             .iter()
             .all(|found| matches!(found.behind, Behind::Logs(_)))
         {
-            true => levels(&found, &by_version(&found), &rule),
+            true => levels(&found, &by_version(&found), rule),
             false => Vec::new(),
         };
         let steps = points.windows(2).enumerate().filter_map(|(place, pair)| {
             let [(from, earlier), (to, later)] = pair else {
                 return None;
             };
-            let mut step = compared(earlier, later, &rule)?;
+            let mut step = compared(earlier, later, rule)?;
             if matches!(later.behind, Behind::Logs(_)) {
                 step = match changes.iter().position(|at| *at == place + 1) {
                     // The change is from the level before it to the level after it.
@@ -491,9 +501,9 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
                         let start = if change == 0 { 0 } else { changes[change - 1] };
                         let end = changes.get(change + 1).copied().unwrap_or(found.len());
                         let (before, after) = (&found[start..place + 1], &found[place + 1..end]);
-                        let tested = tested(before, after, &rule)?;
+                        let tested = tested(before, after, rule)?;
                         Compared {
-                            verdict: one_of(&tested, &rule),
+                            verdict: one_of(&tested, rule),
                             ratio: Ratio::of_shift(tested.shift),
                         }
                     }
@@ -505,8 +515,7 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
                     None => step,
                 };
             }
-            // If a bridge has moved, the two runs are like those of two machines.
-            let apart = match earlier.run != later.run && !drifts.is_empty() {
+            let apart = match earlier.run != later.run && !results.drifts.is_empty() {
                 true => f64::INFINITY,
                 false => earlier.equals_apart + later.equals_apart,
             };
@@ -518,21 +527,22 @@ fn judge(cases: &[&Rows], versions: &[String], threshold: f64, again: usize, res
                 verdict,
             })
         });
+        let steps = steps.collect();
         results.series.push(Series {
             case: rows.case.clone(),
             metric: rows.metric,
-            steps: steps.collect(),
+            steps,
             points: points
                 .iter()
                 .map(|(name, found)| VersionPoint::new(name, found))
                 .collect(),
         });
-        results.drifts.extend(drifts);
     }
 }
 
 impl Rows {
-    /// How often versions were measured again.
+    /// How often versions were measured again: of all metrics together, a family of its own, since a single drift shows that the
+    /// machine has changed.
     fn measured_again(&self) -> usize {
         self.by_version.values().map(|found| found.len() - 1).sum()
     }
@@ -594,6 +604,16 @@ impl Series {
     /// Whether the values are ratios to the reference.
     pub fn is_relative(&self) -> bool {
         self.metric.judged == Judged::ByTest
+    }
+
+    /// Whether both versions of a step were measured in one run.
+    pub fn is_of_one_run(&self, step: &LevelChange) -> bool {
+        let mut ends = self
+            .points
+            .iter()
+            .filter(|point| [&step.from, &step.to].contains(&&point.version));
+        let run = ends.next().map(|point| point.run);
+        ends.all(|point| Some(point.run) == run)
     }
 
     /// The series's changes.
@@ -796,6 +816,28 @@ mod tests {
     }
 
     #[test]
+    fn a_drift_in_one_case_withholds_changes_across_runs_in_all() {
+        let run = |names: &[&str], drift: f64| {
+            let fake = FakeRun::new(names, &["larson", "churn"], 12);
+            fake.fill(|case, name, block| {
+                let time = match (case, name) {
+                    ("churn", "v1") => drift,
+                    ("larson", "v2") => 1.1,
+                    _ => 1.0,
+                };
+                50.0 * time * noise(name, block)
+            })
+        };
+        let of_second = |drift: f64| {
+            let runs = [run(&["v8", "v1"], 1.0), run(&["v8", "v1", "v2"], drift)];
+            let results = told_of(&runs, &["v1", "v2", "v8"]);
+            (changes(&results).len(), results.drifts.len())
+        };
+        assert_eq!(of_second(1.0), (2, 0));
+        assert_eq!(of_second(1.2), (0, 1));
+    }
+
+    #[test]
     fn a_machine_that_is_slower_for_one_run_is_noticed_though_the_next_says_the_same_again() {
         let run = |added: &str, bridge: f64| {
             let time = |name: &str| if name == "v1" { bridge } else { 1.0 };
@@ -865,11 +907,9 @@ mod tests {
             }
             all.push(rows);
         }
-        let mut results = Told::default();
-        for rows in &all {
-            judge(&[rows], &names(&["v1", "v8"]), 0.01, 16, &mut results);
-        }
-        (results.drifts.len(), apart)
+        let rule = Rule::new(16, heapmark_stats::ALPHA);
+        let drifts = all.iter().map(|rows| rows.drifts(&rule).len());
+        (drifts.sum(), apart)
     }
 
     #[test]

@@ -296,18 +296,21 @@ fn without_allocations(run: &Run) -> Vec<String> {
 /// Returns the notes without which the tables must not be read.
 fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
     let mut notes = Vec::new();
-    let distinct_failures = distinct(results.failed.iter());
     notes.extend(
-        distinct_failures
+        results
+            .failed
             .iter()
             .map(|(version, why)| format!("{version}: {why}.")),
     );
     let withheld = |series: &Series| {
         let mut steps = series.steps.iter();
-        let is_withheld = |step: &&LevelChange| step.verdict == Verdict::AaCopyDiffers;
+        let is_withheld = |step: &&LevelChange| {
+            step.verdict == Verdict::AaCopyDiffers
+                && (results.drifts.is_empty() || series.is_of_one_run(step))
+        };
         steps.find(is_withheld).map(|step| {
             format!(
-                "{}, {}: no change is named from {} to {}: the reference beside its own copy, or versions that were measured again, came out different.",
+                "{}, {}: no change is named from {} to {}: the reference beside its own copy came out different.",
                 series.case, series.metric.noun, step.from, step.to
             )
         })
@@ -323,7 +326,9 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
             text::enclosed(" ", &drift.ratio.interval.map(bounds).unwrap_or_default(), "")
         ));
     }
-    if runs.len() > 1 && results.drifts.is_empty() {
+    if !results.drifts.is_empty() {
+        notes.push("No change is named between versions of different runs.".into());
+    } else if runs.len() > 1 {
         notes.push(format!(
             "{}; what was measured again says the same.",
             text::count(runs.len(), "run")
