@@ -31,6 +31,9 @@ pub struct Told {
     /// Versions that were measured in several runs and came out different: the machine no longer
     /// gives the same numbers.
     pub drifts: Vec<Drift>,
+    /// How many comparisons of what was measured again show whether it came out different.
+    #[serde(skip)]
+    pub compared_again: usize,
     /// Versions without numbers, and why.
     pub failed: Vec<(String, String)>,
 }
@@ -168,8 +171,12 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
             family: again,
             ..*rule
         };
-        let drifts = cases.iter().flat_map(|rows| rows.drifts(&rule));
-        results.drifts.extend(drifts);
+        for rows in cases {
+            let again = rows.compared_again(&rule);
+            results.compared_again += again.len();
+            let drifts = again.into_iter().filter_map(|one| rows.drift(one));
+            results.drifts.extend(drifts);
+        }
     }
     for (cases, rule) in &families {
         judge(cases, versions, rule, &mut results);
@@ -547,29 +554,44 @@ impl Rows {
         self.by_version.values().map(|found| found.len() - 1).sum()
     }
 
-    /// The versions that came out different from the first time when they were measured again, for each time.
-    fn drifts(&self, rule: &Rule) -> Vec<Drift> {
-        let again = self.by_version.iter().flat_map(|(name, found)| {
-            let later = found.iter().skip(1);
-            later.map(move |later| (name, &found[0], later))
-        });
-        let drift = |(name, first, later): (&String, &VersionValues, &VersionValues)| {
-            let moved = compared(first, later, rule)?;
-            is_change(moved.verdict).then(|| Drift {
-                case: self.case.clone(),
-                metric: self.metric,
-                version: name.clone(),
-                ratio: moved.ratio,
-            })
-        };
-        again.filter_map(drift).collect()
+    /// What was measured again compared with the first time, for each time, if the two can tell a difference.
+    fn compared_again(&self, rule: &Rule) -> Vec<(&str, Compared)> {
+        let mut all = Vec::new();
+        for (version, found) in &self.by_version {
+            let first = &found[0];
+            let later = found[1..]
+                .iter()
+                .filter(|_| !first.behind.is_of_reference());
+            let moved = later.filter_map(|later| compared(first, later, rule));
+            let can_tell =
+                moved.filter(|moved| !matches!(moved.verdict, Some(Verdict::TooFew { .. })));
+            all.extend(can_tell.map(|moved| (version.as_str(), moved)));
+        }
+        all
+    }
+
+    /// The drift of a version that came out different from the first time.
+    fn drift(&self, (version, moved): (&str, Compared)) -> Option<Drift> {
+        is_change(moved.verdict).then(|| Drift {
+            case: self.case.clone(),
+            metric: self.metric,
+            version: version.to_owned(),
+            ratio: moved.ratio,
+        })
+    }
+}
+
+impl Behind {
+    /// Whether these are numbers of the reference over those of the reference itself.
+    fn is_of_reference(&self) -> bool {
+        matches!(self, Behind::Logs(logs) if logs.values().all(|log| *log == 0.0))
     }
 }
 
 impl VersionPoint {
     fn new(version: &str, found: &VersionValues) -> VersionPoint {
         let ratio = match &found.behind {
-            Behind::Logs(logs) if logs.values().any(|log| *log != 0.0) => {
+            Behind::Logs(logs) if !found.behind.is_of_reference() => {
                 Ratio::from_logs(&logs.values().copied().collect::<Vec<f64>>())
             }
             _ => None,
@@ -816,6 +838,16 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_compared_again_says_nothing_of_the_machine() {
+        let again = |blocks: u32| {
+            let run = |names: &[&str]| run_of(names, blocks, |_| 1.0);
+            let runs = [run(&["v1", "v8"]), run(&["v1", "v2", "v8"])];
+            told_of(&runs, &["v1", "v2", "v8"]).compared_again
+        };
+        assert_eq!((again(5), again(12)), (0, 1));
+    }
+
+    #[test]
     fn a_drift_in_one_case_withholds_changes_across_runs_in_all() {
         let run = |names: &[&str], drift: f64| {
             let fake = FakeRun::new(names, &["larson", "churn"], 12);
@@ -908,8 +940,9 @@ mod tests {
             all.push(rows);
         }
         let rule = Rule::new(16, heapmark_stats::ALPHA);
-        let drifts = all.iter().map(|rows| rows.drifts(&rule).len());
-        (drifts.sum(), apart)
+        let again = all.iter().flat_map(|rows| rows.compared_again(&rule));
+        let drifts = again.filter(|(_, moved)| is_change(moved.verdict));
+        (drifts.count(), apart)
     }
 
     #[test]

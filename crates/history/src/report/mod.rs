@@ -6,7 +6,7 @@ mod page;
 pub use museum::{museum, museum_json, museum_page};
 pub use page::page;
 
-use crate::folder::History;
+use crate::folder::{History, SeriesVersion};
 use crate::series::{LevelChange, Series, Told, VersionPoint};
 use heapmark_core::analyse::{Ratio, Role, Verdict, c_libraries, counting, distinct, grid};
 use heapmark_core::metric::{Better, Metric};
@@ -91,7 +91,7 @@ impl Change<'_> {
     }
 
     /// The change in words: `from mimalloc@3.1.5 to mimalloc@3.2.8, fan-in@9: mean overhead 4.42 times, worse`.
-    fn said(&self) -> String {
+    fn said(&self, results: &Told) -> String {
         let (metric, step) = self.most();
         let size = match step.ratio.ratio {
             ratio if ratio.is_finite() => format!("{} times", units::ratio(ratio)),
@@ -102,7 +102,7 @@ impl Change<'_> {
             self.from,
             self.to,
             self.case,
-            metric.noun,
+            title(metric, results),
             direction(step, metric)
         )
     }
@@ -130,20 +130,59 @@ fn all_changes(results: &Told) -> Vec<Change<'_>> {
 
 /// The answer in one sentence.
 fn conclusion(history: &History, results: &Told) -> String {
-    let all = all_changes(results);
-    let versions = text::count(history.versions.len(), "version");
-    let [first, .., last] = &history.versions[..] else {
-        return versions;
+    let has_numbers = |version: &&SeriesVersion| {
+        let mut points = results.series.iter().flat_map(|series| &series.points);
+        points.any(|point| point.version == version.name)
     };
-    let over = format!("{versions}, {} to {}", first.name, last.name);
+    let measured: Vec<&SeriesVersion> = history.versions.iter().filter(has_numbers).collect();
+    let [first, .., last] = measured[..] else {
+        return nothing_compared(history, results);
+    };
+    let versions = text::count(history.versions.len(), "version");
+    let of = match measured.len() == history.versions.len() {
+        true => String::new(),
+        false => format!("{} of ", measured.len()),
+    };
+    let over = format!("{of}{versions}, {} to {}", first.name, last.name);
+    let all = all_changes(results);
     match &all[..] {
-        [] => format!("{over}: no change is seen."),
-        [one] => format!("{over}: one change, {}.", one.said()),
+        [] => format!("{over}: {}.", no_change(results)),
+        [one] => format!("{over}: one change, {}.", one.said(results)),
         all => {
             let largest = all.iter().max_by(|a, b| a.size().total_cmp(&b.size()));
-            let largest = largest.map(Change::said).unwrap_or_default();
+            let largest = largest.map(|change| change.said(results));
+            let largest = largest.unwrap_or_default();
             format!("{over}: {} changes; the largest {largest}.", all.len())
         }
+    }
+}
+
+/// Why there is no comparison at all.
+fn nothing_compared(history: &History, results: &Told) -> String {
+    let reference = &history.reference;
+    let why = match results.failed.iter().any(|(name, _)| name == reference) {
+        true => format!("the reference {reference} has no numbers"),
+        false => "fewer than two versions have numbers".into(),
+    };
+    format!("Nothing could be compared: {why}.")
+}
+
+/// What follows if no step is a change: it may be unknown whether there are any.
+fn no_change(results: &Told) -> String {
+    let verdicts = results.series.iter().flat_map(|series| &series.steps);
+    let verdicts: Vec<Verdict> = verdicts.map(|step| step.verdict).collect();
+    let is_too_few = |verdict: &Verdict| matches!(verdict, Verdict::TooFew { .. });
+    if verdicts.iter().all(is_too_few) {
+        return "too few blocks for any verdict: measure with more --blocks in another directory (-o)"
+            .into();
+    }
+    let is_decided = |verdict: &&Verdict| matches!(verdict, Verdict::Same | Verdict::Small);
+    match verdicts.len() - verdicts.iter().filter(is_decided).count() {
+        0 => "no change is seen".into(),
+        unclear => format!(
+            "no change is seen; {unclear} of {} are unclear",
+            text::count(verdicts.len(), "step")
+        ),
     }
 }
 
@@ -190,10 +229,11 @@ fn changes(results: &Told) -> Sheet {
     for metric in distinct(metrics.map(|(metric, _)| metric.key)) {
         let step = |change: &Change| {
             let entry = change.of.iter().find(|(other, _)| other.key == metric);
-            entry.map(|(metric, step)| (metric.noun, step.ratio))
+            entry.map(|(metric, step)| (*metric, step.ratio))
         };
-        let noun = all.iter().find_map(step).map_or("", |(noun, _)| noun);
-        table.add(noun, |change| {
+        let named = all.iter().find_map(step);
+        let title = named.map(|(metric, _)| title(metric, results));
+        table.add(title.unwrap_or_default(), |change| {
             step(change)
                 .map(|(_, ratio)| cell_of(ratio))
                 .unwrap_or_default()
@@ -311,7 +351,7 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
         steps.find(is_withheld).map(|step| {
             format!(
                 "{}, {}: no change is named from {} to {}: the reference beside its own copy came out different.",
-                series.case, series.metric.noun, step.from, step.to
+                series.case, title(series.metric, results), step.from, step.to
             )
         })
     };
@@ -320,7 +360,7 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
         notes.push(format!(
             "{}, {}: {} came out {} times as before when it was measured again{}: this machine does not say the same any more.",
             drift.case,
-            drift.metric.noun,
+            title(drift.metric, results),
             drift.version,
             units::ratio(drift.ratio.ratio),
             text::enclosed(" ", &drift.ratio.interval.map(bounds).unwrap_or_default(), "")
@@ -329,10 +369,13 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
     if !results.drifts.is_empty() {
         notes.push("No change is named between versions of different runs.".into());
     } else if runs.len() > 1 {
-        notes.push(format!(
-            "{}; what was measured again says the same.",
-            text::count(runs.len(), "run")
-        ));
+        let same = match results.compared_again {
+            0 => {
+                "nothing that was measured again can be compared, so whether this machine says the same is unknown"
+            }
+            _ => "what was measured again says the same",
+        };
+        notes.push(format!("{}; {same}.", text::count(runs.len(), "run")));
     }
     for run in runs {
         notes.extend(without_allocations(run));
@@ -345,4 +388,102 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
             .into(),
     );
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_run::FakeRun;
+    use crate::series;
+    use heapmark_core::analyse::compare::Side;
+    use heapmark_core::execute::Outcome;
+
+    fn history(names: &[&str]) -> History {
+        let version = |name: &&str| SeriesVersion {
+            name: name.to_string(),
+            word: name.to_string(),
+        };
+        let mut history = History::new(String::new(), Vec::new(), Vec::new());
+        history.versions = names.iter().map(version).collect();
+        history.reference = names.last().unwrap().to_string();
+        history
+    }
+
+    fn told_of(history: &History, run: &FakeRun) -> Told {
+        let side = Side {
+            head: &run.run,
+            records: &run.records,
+        };
+        let names: Vec<String> = history
+            .versions
+            .iter()
+            .map(|one| one.name.clone())
+            .collect();
+        series::told(&[side], &names, 0.01)
+    }
+
+    /// A run of three versions, the last of which is the reference, where one has crashed.
+    fn concluded(blocks: u32, crashed: &str) -> String {
+        let run = FakeRun::new(&["v3", "v1", "v2"], &["larson"], blocks);
+        let mut run = run.fill(|_, _, block| 50.0 + 0.01 * f64::from(block % 3));
+        let records = run.records.iter_mut();
+        for record in records.filter(|record| record.allocator == crashed) {
+            record.outcome = Outcome::Crash {
+                signal: "SIGABRT".into(),
+                phase: "run".into(),
+            };
+            record.measurement = None;
+        }
+        let history = history(&["v1", "v2", "v3"]);
+        conclusion(&history, &told_of(&history, &run))
+    }
+
+    #[test]
+    fn only_what_was_compared_is_without_a_change() {
+        assert_eq!(
+            concluded(12, ""),
+            "3 versions, v1 to v3: no change is seen."
+        );
+        assert_eq!(
+            concluded(12, "v1"),
+            "2 of 3 versions, v2 to v3: no change is seen."
+        );
+        assert_eq!(
+            concluded(12, "v3"),
+            "Nothing could be compared: the reference v3 has no numbers."
+        );
+        let few = concluded(5, "");
+        assert!(
+            few.contains("v3: too few blocks for any verdict: "),
+            "{few}"
+        );
+    }
+
+    #[test]
+    fn each_metric_has_a_title_of_its_own_in_the_table_of_changes() {
+        let metrics = heapmark_core::metric::judged();
+        let retained = metrics.filter(|metric| metric.noun == "retained memory");
+        let series = retained.map(|metric| Series {
+            case: "larson@2".into(),
+            metric,
+            points: Vec::new(),
+            steps: vec![LevelChange {
+                from: "v1".into(),
+                to: "v2".into(),
+                ratio: Ratio {
+                    ratio: 2.0,
+                    interval: None,
+                    pairs: 3,
+                },
+                verdict: Verdict::Slower,
+            }],
+        });
+        let results = Told {
+            series: series.collect(),
+            ..Told::default()
+        };
+        let titles = changes(&results).columns;
+        assert!(results.series.len() > 1);
+        assert_eq!(distinct(&titles).len(), titles.len(), "{titles:?}");
+    }
 }
