@@ -2,7 +2,7 @@
 
 use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
-use crate::series::{self, Told};
+use crate::series;
 use crate::unchanged::{
     refuse_changed, refuse_elsewhere, refuse_other_command, refuse_other_libraries,
     refuse_other_work,
@@ -399,27 +399,27 @@ fn interrupted(dir: &Path) -> Exit {
     Exit::Interrupted
 }
 
-/// The runs of a history, and what they show together.
-pub fn read(history: &History, dir: &Path, threshold: f64) -> Result<(Vec<Run>, Told)> {
+/// The stored runs of a history.
+pub fn runs(history: &History, dir: &Path) -> Result<Vec<Run>> {
     let dirs = (0..history.runs.len()).map(|place| run_in(dir, place));
-    let runs: Vec<Run> = dirs.map(|dir| store::read(&dir)).collect::<Result<_>>()?;
-    let names: Vec<String> = history
-        .versions
-        .iter()
-        .map(|version| version.name.clone())
-        .collect();
+    dirs.map(|dir| store::read(&dir)).collect()
+}
+
+/// The sides of a comparison that stored runs are.
+pub fn sides(runs: &[Run]) -> Vec<Side<'_>> {
     let sides = runs.iter().map(|run| Side {
         head: &run.head,
         records: &run.records,
     });
-    let sides: Vec<Side> = sides.collect();
-    let results = series::told(&sides, &names, threshold);
-    Ok((runs, results))
+    sides.collect()
 }
 
 /// Prints what all runs show, and writes the page.
 fn tell(history: &History, dir: &Path, args: &HistoryArgs) -> Result<()> {
-    let (runs, results) = read(history, dir, args.threshold)?;
+    let runs = runs(history, dir)?;
+    let versions = history.versions.iter();
+    let names: Vec<String> = versions.map(|version| version.name.clone()).collect();
+    let results = series::told(&sides(&runs), &names, args.threshold);
     let heads = (0..runs.len()).map(|place| store::head_of(&run_in(dir, place)));
     let page = dir.join("history.html");
     let text = report::page(history, &results, &runs);

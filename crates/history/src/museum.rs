@@ -1,10 +1,12 @@
 //! `heapmark museum`: regressions of allocators that shipped, each as a small history: the good
 //! release, the bad one, and the one that fixed the regression.
 
-use crate::command::{Length, asked, grow, opened, read, worse};
+use crate::command::{Length, asked, grow, opened, runs, sides, worse};
 use crate::folder::History;
 use crate::report;
+use crate::series;
 use anyhow::{Context, Result};
+use heapmark_core::analyse::compare::Side;
 use heapmark_core::analyse::{Ratio, Verdict};
 use heapmark_core::catalog::{did_you_mean, joined};
 use heapmark_core::cmd::output::AnswerFormat;
@@ -21,6 +23,8 @@ const FOUND_HERE: &str = "found with heapmark";
 const EXHIBITS: &str = include_str!("../../../museum/museum.toml");
 /// Where the histories of exhibits are stored unless `-o` says otherwise.
 const MUSEUM: &str = "heapmark-museum";
+/// In place of names: each exhibit that can be measured.
+const ALL: &str = "all";
 
 /// Show regressions of allocators that shipped: with which workload a suite could have seen them
 #[derive(clap::Args)]
@@ -146,12 +150,14 @@ impl Exhibit {
         else {
             return Ok(Exhibited::NotMeasured);
         };
-        let (_, results) = read(
-            &history,
-            &dir.join(&self.name),
-            heapmark_core::analyse::THRESHOLD,
-        )?;
+        let runs = runs(&history, &dir.join(&self.name))?;
+        Ok(self.outcome(&sides(&runs)))
+    }
+
+    /// What runs show of the exhibit's own releases; their history may have others between these.
+    fn outcome(&self, runs: &[Side]) -> Exhibited {
         let versions = self.versions();
+        let results = series::told(runs, &versions, heapmark_core::analyse::THRESHOLD);
         let mut of_metric = results
             .series
             .iter()
@@ -166,21 +172,21 @@ impl Exhibit {
             let why = failed.find(|(name, _)| versions.contains(name));
             let why = why.map(|(name, why)| format!("{name}: {why}"));
             let has_metric = of_metric.next().is_some();
-            return Ok(Exhibited::Failed {
+            return Exhibited::Failed {
                 why: why.unwrap_or_else(|| match has_metric {
                     true => "a release has no numbers".into(),
                     false => format!("nothing measured {}", self.metric),
                 }),
-            });
+            };
         };
         let better = step(&versions[1]).is_some_and(|step| step.verdict == Verdict::Faster);
-        Ok(match worse.verdict {
+        match worse.verdict {
             Verdict::Slower => Exhibited::Shown {
                 ratio: worse.ratio,
                 mended: better,
             },
             _ => Exhibited::NotShown { ratio: worse.ratio },
-        })
+        }
     }
 }
 
@@ -190,27 +196,32 @@ fn exhibits() -> Result<Vec<Exhibit>> {
     Ok(file.exhibit)
 }
 
+/// The exhibits that are named, or all.
+fn chosen<'e>(all: &'e [Exhibit], names: &[String]) -> Result<Vec<&'e Exhibit>> {
+    let (all_of_them, names): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| *name == ALL);
+    let mut chosen = Vec::new();
+    for name in names {
+        let Some(exhibit) = all.iter().find(|one| one.name == *name) else {
+            let hint = did_you_mean(name, all.iter().map(|one| one.name.as_str()));
+            let names = joined(all.iter().map(|one| &one.name), ", ");
+            refuse!("no exhibit `{name}`{hint}: there are {names}");
+        };
+        if let Some(why) = &exhibit.why_not {
+            refuse!("{name} is not measured: {why}");
+        }
+        chosen.push(exhibit);
+    }
+    Ok(match all_of_them.is_empty() {
+        true => chosen,
+        false => all.iter().collect(),
+    })
+}
+
 /// Runs the command.
 pub fn run(args: MuseumArgs) -> Result<Exit> {
     let all = exhibits()?;
-    let chosen: Vec<&Exhibit> = match &args.names[..] {
-        [all_of_them] if all_of_them == "all" => all.iter().collect(),
-        names => {
-            let mut chosen = Vec::new();
-            for name in names {
-                let Some(exhibit) = all.iter().find(|one| one.name == *name) else {
-                    let hint = did_you_mean(name, all.iter().map(|one| one.name.as_str()));
-                    let names = joined(all.iter().map(|one| &one.name), ", ");
-                    refuse!("no exhibit `{name}`{hint}: there are {names}");
-                };
-                if let Some(why) = &exhibit.why_not {
-                    refuse!("{name} is not measured: {why}");
-                }
-                chosen.push(exhibit);
-            }
-            chosen
-        }
-    };
+    let chosen = chosen(&all, &args.names)?;
     let chosen = chosen.into_iter().filter(|one| one.why_not.is_none());
     let exit = one_by_one(chosen, |exhibit| measure(exhibit, &args.output))?;
     if matches!(exit, Exit::Interrupted) {
@@ -271,6 +282,7 @@ fn measure(exhibit: &Exhibit, museum: &Path) -> Result<Exit> {
 mod tests {
     use super::*;
     use crate::command::{HistoryArgs, work};
+    use crate::fake_run::FakeRun;
     use heapmark_core::catalog::Catalog;
     use heapmark_core::cmd::parsed;
     use heapmark_core::metric;
@@ -343,5 +355,51 @@ mod tests {
         assert_eq!(ended(&[Exit::NotAllOk, Exit::Done]), failed);
         assert_eq!(ended(&[Exit::Done, Exit::NotAllOk]), failed);
         assert_eq!(ended(&[Exit::Done, Exit::Done]), Exit::Done as u8);
+    }
+
+    #[test]
+    fn an_exhibit_is_shown_whatever_its_history_has_between_its_releases() {
+        let exhibit = Exhibit {
+            family: "f".into(),
+            good: "1".into(),
+            bad: "3".into(),
+            mended: Some("4".into()),
+            metric: "ns_per_op".into(),
+            why_not: None,
+            ..exhibits().unwrap().remove(0)
+        };
+        let run = FakeRun::new(&["f@4", "f@1", "f@2", "f@3"], &["larson"], 12);
+        let run = run.fill(|_, name, block| match name {
+            "f@3" => 60.0 + 0.01 * f64::from(block % 5),
+            _ => 50.0 + 0.01 * f64::from(block % 3),
+        });
+        let side = Side {
+            head: &run.run,
+            records: &run.records,
+        };
+        let shown = exhibit.outcome(&[side]);
+        assert!(
+            matches!(shown, Exhibited::Shown { mended: true, .. }),
+            "{shown:?}"
+        );
+        let why = "f@1: crash".into();
+        let failed = [(exhibit, Exhibited::Failed { why })];
+        let told = report::museum_page(&failed, Path::new("elsewhere"));
+        assert!(
+            told.contains("0 not shown, 1 failed, 0 not measured"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn all_may_be_named_beside_others_that_there_are() {
+        let all = exhibits().unwrap();
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            chosen(&all, &names).map(|chosen| chosen.len())
+        };
+        assert_eq!(named(&[ALL, "fan-in"]).unwrap(), all.len());
+        assert!(named(&[ALL, "fan-out"]).is_err());
+        assert_eq!(named(&[]).unwrap(), 0);
     }
 }

@@ -70,11 +70,12 @@ pub fn museum_page(all: &[(Exhibit, Exhibited)], museum: &Path) -> String {
 fn conclusion(all: &[(Exhibit, Exhibited)]) -> String {
     let of = |is: fn(&Exhibited) -> bool| all.iter().filter(|(_, shown)| is(shown)).count();
     format!(
-        "{} of releases that shipped: {} shown on this machine, {} of these mended since, {} not shown, {} not measured.",
+        "{} of releases that shipped: {} shown on this machine, {} of these mended since, {} not shown, {} failed, {} not measured.",
         count(all.len(), "regression"),
         of(|shown| matches!(shown, Exhibited::Shown { .. })),
         of(|shown| matches!(shown, Exhibited::Shown { mended: true, .. })),
-        of(|shown| matches!(shown, Exhibited::NotShown { .. } | Exhibited::Failed { .. })),
+        of(|shown| matches!(shown, Exhibited::NotShown { .. })),
+        of(|shown| matches!(shown, Exhibited::Failed { .. })),
         of(|shown| matches!(
             shown,
             Exhibited::NotMeasured | Exhibited::NotPossible { .. }
