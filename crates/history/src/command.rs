@@ -1,5 +1,6 @@
 //! `heapmark history`: measures what is not measured yet, and reports all of it.
 
+use crate::attempted::Attempted;
 use crate::folder::{History, Part, SeriesVersion, run_in};
 use crate::report;
 use crate::series;
@@ -14,7 +15,7 @@ use heapmark_core::build::{rejoined, user};
 use heapmark_core::catalog::{Allocator, Catalog, Source, joined};
 use heapmark_core::cmd::output::AnswerFormat;
 use heapmark_core::cmd::run::comparison::{PartOf, budget, listed, percent};
-use heapmark_core::cmd::run::resolve::named;
+use heapmark_core::cmd::run::resolve::{named, resolve};
 use heapmark_core::cmd::run::{self as run_command, RunArgs};
 use heapmark_core::cmd::try_command::{self, TryArgs};
 use heapmark_core::cmd::{Exit, catalog, note, parsed, print, screen, usage};
@@ -23,6 +24,7 @@ use heapmark_core::plan::Counter;
 use heapmark_core::report::render;
 use heapmark_core::session::Selection;
 use heapmark_core::store::{self, Run, RunFile};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Compare all releases of an allocator: what changed, and between which two
@@ -108,7 +110,7 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
         Path::new(HISTORIES).join(name)
     });
     let mut history = opened(&dir, family, work(&args), &args.command)?;
-    note_idle(&args, &asked, &history);
+    note_idle(&args, &asked, &history, &dir)?;
     let length = Length {
         blocks: args.blocks,
         budget: args.budget.clone(),
@@ -121,20 +123,31 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
 }
 
 /// Reports flags that change nothing, since nothing new is measured.
-fn note_idle(args: &HistoryArgs, asked: &[SeriesVersion], history: &History) {
-    let known = history.known();
-    let is_known = |version: &SeriesVersion| known.contains(&&*version.name);
+fn note_idle(
+    args: &HistoryArgs,
+    asked: &[SeriesVersion],
+    history: &History,
+    dir: &Path,
+) -> Result<()> {
     let given = [
         ("--blocks", args.blocks.is_some()),
         ("--budget", args.budget.is_some()),
     ];
     let flags = given.iter().filter(|(_, is_given)| *is_given);
     let flags = joined(flags.map(|(flag, _)| *flag), " and ");
-    if !flags.is_empty() && asked.iter().all(is_known) {
+    if flags.is_empty() {
+        return Ok(());
+    }
+    let attempted = Attempted::of(&sides(&runs(history, dir)?));
+    if asked
+        .iter()
+        .all(|version| attempted.is_known(&version.name))
+    {
         note(format!(
             "{flags}: without effect, since nothing new is measured"
         ));
     }
+    Ok(())
 }
 
 /// How long each run of a history is.
@@ -154,6 +167,13 @@ pub fn opened(
 ) -> Result<History> {
     // A history whose first run was refused has measured nothing.
     let read = History::read(dir).map_err(usage)?;
+    let has_others = |dir: &Path| fs::read_dir(dir).is_ok_and(|mut all| all.next().is_some());
+    if read.is_none() && has_others(dir) {
+        refuse!(
+            "{} has other files, and no history: choose another directory with -o",
+            dir.display()
+        );
+    }
     let Some(history) = read.filter(|history| !history.runs.is_empty()) else {
         return Ok(History::new(family, work, command.to_vec()));
     };
@@ -182,6 +202,12 @@ pub fn grow(
     dir: &Path,
     length: &Length,
 ) -> Result<Exit> {
+    if let Some((older, newer)) = history.disordered(asked) {
+        refuse!(
+            "-a: {older} is older than {newer} in {}: name the oldest first",
+            dir.display()
+        );
+    }
     let mut exit = Exit::Done;
     let last = history.runs.len().checked_sub(1);
     if let Some(last) = last.filter(|last| !history.runs[*last].whole) {
@@ -194,15 +220,22 @@ pub fn grow(
         history.runs[last].whole = true;
         history.keep(dir)?;
     }
-    let known = history.known();
-    let (again, new): (Vec<&SeriesVersion>, Vec<&SeriesVersion>) = asked
+    let attempted = Attempted::of(&sides(&runs(history, dir)?));
+    let (again, mut new): (Vec<&SeriesVersion>, Vec<&SeriesVersion>) = asked
         .iter()
-        .partition(|version| known.contains(&&*version.name));
-    refuse_changed(history, again.iter().copied(), dir)?;
+        .partition(|version| attempted.is_known(&version.name));
+    refuse_changed(history, asked, dir)?;
+    refuse_missing(&new)?;
+    for version in new.clone() {
+        if history.has_tried(version) && !is_ready(version)? {
+            new.retain(|other| other != &version);
+            exit = worse(exit, Exit::NotAllOk);
+        }
+    }
     if new.is_empty() {
         return Ok(exit);
     }
-    let bridges: Vec<String> = bridges(history).cloned().collect();
+    let bridges: Vec<String> = bridges(history, &attempted).cloned().collect();
     // Bridges that were not asked for keep the words that were given last.
     let is_asked = |name: &String| again.iter().any(|version| version.name == *name);
     let beside = history
@@ -216,8 +249,9 @@ pub fn grow(
         refuse_elsewhere(before, dir)?;
         refuse_other_command(before, &history.command, dir)?;
     }
-    if history.runs.is_empty() {
-        let newest = asked.last().map(|version| version.name.clone());
+    // A reference without numbers compares nothing, and would not in later runs.
+    if !attempted.is_measured(&history.reference) {
+        let newest = new.last().map(|version| version.name.clone());
         history.reference = newest.unwrap_or_default();
     }
     history.add(asked);
@@ -292,13 +326,36 @@ pub fn work(args: &HistoryArgs) -> Vec<String> {
     work
 }
 
-/// The versions that are measured again beside new ones: the reference, and the oldest other one.
-fn bridges(history: &History) -> impl Iterator<Item = &String> {
-    let known = history.known();
-    let reference = (!known.is_empty()).then_some(&history.reference);
+/// The versions that are measured again beside new ones: the reference, and the oldest other one, if they have numbers.
+fn bridges<'h>(history: &'h History, attempted: &Attempted) -> impl Iterator<Item = &'h String> {
+    let reference = Some(&history.reference).filter(|name| attempted.is_measured(name));
     let mut names = history.versions.iter().map(|version| &version.name);
-    let oldest = names.find(|name| known.contains(&name.as_str()) && **name != history.reference);
-    reference.into_iter().chain(oldest)
+    let oldest = names.find(|name| attempted.is_measured(name) && **name != history.reference);
+    reference
+        .into_iter()
+        .chain(oldest.filter(|_| reference.is_some()))
+}
+
+/// Refuses libraries of the user's that are not there, before anything of them is stored.
+fn refuse_missing(versions: &[&SeriesVersion]) -> Result<()> {
+    let known = &catalog()?.allocators;
+    for SeriesVersion { word, .. } in versions {
+        let own = user(word, known).map_err(usage)?;
+        if let Some(Source::Path { files }) = own.map(|allocator| allocator.source)
+            && let Some(file) = files.iter().find(|file| !file.is_file())
+        {
+            refuse!("-a {word}: there is no {}: check the path", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a version that could not be measured before can be now; if not, prints why.
+fn is_ready(version: &SeriesVersion) -> Result<bool> {
+    let catalog = catalog()?;
+    let chosen = named(std::slice::from_ref(&version.word), &[], false, catalog)?;
+    let subjects = resolve(chosen, catalog, false)?;
+    Ok(subjects.iter().all(|subject| subject.refused.is_none()))
 }
 
 /// Measures a new part of a history, whose work must be that of the run `before` it.

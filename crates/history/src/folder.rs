@@ -103,13 +103,22 @@ impl History {
         file::replace(&file, text.as_bytes(), PUBLIC).with_path("cannot write", &file)
     }
 
-    /// Names of the versions that were measured, or are being measured.
-    pub fn known(&self) -> Vec<&str> {
-        let all = self.runs.iter().flat_map(|run| &run.versions);
-        let mut names: Vec<&str> = all.map(String::as_str).collect();
-        names.sort();
-        names.dedup();
-        names
+    /// Whether a run was to measure a version.
+    pub fn has_tried(&self, version: &SeriesVersion) -> bool {
+        let mut tried = self.runs.iter().flat_map(|run| &run.versions);
+        tried.any(|name| *name == version.name)
+    }
+
+    /// Two known versions that have the other order in a list of versions, the one that is older here first.
+    pub fn disordered<'v>(&self, asked: &'v [SeriesVersion]) -> Option<(&'v str, &'v str)> {
+        let place = |version: &'v SeriesVersion| {
+            let mut known = self.versions.iter();
+            let place = known.position(|known| known.name == version.name)?;
+            Some((place, version.name.as_str()))
+        };
+        let places: Vec<(usize, &str)> = asked.iter().filter_map(place).collect();
+        let pair = places.windows(2).find(|pair| pair[0].0 > pair[1].0)?;
+        Some((pair[1].1, pair[0].1))
     }
 
     /// Adds versions, each after the one that it follows in `order`, or at the beginning. Known versions get the words that
@@ -164,6 +173,13 @@ mod tests {
         grows(&["1", "3", "4", "5"], &["1", "3", "4", "5"]);
         grows(&["5", "6"], &["1", "3", "4", "5", "6"]);
         grows(&["0"], &["0", "1", "3", "4", "5", "6"]);
+        let disordered = |asked: &[&str]| {
+            let asked = versions(asked);
+            let pair = history.disordered(&asked);
+            pair.map(|(older, newer)| format!("{older} {newer}"))
+        };
+        assert_eq!(disordered(&["1", "2", "5"]), None);
+        assert_eq!(disordered(&["5", "2", "1"]), Some("1 5".into()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ extern crate heapmark_core;
 #[path = "../../core/src/analyse/fake_run.rs"]
 mod fake_run;
 
+mod attempted;
 mod command;
 mod folder;
 mod museum;

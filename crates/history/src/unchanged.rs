@@ -33,7 +33,9 @@ pub fn refuse_changed<'v>(
         let now = own.as_ref().map(|allocator| &allocator.source);
         for head in &heads {
             let mut infos = head.allocators.iter();
-            let Some(info) = infos.find(|info| info.name == *name) else {
+            // One without a library was not measured.
+            let Some(info) = infos.find(|info| info.name == *name && !info.sha256.is_empty())
+            else {
                 continue;
             };
             let mut subjects = head.subjects.iter().map(|subject| &subject.allocator);

@@ -244,6 +244,50 @@ fn a_history_names_the_pair_grows_and_goes_on() {
 }
 
 #[test]
+fn a_version_without_numbers_is_measured_again_once_its_library_is_there() {
+    let place = Place::new();
+    let [v1, v2] = [("v1", 0), ("v2", 20)].map(|(name, pad)| build(&place, name, pad));
+    let gone = format!("gone={}", place.at("gone.so").display());
+    let end = history(&place, &[&v1, &gone, &v2], &[]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("gone.so: check the path"),
+        "{}",
+        end.stderr
+    );
+    assert!(!place.at("history").exists());
+    // What is no library yet, and a newest version that crashes: it is the reference.
+    let middle = place.at("middle.so");
+    fs::write(&middle, "").unwrap();
+    let middle = format!("middle={}", middle.display());
+    let crasher = format!("crasher={}", place.fake("crasher").display());
+    let end = history(&place, &[&v1, &middle, &v2, &crasher], &[]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    // The next one compares what has numbers with another reference.
+    let end = history(&place, &[&v1, &middle, &v2, &crasher], &[]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(told["reference"], json!("v2"), "{}", end.stdout);
+    assert!(place.at("history/runs/2").exists());
+    // What is as before is not tried again.
+    let end = history(&place, &[&v1, &middle, &v2, &crasher], &[]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    assert!(!place.at("history/runs/3").exists());
+    build(&place, "middle", 20);
+    let end = history(&place, &[&v1, &middle, &v2, &crasher], &[]);
+    assert_eq!(changes(&end), [("v1".to_owned(), "middle".to_owned())]);
+    // The order of what is known stands, and other files are left alone.
+    let end = history(&place, &[&v2, &v1], &[]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(end.stderr.contains("v1 is older than v2"), "{}", end.stderr);
+    fs::remove_file(place.at("history/history.json")).unwrap();
+    let end = history(&place, &[&v1, &v2], &[]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    let told = "history has other files, and no history";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
+}
+
+#[test]
 fn a_history_of_a_command_grows_by_runs_of_the_same_program() {
     let place = Place::new();
     let script = place.at("work");
