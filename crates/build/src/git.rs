@@ -78,6 +78,7 @@ pub fn allocator(name: String, text: &str, all: &[Allocator]) -> Result<Allocato
         let family = Some(name_of(&name)).filter(|name| !name.is_empty());
         return Ok(Allocator {
             family: family.unwrap_or_else(|| "repository".into()),
+            wrapper: build.wrapper,
             source: commit(CommitBuild::Own(build)),
             ..common
         });
@@ -123,7 +124,7 @@ fn own_build(
     };
     let build = toml::from_str(&text).map_err(|why| {
         let what = why.message().lines().next().unwrap_or_default().to_owned();
-        anyhow!("{place}: {what}: it has `command` and `library`, both text")
+        anyhow!("{place}: {what}: it has `command` and `library`, both text, and may have `wrapper = true`")
     })?;
     Ok(Some(build))
 }

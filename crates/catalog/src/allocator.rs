@@ -296,6 +296,9 @@ pub struct OwnBuild {
     pub command: String,
     /// The library that the command makes, relative to that folder.
     pub library: String,
+    /// Whether the library may pass its calls on to libc.
+    #[serde(default)]
+    pub wrapper: bool,
 }
 
 /// How an allocator is made to return memory.

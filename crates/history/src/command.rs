@@ -56,6 +56,9 @@ pub struct HistoryArgs {
         conflicts_with = "command"
     )]
     set: Vec<String>,
+    /// Also measure libraries that pass calls on to libc
+    #[arg(long, conflicts_with = "command")]
+    allow_forwarding: bool,
     /// Measure memory instead of time
     #[arg(long, conflicts_with = "command")]
     retained: bool,
@@ -317,8 +320,13 @@ pub fn work(args: &HistoryArgs) -> Vec<String> {
     for set in &args.set {
         flag("--set", std::slice::from_ref(set));
     }
-    if args.retained {
-        work.push("--retained".into());
+    for (flag, is_given) in [
+        ("--allow-forwarding", args.allow_forwarding),
+        ("--retained", args.retained),
+    ] {
+        if is_given {
+            work.push(flag.into());
+        }
     }
     if let Some(value) = args.counter.and_then(|counter| counter.to_possible_value()) {
         work.extend(["--counter".to_owned(), value.get_name().to_owned()]);

@@ -1,6 +1,7 @@
 //! Commits of a repository as allocators, and short names of the catalogue's.
 
 use crate::support::{End, Place, SMALL, head, plan};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ fn two_commits_are_built_once_and_compared() {
     let place = Place::new();
     // Counts how often it is built, since the cache is other tests' too.
     let builds = place.at("builds");
-    let own = OWN.replace("../builds", builds.to_str().unwrap());
+    let own = OWN.replace("../builds", builds.to_str().unwrap()) + "wrapper = true\n";
     let (repository, commits) = repository(&place, &own);
     let [old, new] = ["old=HEAD~1", "new=HEAD"].map(|word| {
         let (name, revision) = word.split_once('=').unwrap();
@@ -69,6 +70,9 @@ fn two_commits_are_built_once_and_compared() {
     let end = run(&place, "run", &["-a", &both, "--baseline", "old"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let head_of_run = head(&place.at("run"));
+    let mut subjects = head_of_run["subjects"].as_array().unwrap().iter();
+    let is_wrapper = |subject: &Value| subject["allocator"]["wrapper"] == json!(true);
+    assert!(subjects.any(is_wrapper), "{}", head_of_run["subjects"]);
     let of = |name: &str| {
         let mut all = head_of_run["allocators"].as_array().unwrap().iter();
         all.find(|info| info["name"] == name).unwrap()

@@ -389,7 +389,7 @@ macro_rules! histories {
             "history",
             concat!(
                 $of,
-                " --workloads churn-private --threads 1 --set churn-private.objects=200 ",
+                " --workloads churn-private --threads 1 --set churn-private.objects=200 --allow-forwarding ",
                 $how,
                 " --blocks 1 --threshold 2% --output series --format json"
             ),
