@@ -230,6 +230,18 @@ fn what_results_depend_on_without_wandering_is_a_note() {
             "madvise, 64kB always",
         ),
         (
+            "huge-pages",
+            &format!("{thp}/hugepages-2048kB/enabled"),
+            "always inherit madvise [never]\n",
+            "madvise, 2048kB never",
+        ),
+        (
+            "huge-pages",
+            "proc/self/status",
+            "Cpus_allowed_list:\t0-3\nTHP_enabled:\t0\n",
+            "none for this process (THP_enabled: 0)",
+        ),
+        (
             "overcommit",
             "proc/sys/vm/overcommit_memory",
             "1\n",

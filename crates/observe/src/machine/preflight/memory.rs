@@ -85,11 +85,22 @@ fn huge_pages(root: &Root) -> PreflightItem {
         "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
         root.chosen(&format!("{THP}/enabled")),
         |chosen| {
+            // Children inherit what a process has been refused with PR_SET_THP_DISABLE.
+            if root.field("proc/self/status", "THP_enabled").as_deref() == Some("0") {
+                return ("none for this process (THP_enabled: 0)".into(), Note);
+            }
             let mut words = vec![chosen];
-            // Sizes below the usual one have their own switches; `inherit` uses the main one.
-            for size in root.names(THP, "hugepages-") {
-                if root.chosen(&format!("{THP}/{size}/enabled")).as_deref() == Some("always") {
-                    words.push(format!("{} always", size.trim_start_matches("hugepages-")));
+            let usual: u64 = root
+                .number(&format!("{THP}/hpage_pmd_size"))
+                .unwrap_or(2 << 20);
+            let usual = format!("{}kB", usual >> 10);
+            // Each size has a switch of its own; `inherit` uses the main one. Smaller ones than the usual are off by default.
+            for name in root.names(THP, "hugepages-") {
+                let size = name.trim_start_matches("hugepages-");
+                match root.chosen(&format!("{THP}/{name}/enabled")).as_deref() {
+                    Some("always") => words.push(format!("{size} always")),
+                    Some("never") if size == usual => words.push(format!("{size} never")),
+                    _ => {}
                 }
             }
             (words.join(", "), note_if(words != ["madvise"]))
