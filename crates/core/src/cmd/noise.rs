@@ -2,11 +2,12 @@
 //! would have concluded from the same processes.
 
 use super::run::comparison::target;
+use super::run::resolve::named;
 use super::run::{self, controls};
 use super::{Exit, catalog, print, usage};
 use crate::analyse::noise::{Habit, Level, Noise, PLANTED, Way, noise};
 use crate::build;
-use crate::catalog::time;
+use crate::catalog::{joined, time};
 use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{AskedTurns, Plan, cases};
@@ -65,7 +66,16 @@ const ENDLESS: u32 = 10_000;
 /// Runs `heapmark noise`.
 pub fn run(args: NoiseArgs) -> Result<Exit> {
     let catalog = catalog()?;
-    let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
+    let words = std::slice::from_ref(&args.allocator);
+    let chosen = named(words, &[], false, catalog)?;
+    let [(allocator, _)] = &chosen[..] else {
+        let names = joined(chosen.iter().map(|(one, _)| &one.name), " and ");
+        refuse!(
+            "--allocator {}: means {names}: name one of them",
+            args.allocator
+        );
+    };
+    let allocator = allocator.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;
     let &[workload] = &workloads[..] else {
         refuse!(
@@ -123,7 +133,8 @@ pub fn run(args: NoiseArgs) -> Result<Exit> {
     let name = format!("{name} on {name_of_case}");
     print(told(&name, &noises, args.habit))?;
     Ok(match whole {
-        true => Exit::NotAllOk.when(!run::all_ok(&stored)),
+        true if !run::all_ok(&stored) => Exit::NotAllOk,
+        true => Exit::Failed.when(noises.is_empty()),
         false => Exit::Interrupted,
     })
 }
@@ -178,7 +189,7 @@ fn told(name: &str, noises: &[Noise], only: Option<Habit>) -> String {
         };
     }
     if noises.is_empty() {
-        text += "  too few blocks for anything\n";
+        text += "  too few blocks for anything: give more --minutes\n";
     }
     text.push_str(
         "\nA comparison is a stretch of neighbouring processes; stretches overlap. The habits run all of one library first, then \

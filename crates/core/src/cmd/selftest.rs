@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct SelftestArgs {
     /// Number of blocks
-    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(6..=1000))]
     blocks: u32,
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value = "1")]
