@@ -361,7 +361,7 @@ fn refuse_missing(versions: &[&SeriesVersion]) -> Result<()> {
 /// Whether a version that could not be measured before can be now; if not, prints why.
 fn is_ready(version: &SeriesVersion) -> Result<bool> {
     let catalog = catalog()?;
-    let chosen = named(std::slice::from_ref(&version.word), &[], false, catalog)?;
+    let chosen = named(std::slice::from_ref(&version.word), &[], None, catalog)?;
     let subjects = resolve(chosen, catalog, false)?;
     Ok(subjects.iter().all(|subject| subject.refused.is_none()))
 }

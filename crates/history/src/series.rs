@@ -18,6 +18,7 @@ use heapmark_core::store::RunFile;
 use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::f64::consts::SQRT_2;
 
 /// The metrics that are tested, of those that a test can decide: CPU time shows what the wall time
 /// shows, and each family of tests is one more chance of a false alarm.
@@ -122,6 +123,8 @@ struct VersionValues {
     behind: Behind,
     /// How far apart equals came out beside these values, as a log ratio.
     equals_apart: f64,
+    /// How far they scatter from run to run, as a log ratio.
+    between_runs: f64,
 }
 
 /// A case and a metric, and the rows of all runs by their version.
@@ -244,6 +247,7 @@ fn by_test(
                     value,
                     behind: Behind::Logs(logs),
                     equals_apart,
+                    between_runs: metric.between_runs(),
                 },
             );
         }
@@ -282,6 +286,7 @@ fn ranges(side: &Side, run: usize, metric: &'static Metric, all: &mut Vec<Rows>)
                         Some(Verdict::AaCopyDiffers) => f64::INFINITY,
                         _ => 0.0,
                     },
+                    between_runs: metric.between_runs(),
                 },
             );
         }
@@ -334,19 +339,26 @@ struct Compared {
     ratio: Ratio,
 }
 
-/// Compares later versions with earlier ones by a test of the mean of either side in each block;
-/// blocks are paired if all versions are from one run.
+/// Compares later versions with earlier ones by a test of the mean of either side in each block. If the neighbours among them are of
+/// one run, it alone decides, and blocks are paired; else how far two runs differ by themselves counts as well.
 fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> Option<Tested> {
-    let [before, after] = [earlier, later].map(by_block);
-    let first = earlier.first()?.run;
-    if earlier.iter().chain(later).all(|found| found.run == first) {
+    let (last, next) = (earlier.last()?, later.first()?);
+    if last.run == next.run {
+        let of_run = |side: &[&VersionValues]| {
+            let mut side = side.to_vec();
+            side.retain(|found| found.run == next.run);
+            by_block(&side)
+        };
+        let (before, after) = (of_run(earlier), of_run(later));
         let both = after
             .iter()
             .filter_map(|(block, log)| Some(log - before.get(block)?));
         return paired(&both.collect::<Vec<f64>>(), rule);
     }
-    let [before, after] = [before, after].map(|means| means.into_values().collect::<Vec<f64>>());
-    unpaired(&after, &before, rule)
+    let [before, after] =
+        [earlier, later].map(|side| by_block(side).into_values().collect::<Vec<f64>>());
+    let of_runs = SQRT_2 * next.between_runs;
+    Some(unpaired(&after, &before, rule)?.with_scatter(of_runs, rule))
 }
 
 /// The mean of these versions in each block; blocks in which one of the run's versions is missing are left out.
@@ -650,6 +662,7 @@ mod tests {
     use crate::fake_run::FakeRun;
     use heapmark_core::execute::Outcome;
     use heapmark_core::plan::Target;
+    use heapmark_stats::BETWEEN_RUNS;
 
     const EIGHT: [&str; 8] = ["v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"];
 
@@ -815,7 +828,7 @@ mod tests {
         assert!(results.drifts.is_empty(), "{:?}", results.drifts);
         // On another machine, the bridge tells the difference, and nothing is said across the two runs.
         let other = |name: &str| match name {
-            "v1" => 1.1,
+            "v1" => 1.2,
             name => slower_from_five(name),
         };
         let results = told_of(&[first(), grown(&other)], &versions);
@@ -854,7 +867,7 @@ mod tests {
             fake.fill(|case, name, block| {
                 let time = match (case, name) {
                     ("churn", "v1") => drift,
-                    ("larson", "v2") => 1.1,
+                    ("larson", "v2") => 1.3,
                     _ => 1.0,
                 };
                 50.0 * time * noise(name, block)
@@ -866,7 +879,7 @@ mod tests {
             (changes(&results).len(), results.drifts.len())
         };
         assert_eq!(of_second(1.0), (2, 0));
-        assert_eq!(of_second(1.2), (0, 1));
+        assert_eq!(of_second(1.3), (0, 1));
     }
 
     #[test]
@@ -875,13 +888,13 @@ mod tests {
             let time = |name: &str| if name == "v1" { bridge } else { 1.0 };
             run_of(&["v1", added, "v8"], 12, time)
         };
-        let runs = [run("v2", 1.0), run("v4", 1.1), run("v5", 1.0)];
+        let runs = [run("v2", 1.0), run("v4", 1.2), run("v5", 1.0)];
         let results = told_of(&runs, &["v1", "v2", "v4", "v5", "v8"]);
         let [drift] = &results.drifts[..] else {
             panic!("{:?}", results.drifts)
         };
         assert_eq!(drift.version, "v1");
-        assert!((drift.ratio.ratio - 1.1).abs() < 0.01, "{drift:?}");
+        assert!((drift.ratio.ratio - 1.2).abs() < 0.01, "{drift:?}");
     }
 
     /// A series of numbers that looks random, and is the same each time.
@@ -933,6 +946,7 @@ mod tests {
                             value,
                             behind,
                             equals_apart: 0.0,
+                            between_runs: BETWEEN_RUNS,
                         },
                     );
                 }

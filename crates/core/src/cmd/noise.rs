@@ -67,7 +67,7 @@ const ENDLESS: u32 = 10_000;
 pub fn run(args: NoiseArgs) -> Result<Exit> {
     let catalog = catalog()?;
     let words = std::slice::from_ref(&args.allocator);
-    let chosen = named(words, &[], false, catalog)?;
+    let chosen = named(words, &[], None, catalog)?;
     let [(allocator, _)] = &chosen[..] else {
         let names = joined(chosen.iter().map(|(one, _)| &one.name), " and ");
         refuse!(

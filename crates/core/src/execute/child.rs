@@ -221,7 +221,7 @@ fn wants_terminal_now(launcher: Pid) -> bool {
         .ok()
         .flatten()
         .and_then(|status| status.stopping_signal());
-    signal.is_some_and(|signal| [libc::SIGTTIN, libc::SIGTTOU].contains(&(signal as i32)))
+    signal.is_some_and(|signal| [libc::SIGTTIN, libc::SIGTTOU].contains(&signal))
 }
 
 /// Makes a command's process inherit this file, whose descriptor must stay open until the process is started. Other
