@@ -205,7 +205,7 @@ impl CheckSession<'_> {
             return;
         };
         let known = known(checked, file, |check| self.is_hasty(check));
-        if let Err(error) = shelf.keep(subject, &checked.info, known) {
+        if let Err(error) = shelf.keep(subject, &checked.info.hashes(), known) {
             let name = &subject.allocator.name;
             (self.say)(format!(
                 "{name}: runs will not say what was found: {error:#}"

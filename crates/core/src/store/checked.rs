@@ -2,7 +2,6 @@
 //! under a name made from everything that decides it; each run of such a library gets a copy, so
 //! that reports show it on any machine. docs/FORMAT.md describes both.
 
-use super::AllocatorInfo;
 use crate::build;
 use crate::catalog::Source;
 use crate::execute::Subject;
@@ -166,8 +165,8 @@ impl CheckedShelf {
         })
     }
 
-    /// Returns the file for this library; `None` if it is not known which library serves.
-    fn place(&self, subject: &Subject, info: &AllocatorInfo) -> Option<PathBuf> {
+    /// Returns the file for a library with these hashes; `None` if it is not known which library serves.
+    fn place(&self, subject: &Subject, sha256: &[&str]) -> Option<PathBuf> {
         let allocator = &subject.allocator;
         let is_unknown = matches!(allocator.source, Source::Null | Source::AsCalled);
         if is_unknown || subject.refused.is_some() {
@@ -175,16 +174,15 @@ impl CheckedShelf {
         }
         let environment = format!("{:?}", allocator.environment);
         // Some runs preload the C library itself.
-        let files = info.sha256.iter().chain(info.needs.values());
-        let files = files.filter(|hash| **hash != self.libc);
+        let files = sha256.iter().copied().filter(|hash| *hash != self.libc);
         let common = [FORMAT, &self.libc, &environment].into_iter();
-        let name = build::hash(common.chain(files.map(String::as_str)));
+        let name = build::hash(common.chain(files));
         Some(self.folder.join(name + ".json"))
     }
 
     /// Keeps new results; those of checks that were not made again stay. A damaged file is replaced.
-    pub fn keep(&self, subject: &Subject, info: &AllocatorInfo, newer: Checked) -> Result<()> {
-        let Some(place) = self.place(subject, info) else {
+    pub fn keep(&self, subject: &Subject, sha256: &[&str], newer: Checked) -> Result<()> {
+        let Some(place) = self.place(subject, sha256) else {
             return Ok(());
         };
         build::change_in_cache(&place, |known| {
@@ -197,8 +195,8 @@ impl CheckedShelf {
     }
 
     /// Returns what a run of this library keeps; nothing if it was never checked, or there is nothing to report.
-    pub fn find(&self, subject: &Subject, info: &AllocatorInfo) -> Result<Option<Checked>> {
-        let Some(place) = self.place(subject, info) else {
+    pub fn find(&self, subject: &Subject, sha256: &[&str]) -> Result<Option<Checked>> {
+        let Some(place) = self.place(subject, sha256) else {
             return Ok(None);
         };
         let text = match read_stored(&place) {

@@ -150,6 +150,12 @@ pub struct AllocatorInfo {
 }
 
 impl AllocatorInfo {
+    /// The hashes of the preloaded files, and of those that they need.
+    pub fn hashes(&self) -> Vec<&str> {
+        let all = self.sha256.iter().chain(self.needs.values());
+        all.map(String::as_str).collect()
+    }
+
     /// Returns the release that the row's numbers are of, as far as the run contains it.
     pub fn released(&self) -> String {
         if !self.release.is_empty() {

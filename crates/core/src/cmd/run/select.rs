@@ -292,7 +292,7 @@ fn changed_program<'a>(commands: impl Iterator<Item = &'a UserCommand>) -> Resul
 /// Returns what `heapmark check` has found for an allocator; prints a message if that cannot be read.
 fn found_before(shelf: &CheckedShelf, subject: &Subject, info: &AllocatorInfo) -> Option<Checked> {
     let name = &info.name;
-    shelf.find(subject, info).unwrap_or_else(|error| {
+    shelf.find(subject, &info.hashes()).unwrap_or_else(|error| {
         say!(
             "{name}: what heapmark check found is left out ({error:#}); heapmark check -a {name} finds it again"
         );
