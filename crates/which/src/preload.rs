@@ -119,7 +119,10 @@ fn why_not(objects: &MappedObjects, named: &str, is_dynamic: bool) -> String {
                 dynamic linker then preloads only what the system's folders have, with set-user-ID itself"
             .into();
     }
-    if !is_sure(named) {
+    // A name alone is sought in folders of the process's own root.
+    let root = identity(&process.path(""));
+    let is_elsewhere = !named.contains('/') && root != identity(Path::new("/"));
+    if !is_sure(named) || is_elsewhere {
         return "not loaded; why is not known".into();
     }
     let opened = meant(process, named);

@@ -624,6 +624,15 @@ fn a_process_with_another_root_is_read_by_the_files_that_it_maps() {
         first_preload(&place, &below),
         (Some(place.text("root/opt/real/libnone.so")), None)
     );
+    let mut command = Command::new("chroot");
+    command.args([&place.text("root"), "/waits"]);
+    let search = ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    // This root's folders may have it, and that one's not.
+    let named = Waiting::by(command, &[search, ("LD_PRELOAD", "libnever.so")]);
+    assert_eq!(
+        first_preload(&place, &named),
+        (None, Some("not loaded; why is not known".into()))
+    );
     let end = place.run(&["which", &below.pid()]);
     assert!(!end.says("never.so"), "{}", end.stdout);
     assert!(
