@@ -261,6 +261,13 @@ pub fn grow(
     let names = new.iter().map(|version| &version.name);
     let measured: Vec<String> = names.chain(&bridges).cloned().collect();
     if measured.len() < 2 {
+        if !history.runs.is_empty() {
+            note(format!(
+                "{} alone has nothing to be compared with: no other version has numbers",
+                measured[0]
+            ));
+            return Ok(worse(exit, Exit::NotAllOk));
+        }
         refuse!(
             "{} alone has no history: name two releases or more",
             measured[0]

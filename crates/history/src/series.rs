@@ -19,6 +19,7 @@ use heapmark_stats::{Rule, Tested, judge_tested, median, paired, shift, unpaired
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::f64::consts::SQRT_2;
+use std::{ptr, slice};
 
 /// The metrics that are tested, of those that a test can decide: CPU time shows what the wall time
 /// shows, and each family of tests is one more chance of a false alarm.
@@ -93,6 +94,9 @@ pub struct LevelChange {
     pub ratio: Ratio,
     /// Whether the step is a change.
     pub verdict: Verdict,
+    /// Whether a run measured both versions.
+    #[serde(skip)]
+    pub is_of_one_run: bool,
 }
 
 impl LevelChange {
@@ -159,6 +163,13 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
             failed.extend(failures(&side, versions));
         }
     }
+    // What failed once may have numbers from a later run.
+    let has_numbers = |(name, why): &(String, String)| {
+        let of_case = |rows: &&Rows| why.starts_with(&format!("{}: ", rows.case));
+        let mut of_case = all.iter().filter(of_case);
+        of_case.any(|rows| rows.by_version.contains_key(name))
+    };
+    failed.retain(|failure| !has_numbers(failure));
     results.failed = distinct(failed);
     let families = distinct(all.iter().map(|rows| rows.metric.key)).into_iter();
     let families = families.map(|metric| {
@@ -326,11 +337,23 @@ impl Rows {
         values.push(found);
     }
 
-    /// The versions that have numbers, each with those from the first run that measured it.
-    fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, &'a VersionValues)> {
-        let found = |name: &'a String| Some((name.as_str(), self.by_version.get(name)?.first()?));
+    /// The versions that have numbers, each with those from all runs that measured it, the first one first.
+    fn points<'a>(&'a self, versions: &'a [String]) -> Vec<(&'a str, RunValues<'a>)> {
+        let found = |name: &'a String| Some((name.as_str(), &self.by_version.get(name)?[..]));
         versions.iter().filter_map(found).collect()
     }
+}
+
+/// The numbers of a version from each run that measured it.
+type RunValues<'a> = &'a [VersionValues];
+
+/// The numbers of two versions from the first run that measured both.
+fn together<'a>(
+    one: RunValues<'a>,
+    other: RunValues<'a>,
+) -> Option<(&'a VersionValues, &'a VersionValues)> {
+    let beside = |found: &'a VersionValues| other.iter().find(|beside| beside.run == found.run);
+    one.iter().find_map(|found| Some((found, beside(found)?)))
 }
 
 /// The comparison of one version with another.
@@ -339,15 +362,17 @@ struct Compared {
     ratio: Ratio,
 }
 
-/// Compares later versions with earlier ones by a test of the mean of either side in each block. If the neighbours among them are of
-/// one run, it alone decides, and blocks are paired; else how far two runs differ by themselves counts as well.
-fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> Option<Tested> {
-    let (last, next) = (earlier.last()?, later.first()?);
-    if last.run == next.run {
-        let of_run = |side: &[&VersionValues]| {
-            let mut side = side.to_vec();
-            side.retain(|found| found.run == next.run);
-            by_block(&side)
+/// Compares later versions with earlier ones by a test of the mean of either side in each block. If a run measured both neighbours
+/// among them, it alone decides, and blocks are paired; else how far two runs differ by themselves counts as well.
+fn tested(earlier: &[RunValues], later: &[RunValues], rule: &Rule) -> Option<Tested> {
+    let (last, next) = (*earlier.last()?, *later.first()?);
+    if let Some((one, _)) = together(last, next) {
+        // Others count with their own first numbers, of which drifts are told.
+        let counts =
+            |all: &RunValues| all[0].run == one.run || ptr::eq(*all, last) || ptr::eq(*all, next);
+        let of_run = |side: &[RunValues]| {
+            let own = side.iter().copied().filter(counts);
+            by_block(own.filter_map(|all| all.iter().find(|found| found.run == one.run)))
         };
         let (before, after) = (of_run(earlier), of_run(later));
         let both = after
@@ -355,14 +380,16 @@ fn tested(earlier: &[&VersionValues], later: &[&VersionValues], rule: &Rule) -> 
             .filter_map(|(block, log)| Some(log - before.get(block)?));
         return paired(&both.collect::<Vec<f64>>(), rule);
     }
-    let [before, after] =
-        [earlier, later].map(|side| by_block(side).into_values().collect::<Vec<f64>>());
-    let of_runs = SQRT_2 * next.between_runs;
+    let [before, after] = [earlier, later].map(|side| {
+        let first = by_block(side.iter().map(|all| &all[0]));
+        first.into_values().collect::<Vec<f64>>()
+    });
+    let of_runs = SQRT_2 * next[0].between_runs;
     Some(unpaired(&after, &before, rule)?.with_scatter(of_runs, rule))
 }
 
 /// The mean of these versions in each block; blocks in which one of the run's versions is missing are left out.
-fn by_block(versions: &[&VersionValues]) -> BTreeMap<(usize, u32), f64> {
+fn by_block<'a>(versions: impl Iterator<Item = &'a VersionValues>) -> BTreeMap<(usize, u32), f64> {
     let mut all: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
     let mut of_run: BTreeMap<usize, usize> = BTreeMap::new();
     for found in versions {
@@ -405,6 +432,7 @@ fn compared(earlier: &VersionValues, later: &VersionValues, rule: &Rule) -> Opti
             })
         }
         _ => {
+            let [earlier, later] = [earlier, later].map(slice::from_ref);
             let tested = tested(&[earlier], &[later], rule)?;
             Some(Compared {
                 verdict: one_of(&tested, rule),
@@ -446,7 +474,7 @@ fn one_of(tested: &Tested, rule: &Rule) -> Option<Verdict> {
 /// between versions is split first; the split is a change if the stretches beside it differ. So a small change shows in all their
 /// versions together before it shows in two neighbours, and so does a version that differs from all others, though no split of the
 /// whole series has all that differ on one side. Returns the places of the first versions of new levels.
-fn levels(points: &[&VersionValues], heights: &[f64], rule: &Rule) -> Vec<usize> {
+fn levels(points: &[RunValues], heights: &[f64], rule: &Rule) -> Vec<usize> {
     let place = |at: &usize| {
         let mean = |side: &[f64]| side.iter().sum::<f64>() / side.len() as f64;
         let (left, right) = heights.split_at(*at);
@@ -470,8 +498,8 @@ fn levels(points: &[&VersionValues], heights: &[f64], rule: &Rule) -> Vec<usize>
 }
 
 /// The level of each version.
-fn by_version(versions: &[&VersionValues]) -> Vec<f64> {
-    let of = |found: &&VersionValues| match &found.behind {
+fn by_version(versions: &[RunValues]) -> Vec<f64> {
+    let of = |all: &RunValues| match &all[0].behind {
         Behind::Logs(logs) => Some(shift(&logs.values().copied().collect::<Vec<f64>>())?.estimate),
         Behind::Range { .. } => None,
     };
@@ -500,18 +528,20 @@ fn rule(cases: &[&Rows], versions: &[String], threshold: f64) -> Rule {
 fn judge(cases: &[&Rows], versions: &[String], rule: &Rule, results: &mut Told) {
     for rows in cases {
         let points = rows.points(versions);
-        let found: Vec<&VersionValues> = points.iter().map(|(_, found)| *found).collect();
+        let found: Vec<RunValues> = points.iter().map(|(_, found)| *found).collect();
         let changes = match found
             .iter()
-            .all(|found| matches!(found.behind, Behind::Logs(_)))
+            .all(|all| matches!(all[0].behind, Behind::Logs(_)))
         {
             true => levels(&found, &by_version(&found), rule),
             false => Vec::new(),
         };
         let steps = points.windows(2).enumerate().filter_map(|(place, pair)| {
-            let [(from, earlier), (to, later)] = pair else {
+            let [(from, before), (to, after)] = pair else {
                 return None;
             };
+            let beside = together(before, after);
+            let (earlier, later) = beside.unwrap_or((&before[0], &after[0]));
             let mut step = compared(earlier, later, rule)?;
             if matches!(later.behind, Behind::Logs(_)) {
                 step = match changes.iter().position(|at| *at == place + 1) {
@@ -534,7 +564,7 @@ fn judge(cases: &[&Rows], versions: &[String], rule: &Rule, results: &mut Told) 
                     None => step,
                 };
             }
-            let apart = match earlier.run != later.run && !results.drifts.is_empty() {
+            let apart = match beside.is_none() && !results.drifts.is_empty() {
                 true => f64::INFINITY,
                 false => earlier.equals_apart + later.equals_apart,
             };
@@ -544,6 +574,7 @@ fn judge(cases: &[&Rows], versions: &[String], rule: &Rule, results: &mut Told) 
                 to: to.to_string(),
                 ratio: step.ratio,
                 verdict,
+                is_of_one_run: beside.is_some(),
             })
         });
         let steps = steps.collect();
@@ -553,7 +584,7 @@ fn judge(cases: &[&Rows], versions: &[String], rule: &Rule, results: &mut Told) 
             steps,
             points: points
                 .iter()
-                .map(|(name, found)| VersionPoint::new(name, found))
+                .map(|(name, all)| VersionPoint::new(name, &all[0]))
                 .collect(),
         });
     }
@@ -638,16 +669,6 @@ impl Series {
     /// Whether the values are ratios to the reference.
     pub fn is_relative(&self) -> bool {
         self.metric.judged == Judged::ByTest
-    }
-
-    /// Whether both versions of a step were measured in one run.
-    pub fn is_of_one_run(&self, step: &LevelChange) -> bool {
-        let mut ends = self
-            .points
-            .iter()
-            .filter(|point| [&step.from, &step.to].contains(&&point.version));
-        let run = ends.next().map(|point| point.run);
-        ends.all(|point| Some(point.run) == run)
     }
 
     /// The series's changes.
@@ -850,6 +871,30 @@ mod tests {
         assert_eq!(verdict("v5"), Verdict::Slower);
     }
 
+    /// Though the reference was first measured in another run.
+    #[test]
+    fn a_new_version_is_compared_with_the_reference_within_its_run() {
+        let time = |name: &str| if name == "v9" { 1.05 } else { 1.0 };
+        let runs = || {
+            let first = run_of(&["v1", "v8"], 12, time);
+            [first, run_of(&["v1", "v9", "v8"], 12, time)]
+        };
+        let results = told_of(&runs(), &["v1", "v8", "v9"]);
+        assert_eq!(changes(&results), [(WALL.key, "v8", "v9")]);
+        // What failed once, and has numbers now, has not failed.
+        let [mut first, second] = runs();
+        for record in first
+            .records
+            .iter_mut()
+            .filter(|record| record.allocator == "v1")
+        {
+            record.outcome = Outcome::NotLoaded { why: "gone".into() };
+            record.measurement = None;
+        }
+        let results = told_of(&[first, second], &["v1", "v8", "v9"]);
+        assert!(results.failed.is_empty(), "{:?}", results.failed);
+    }
+
     #[test]
     fn what_cannot_be_compared_again_says_nothing_of_the_machine() {
         let again = |blocks: u32| {
@@ -867,19 +912,23 @@ mod tests {
             fake.fill(|case, name, block| {
                 let time = match (case, name) {
                     ("churn", "v1") => drift,
-                    ("larson", "v2") => 1.3,
+                    ("larson", "v3") => 1.3,
                     _ => 1.0,
                 };
                 50.0 * time * noise(name, block)
             })
         };
         let of_second = |drift: f64| {
-            let runs = [run(&["v8", "v1"], 1.0), run(&["v8", "v1", "v2"], drift)];
-            let results = told_of(&runs, &["v1", "v2", "v8"]);
+            let runs = [
+                run(&["v8", "v1", "v2"], 1.0),
+                run(&["v8", "v1", "v3"], drift),
+            ];
+            let results = told_of(&runs, &["v1", "v2", "v3", "v8"]);
             (changes(&results).len(), results.drifts.len())
         };
         assert_eq!(of_second(1.0), (2, 0));
-        assert_eq!(of_second(1.3), (0, 1));
+        // From v3 to v8 within the second run.
+        assert_eq!(of_second(1.3), (1, 1));
     }
 
     #[test]

@@ -346,7 +346,7 @@ fn notes(results: &Told, runs: &[Run]) -> Vec<String> {
         let mut steps = series.steps.iter();
         let is_withheld = |step: &&LevelChange| {
             step.verdict == Verdict::AaCopyDiffers
-                && (results.drifts.is_empty() || series.is_of_one_run(step))
+                && (results.drifts.is_empty() || step.is_of_one_run)
         };
         steps.find(is_withheld).map(|step| {
             format!(
@@ -476,6 +476,7 @@ mod tests {
                     pairs: 3,
                 },
                 verdict: Verdict::Slower,
+                is_of_one_run: true,
             }],
         });
         let results = Told {
