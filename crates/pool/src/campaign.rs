@@ -17,7 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-const PLAN: &str = "plan.json";
+pub const PLAN: &str = "plan.json";
 const SCHEMA: u32 = 1;
 /// How many machines a campaign may be meant for.
 pub const MOST_MACHINES: u32 = 10_000;

@@ -236,8 +236,7 @@ pub fn unlike(first: &RunFile, other: &RunFile) -> Option<Difference> {
         let Some(info) = run.allocators.iter().find(|info| info.name == name) else {
             return String::new();
         };
-        let hash = info.sha256.first().cloned().unwrap_or_default();
-        hash + &variables(info)
+        info.hashes().concat() + &variables(info)
     }
     if have_other_turns(&first.plan, &other.plan) {
         let [old, new] = [first, other].map(|run| format!("{:?}", run.plan.turn_lengths_ms));
@@ -569,11 +568,7 @@ fn pooled(
         Some(tested.with_scatter(of_runs, &on_machines))
     });
     let judged = judge_tested(&Vec::from_iter(tested), &on_machines);
-    let mut judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
-    // What more blocks would help is said of all machines (`help`): they do not change how runs differ.
-    judged
-        .iter_mut()
-        .for_each(|judgement| judgement.blocks_more = None);
+    let judged: Vec<Judgement> = judged.into_iter().collect::<Option<_>>()?;
     let findings: Vec<Finding> = judged.iter().map(|judgement| judgement.finding).collect();
     let estimates: Vec<f64> = judged
         .iter()
@@ -622,7 +617,9 @@ fn pooled(
             })
             .collect(),
         ratio: mean(if is_one_type { &estimates } else { &of_types })?.exp(),
-        mean: units.map(|units| ratios(units.mean)),
+        mean: units
+            .filter(|units| is_one_type || units.machines >= LEAST_MACHINES)
+            .map(|units| ratios(units.mean)),
         next: together.map(|machines| ratios(machines.next)),
         types: match is_one_type {
             true => Vec::new(),

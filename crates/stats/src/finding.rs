@@ -112,6 +112,8 @@ pub struct Tested {
     /// more likely; twice that chance, as in a two-sided test, so that it is below 5 % if the 95 %
     /// interval lies within the threshold.
     pub same_p: f64,
+    /// Whether more blocks would narrow the interval as the root of their number.
+    pub blocks_help: bool,
 }
 
 impl Tested {
@@ -132,6 +134,7 @@ impl Tested {
             shift,
             p: p_if_moved(0.0)?,
             same_p,
+            blocks_help: true,
         })
     }
 }
@@ -199,8 +202,13 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
                 finding,
                 shift,
                 adjusted_p,
-                blocks_more: matches!(finding, Finding::Unclear | Finding::TooFew)
-                    .then(|| blocks_more(&shift, rule)),
+                blocks_more: match finding {
+                    Finding::TooFew => Some(blocks_more(&shift, rule)),
+                    Finding::Unclear if tested.as_ref()?.blocks_help => {
+                        Some(blocks_more(&shift, rule))
+                    }
+                    _ => None,
+                },
             })
         })
         .collect()

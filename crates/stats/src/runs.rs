@@ -40,6 +40,8 @@ impl Tested {
             shift,
             p: self.p.max(p(distance)),
             same_p,
+            // They do not change how runs differ.
+            blocks_help: false,
         }
     }
 }

@@ -73,16 +73,17 @@ pub(super) fn all(
         tested.resize(family, None);
         judge_tested(&tested, &rule)
     };
-    let mut judgements = judged(others.len());
-    if judgements
-        .iter()
-        .any(|judgement| doubt(judgement.as_ref()).is_some())
-    {
-        judgements = judged(pairs(others.len() + 1));
-    }
     // The answer states this interval.
     let over_cases = || mean_shift(&leader.logs, plan.seed)?.interval;
     let may_be_equal = leader.logs.len() > 1 && over_cases().is_some_and(|mean| mean.high >= 0.0);
+    let mut judgements = judged(others.len());
+    if may_be_equal
+        || judgements
+            .iter()
+            .any(|judgement| doubt(judgement.as_ref()).is_some())
+    {
+        judgements = judged(pairs(others.len() + 1));
+    }
     others
         .iter()
         .zip(judgements)

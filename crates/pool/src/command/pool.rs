@@ -1,7 +1,7 @@
 //! `heapmark campaign pool`.
 
 use super::states;
-use crate::campaign::{Campaign, ShardState};
+use crate::campaign::{Campaign, PLAN, ShardState};
 use crate::judge::Pooling;
 use crate::report::{self, page::pooled as pool_page};
 use anyhow::Result;
@@ -60,11 +60,14 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
     if let Some((label, run)) = args.types.iter().find(|(_, run)| !args.runs.contains(run)) {
         refuse!("--types {label}={run}: no run or campaign to pool is called {run}");
     }
-    let mut dirs = Vec::new();
+    let (mut dirs, mut plans) = (Vec::new(), Vec::new());
     let mut labels = Vec::new();
     for word in &args.runs {
         let runs = match Campaign::is_at(word.as_ref()) {
-            true => complete(&Campaign::open(word.as_ref()).map_err(usage)?),
+            true => {
+                plans.push(PathBuf::from(word).join(PLAN));
+                complete(&Campaign::open(word.as_ref()).map_err(usage)?)
+            }
             false => find_runs(std::slice::from_ref(word))?,
         };
         let label = args.types.iter().find(|(_, run)| run == word);
@@ -74,7 +77,7 @@ pub fn run(args: PoolArgs) -> Result<Exit> {
     let [_, _, ..] = &dirs[..] else {
         refuse!("nothing to pool: give two runs or more, or a campaign with two complete shards");
     };
-    let output = args.destination.made_of_runs(&dirs)?;
+    let output = args.destination.made_of(&dirs, &plans)?;
     let Some(mut pooling) = Pooling::new(args.by) else {
         refuse!(
             "--by {}: only what each process has is pooled: wall, cpu, memory",

@@ -239,8 +239,13 @@ impl<'a> Pooled<'a> {
             };
             let label = format!("{name}: {what}");
             let within = bounds((low, high));
-            let words = format!("{} {within} {word}", units::ratio(row.ratio));
-            let drawn = dot_plot::mark(&label, row.ratio, interval, &words);
+            // The mean of the machines, if that of several types is another one.
+            let middle = match what {
+                "mean" => row.ratio,
+                _ => (low * high).sqrt(),
+            };
+            let words = format!("{} {within} {word}", units::ratio(middle));
+            let drawn = dot_plot::mark(&label, middle, interval, &words);
             traces.push(self.trace(row, drawn));
         }
         traces
