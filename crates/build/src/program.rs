@@ -178,7 +178,8 @@ impl<'a> Work<'a> {
 fn kept(workshop: &Path) -> Result<Vec<String>> {
     let mut all = Vec::new();
     files::walk(workshop, &mut all).with_path("reading", workshop)?;
-    all.retain(|file| file.is_file());
+    // A link may lead to where the folder is now.
+    all.retain(|file| file.symlink_metadata().is_ok_and(|found| found.is_file()));
     let names = all.iter().filter_map(|file| {
         let name = file.strip_prefix(workshop).ok()?.to_str()?;
         (!name.contains('\n')).then(|| name.to_owned())
@@ -197,4 +198,18 @@ fn command(words: &[String]) -> Option<Command> {
     command.args(arguments).env("LC_ALL", "C");
     toolchain::remove_flags(&mut command);
     Some(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_a_build_is_no_file_that_is_kept_unchanged() {
+        let workshop = tempfile::tempdir().unwrap();
+        let file = workshop.path().join("go");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, workshop.path().join("stop")).unwrap();
+        assert_eq!(kept(workshop.path()).unwrap(), ["go"]);
+    }
 }

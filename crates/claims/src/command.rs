@@ -49,7 +49,7 @@ pub fn run(args: ClaimsArgs) -> Result<Exit> {
         return of_check(Path::new(check), &args);
     }
     let dirs = find_runs(&args.runs)?;
-    let output = args.destination.made_of_runs(&dirs)?;
+    let output = args.destination.made_of(&dirs, &[])?;
     let catalog = catalog()?;
     let documents = Document::load(catalog)?;
     let documents = chosen(

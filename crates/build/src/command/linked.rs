@@ -79,7 +79,12 @@ struct NeededLibrary {
 pub fn linked(program: &Path) -> Linked {
     let mut linked = Linked::default();
     let mut is_served = false;
-    let all = needed(program, |_| true).into_iter();
+    let named = env::var_os("LD_LIBRARY_PATH").into_iter();
+    let named = named.flat_map(|all| env::split_paths(&all).collect::<Vec<_>>());
+    let named: Vec<PathBuf> = named
+        .filter_map(|folder| std::path::absolute(folder).ok())
+        .collect();
+    let all = needed(program, &named, |_| true).into_iter();
     for library in all.filter(|library| library.defines_malloc) {
         let name = library.shown;
         let file_name = name.rsplit('/').next().unwrap_or(&name);
@@ -121,23 +126,24 @@ pub fn parts_beside(libraries: &[PathBuf]) -> Vec<PathBuf> {
         let name = name.rsplit('/').next().unwrap_or(name);
         !OF_THE_SYSTEM.iter().any(|known| name.starts_with(known))
     };
+    // heapmark's own processes have no LD_LIBRARY_PATH.
     let all = libraries
         .iter()
-        .flat_map(|library| needed(library, is_part));
+        .flat_map(|library| needed(library, &[], is_part));
     let files: BTreeSet<PathBuf> = all.map(|library| library.file).collect();
     files.into_iter().collect()
 }
 
-/// Finds the libraries that a file needs, in the order in which the dynamic linker loads them; follows only those with these names.
-fn needed(file: &Path, is_followed: impl Fn(&str) -> bool) -> Vec<NeededLibrary> {
+/// Finds the libraries that a file needs, in the order in which the dynamic linker loads them, first in these folders; follows only those
+/// with these names.
+fn needed(
+    file: &Path,
+    named: &[PathBuf],
+    is_followed: impl Fn(&str) -> bool,
+) -> Vec<NeededLibrary> {
     let mut all = Vec::new();
     let mut known = BTreeSet::new();
     let mut waiting = VecDeque::from([(None::<String>, file.to_path_buf(), Vec::new())]);
-    let named = env::var_os("LD_LIBRARY_PATH").into_iter();
-    let named = named.flat_map(|all| env::split_paths(&all).collect::<Vec<_>>());
-    let named: Vec<PathBuf> = named
-        .filter_map(|folder| std::path::absolute(folder).ok())
-        .collect();
     while let Some((shown, file, above)) = waiting.pop_front() {
         let Some(needs) = Needs::of(&file) else {
             continue;

@@ -137,7 +137,10 @@ impl CheckSession<'_> {
     /// Runs all processes of a check. If the benign twin of a wrong program does not end well, the
     /// wrong program is not tried.
     fn check(&self, subject: &Subject, left_to_libc: &[String], check: &Check) -> Result<Found> {
-        let why_not = check.why_not_of(left_to_libc).map(ProcessEnd::Unsupported);
+        // The blocks of a wrapper are the C library's.
+        let why_not = Some(left_to_libc).filter(|_| !subject.allocator.wrapper);
+        let why_not = why_not.and_then(|left| check.why_not_of(left));
+        let why_not = why_not.map(ProcessEnd::Unsupported);
         let mut tried = Vec::new();
         for cell in check.cells(self.is_full) {
             let trial = |is_wrong: bool, seed: u32| {

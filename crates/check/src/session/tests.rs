@@ -56,6 +56,7 @@ impl Script {
                               "sha256": [], "left_to_libc": self.left_to_libc, "purge": "none", "purged_as": null});
             let mut subject = Subject::libc();
             subject.allocator.name = name.to_string();
+            subject.allocator.wrapper = *name == "wrapper";
             (subject, serde_json::from_value(info).unwrap())
         });
         let subjects: Vec<_> = subjects.collect();
@@ -222,6 +223,11 @@ fn what_the_c_library_serves_is_held_against_a_library_only_by_checks_of_the_sta
         assert_eq!(cell.reasons, [why]);
     }
     assert!(!script.log().iter().any(|line| line.contains("over-1")));
+    // A wrapper's blocks are the C library's.
+    let (file, _folder) = script.make(&names, false, &["wrapper"]);
+    let of_wrapper = file.allocators[0].results.iter();
+    let mut verdicts = of_wrapper.map(|it| it.verdict);
+    assert!(verdicts.all(|verdict| verdict == CheckVerdict::Pass));
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub fn run(args: CompareArgs) -> Result<Exit> {
         return beside_mimalloc_bench(&args);
     }
     let dirs = find_runs(&args.runs)?;
-    let output = args.destination.made_of_runs(&dirs)?;
+    let output = args.destination.made_of(&dirs, &[])?;
     if let Some([old, new]) = twins(&dirs) {
         let old = old.display();
         let new = new.display();
@@ -157,7 +157,7 @@ fn beside_mimalloc_bench(args: &CompareArgs) -> Result<Exit> {
         _ => runs.into_iter().cloned().collect(),
     };
     let dirs = find_runs(&runs)?;
-    let output = args.destination.made_of_runs(&dirs)?;
+    let output = args.destination.made_of(&dirs, &[PathBuf::from(file)])?;
     let text = std::fs::read_to_string(file).with_path("cannot read", Path::new(file))?;
     let theirs = benchres::read(&text)
         .with_context(|| file.clone())

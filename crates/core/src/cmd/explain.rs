@@ -53,8 +53,10 @@ impl GlossaryEntry {
 pub fn run(args: ExplainArgs) -> Result<Exit> {
     let pages = [WORDS, &report::metrics(), METRICS, outcomes()];
     let mut all: Vec<GlossaryEntry> = pages.into_iter().flat_map(entries).collect();
-    all.extend(items(METRICS));
     let word = plain(&args.word.join(" "));
+    if !all.iter().any(|entry| entry.is(&word)) {
+        all.extend(items(METRICS));
+    }
     if !word.is_empty() && !all.iter().any(|entry| entry.is(&word)) {
         all.splice(0..0, of_catalogue()?);
     }
@@ -160,7 +162,7 @@ fn entries(page: &str) -> Vec<GlossaryEntry> {
     found
 }
 
-/// The words in bold in the items of a page's lists, each with what follows its colon.
+/// The words in bold in the items of a page's lists, each with the rest of its item.
 fn items(page: &str) -> Vec<GlossaryEntry> {
     let mut items: Vec<String> = Vec::new();
     let mut is_in_item = false;
@@ -178,16 +180,16 @@ fn items(page: &str) -> Vec<GlossaryEntry> {
         }
     }
     let entries = |item: &String| {
-        let parts: Vec<String> = item.split("**").map(without_marks).collect();
-        let pairs = parts[1..].chunks(2);
-        let entry = |pair: &[String]| {
-            let [names, after] = pair else { return None };
+        let parts: Vec<&str> = item.split("**").collect();
+        let entry = |place: usize| {
+            let after = without_marks(&parts[place + 1..].concat());
             Some(GlossaryEntry {
-                names: names.clone(),
+                names: without_marks(parts[place]),
                 meaning: after.strip_prefix(": ")?.into(),
             })
         };
-        pairs.filter_map(entry).collect::<Vec<_>>()
+        let names = (1..parts.len().saturating_sub(1)).step_by(2);
+        names.filter_map(entry).collect::<Vec<_>>()
     };
     items.iter().flat_map(entries).collect()
 }
@@ -231,6 +233,6 @@ mod tests {
     fn words_in_bold_of_a_list_are_explained_behind_their_colon() {
         let page = "**no**: item\n\n- **a**: one [thing](A.md)\n  and more. **b c**, **d**: two\n- **e** = three\n\n  other\n";
         let lines: Vec<String> = items(page).iter().map(GlossaryEntry::line).collect();
-        assert_eq!(lines, ["a: one thing and more.\n", "d: two\n"]);
+        assert_eq!(lines, ["a: one thing and more. b c, d: two\n", "d: two\n"]);
     }
 }

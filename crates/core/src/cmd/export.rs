@@ -36,7 +36,7 @@ pub fn run(args: ExportArgs) -> Result<Exit> {
     let name = args.to.name();
     let destination = args.destination;
     let dir = store::find(&args.run).map_err(usage)?;
-    let output = destination.made_of_runs(slice::from_ref(&dir))?;
+    let output = destination.made_of(slice::from_ref(&dir), &[])?;
     let run = store::read_for_tables(&dir, Paths::Published, |_| true)?;
     say_damage(&dir, &run);
     if to.is_raw() {

@@ -43,11 +43,12 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The destination as an output, for content made from these runs.
-    pub fn made_of_runs(&self, dirs: &[PathBuf]) -> Result<Output> {
+    /// The destination as an output, for content made from these runs, and from other files.
+    pub fn made_of(&self, dirs: &[PathBuf], others: &[PathBuf]) -> Result<Output> {
         let files = dirs
             .iter()
             .flat_map(|dir| [store::head_of(dir), store::samples_of(dir)]);
+        let files = files.chain(others.iter().cloned());
         Output::new(&self.output, self.force, files)
     }
 }

@@ -111,9 +111,17 @@ fn turns(plan: &Plan) -> Vec<String> {
 
 /// What `-a` has for an allocator of this name that is no entry: a library's file, or a commit.
 pub fn named(name: &str, subject: &Subject) -> String {
-    match (&subject.allocator.source, subject.library.files.as_slice()) {
-        (Source::Path { .. }, [file, ..]) => format!("{name}={}", file.display()),
-        (Source::Git(commit), _) => {
+    match &subject.allocator.source {
+        Source::Path { files } => {
+            // A library that is refused has no file that was found.
+            let found = subject.library.files.first();
+            let file = found.or(files.first());
+            file.map_or_else(
+                || name.to_owned(),
+                |file| format!("{name}={}", file.display()),
+            )
+        }
+        Source::Git(commit) => {
             format!("{name}=git:{}@{}", commit.repository.display(), commit.hash)
         }
         _ => name.to_owned(),

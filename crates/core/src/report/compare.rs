@@ -154,7 +154,7 @@ pub fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String>
     let changed = subject.new.allocators.iter().find_map(|info| {
         let mut before = old.allocators.iter();
         let before =
-            before.find(|before| before.name == info.name && before.sha256 != info.sha256)?;
+            before.find(|before| before.name == info.name && before.hashes() != info.hashes())?;
         Some((before.files.first()?.as_str(), info.files.first()?.as_str()))
     });
     // A file that was built anew is not there twice.

@@ -43,7 +43,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
         None
     } else {
         let output = args.output.unwrap_or_else(|| fresh(FILE, force));
-        Some(Destination { output, force }.made_of_runs(&dirs)?)
+        Some(Destination { output, force }.made_of(&dirs, &[])?)
     };
     let runs: Vec<Run> = dirs
         .iter()

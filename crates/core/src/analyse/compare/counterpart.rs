@@ -123,8 +123,10 @@ pub fn differences<'a>(old: &'a RunFile, new: &'a RunFile) -> Vec<Difference> {
 /// Describes a library by its version, its content and the variables of its entry.
 pub fn library(info: &AllocatorInfo) -> String {
     let mut words = info.version.clone();
-    if let Some(sha256) = info.sha256.first() {
-        words += &format!(" ({})", sha256.get(..12).unwrap_or(sha256));
+    let hashes = info.hashes().into_iter();
+    let short = joined(hashes.map(|sha256| sha256.get(..12).unwrap_or(sha256)), "+");
+    if !short.is_empty() {
+        words += &format!(" ({short})");
     }
     words + &variables(info)
 }

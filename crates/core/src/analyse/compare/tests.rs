@@ -111,6 +111,11 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
         .map(|difference| difference.what.as_str())
         .collect();
     assert_eq!(differing, ["cpu", "glibc"]);
+    // Nor is a library the same that needs another one than before.
+    let (old, mut new) = (lab(|_| 20.0), lab(|_| 20.0));
+    let needs = &mut new.allocator("glibc").needs;
+    needs.insert("/opt/libcore.so".into(), "0123456789abcdef".into());
+    assert_eq!(between(&side(&old), &side(&new), WALL, 0.01).anchor, None);
 }
 
 #[test]

@@ -144,6 +144,10 @@ fn each_heading_of_a_table_and_each_mark_of_a_screen_is_explained() {
         (&["kern"], "kern: the share of the time"),
         (&["[n", "=", "2]"], "ratio, "),
         (&["libc", "serves", "20", "%"], "libc serves N %: "),
+        (
+            &["partial"],
+            "partial: the library leaves functions of the heap to libc, and runs only workloads that never call them",
+        ),
     ] {
         let end = place.run(&[&["explain"], word].concat());
         assert!(end.stdout.starts_with(says), "{}", end.stdout);

@@ -2,7 +2,7 @@
 
 use crate::support::live::{complete_lines, finish, hanging, lines, many, send, tables_are_whole};
 use crate::support::stored::{change_head, forget_guest, stored};
-use crate::support::{Place, SMALL};
+use crate::support::{End, Place, SMALL};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -122,6 +122,24 @@ fn a_run_does_not_go_on_with_another_library() {
         place.run_small("run", &["-a", &word, "--blocks", "2"]).code,
         Some(0)
     );
+    // heapmark starts its processes without this variable.
+    fs::create_dir(place.at("elsewhere")).unwrap();
+    fs::copy(&core, place.at("elsewhere/liblender.so")).unwrap();
+    let flags = ["run", "-o", "other", "-a", &word, "--blocks", "1"];
+    let mut command = place.heapmark(&[&flags[..], &SMALL].concat());
+    let end = End::of(
+        command
+            .env("LD_LIBRARY_PATH", place.at("elsewhere"))
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let head: Value =
+        serde_json::from_slice(&fs::read(place.at("other/run.json")).unwrap()).unwrap();
+    let mut rows = head["allocators"].as_array().unwrap().iter();
+    let mine = rows.find(|info| info["name"] == "mine").unwrap();
+    let needs = Vec::from_iter(mine["needs"].as_object().unwrap().keys());
+    assert_eq!(needs, [&core.display().to_string()]);
     let before = complete_lines(&place.at("run"));
     for file in [&library, &core] {
         let bytes = fs::read(file).unwrap();

@@ -181,6 +181,11 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
 fn what_an_output_is_made_from_is_never_replaced() {
     let place = stored();
     trace(&place.at("a.trace"), 10);
+    fs::write(
+        place.at("benchres.csv"),
+        "larson sys 0:04.00 3412 3.99 0 0 1\n",
+    )
+    .unwrap();
     let only = ["--only", "free-null", "-o", "checked"];
     let end = place.run(&[&["check", "-a", "glibc"][..], &only].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
@@ -190,6 +195,7 @@ fn what_an_output_is_made_from_is_never_replaced() {
         (&["claims", "run"], "run/run.json"),
         (&["export", "run", "--to", "json"], "run/samples.jsonl"),
         (&["trace", "stats", "a.trace"], "./a.trace"),
+        (&["compare", "run", "benchres.csv"], "benchres.csv"),
     ] {
         let before = fs::read(place.at(source)).unwrap();
         let end = place.run(&[command, &["-o", source, "--force"]].concat());
