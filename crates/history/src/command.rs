@@ -113,44 +113,34 @@ pub fn run(args: HistoryArgs) -> Result<Exit> {
         Path::new(HISTORIES).join(name)
     });
     let mut history = opened(&dir, family, work(&args), &args.command)?;
-    note_idle(&args, &asked, &history, &dir)?;
     let length = Length {
         blocks: args.blocks,
         budget: args.budget.clone(),
     };
+    let runs_before = history.runs.len();
     let exit = grow(&mut history, &asked, &dir, &length)?;
     if !matches!(exit, Exit::Interrupted) {
+        if history.runs.len() == runs_before {
+            note_idle(&args);
+        }
         tell(&history, &dir, &args)?;
     }
     Ok(exit)
 }
 
-/// Reports flags that change nothing, since nothing new is measured.
-fn note_idle(
-    args: &HistoryArgs,
-    asked: &[SeriesVersion],
-    history: &History,
-    dir: &Path,
-) -> Result<()> {
+/// Reports flags that changed nothing, since nothing new was measured.
+fn note_idle(args: &HistoryArgs) {
     let given = [
         ("--blocks", args.blocks.is_some()),
         ("--budget", args.budget.is_some()),
     ];
     let flags = given.iter().filter(|(_, is_given)| *is_given);
     let flags = joined(flags.map(|(flag, _)| *flag), " and ");
-    if flags.is_empty() {
-        return Ok(());
-    }
-    let attempted = Attempted::of(&sides(&runs(history, dir)?));
-    if asked
-        .iter()
-        .all(|version| attempted.is_known(&version.name))
-    {
+    if !flags.is_empty() {
         note(format!(
             "{flags}: without effect, since nothing new is measured"
         ));
     }
-    Ok(())
 }
 
 /// How long each run of a history is.
