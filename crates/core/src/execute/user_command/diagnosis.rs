@@ -110,8 +110,13 @@ impl CommandRunner<'_> {
         let Some(what) = difference else {
             return Ok(None);
         };
-        // The first process of the baseline has been compared before anything else was run.
-        for _ in 0..if self.is_baseline { 0 } else { REPEATS } {
+        let wrong = Outcome::WrongResult {
+            what: format!("{what} under {baseline}"),
+        };
+        if self.is_baseline {
+            return Ok(Some(wrong));
+        }
+        for _ in 0..REPEATS {
             let again = match self.baseline_again(reference)? {
                 Ok(again) => again,
                 Err(outcome) => return Ok(Some(outcome)),
@@ -125,9 +130,7 @@ impl CommandRunner<'_> {
                 return Ok(Some(Outcome::Unsupported { why }));
             }
         }
-        Ok(Some(Outcome::WrongResult {
-            what: format!("{what} under {baseline}"),
-        }))
+        Ok(Some(wrong))
     }
 
     /// Returns the digest of what a real program wrote, if one is asked for.
