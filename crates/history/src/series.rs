@@ -164,13 +164,13 @@ pub fn told(runs: &[Side], versions: &[String], threshold: f64) -> Told {
         }
     }
     // What failed once may have numbers from a later run.
-    let has_numbers = |(name, why): &(String, String)| {
-        let of_case = |rows: &&Rows| why.starts_with(&format!("{}: ", rows.case));
-        let mut of_case = all.iter().filter(of_case);
-        of_case.any(|rows| rows.by_version.contains_key(name))
-    };
-    failed.retain(|failure| !has_numbers(failure));
-    results.failed = distinct(failed);
+    failed.retain(|(version, case, _)| {
+        let mut of_case = all.iter().filter(|rows| rows.case == *case);
+        !of_case.any(|rows| rows.by_version.contains_key(version))
+    });
+    let failed = failed.into_iter();
+    results.failed =
+        distinct(failed.map(|(version, case, why)| (version, format!("{case}: {why}"))));
     let families = distinct(all.iter().map(|rows| rows.metric.key)).into_iter();
     let families = families.map(|metric| {
         let is_of_it = |rows: &&Rows| rows.metric.key == metric && rows.by_version.len() > 1;
@@ -304,14 +304,13 @@ fn ranges(side: &Side, run: usize, metric: &'static Metric, all: &mut Vec<Rows>)
     }
 }
 
-/// Why versions have no numbers.
-fn failures(side: &Side, versions: &[String]) -> Vec<(String, String)> {
+/// The versions that have no numbers, each with the case and the reason.
+fn failures(side: &Side, versions: &[String]) -> Vec<(String, String, String)> {
     let mut failures = Vec::new();
     let is_it = |name: &str| versions.iter().any(|version| version == name);
     let mut add = |case: &Case, name: &str, failed: Option<&Failed>| {
         if let Some(failed) = failed.filter(|_| is_it(name)) {
-            let case = case.label();
-            failures.push((name.to_owned(), format!("{case}: {}", failed.summary())));
+            failures.push((name.to_owned(), case.label(), failed.summary()));
         }
     };
     if side.head.plan.mode.spec().plain {
