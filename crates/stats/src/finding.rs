@@ -196,19 +196,20 @@ pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgem
     );
     zip(family, ps)
         .map(|(tested, (adjusted_p, adjusted_same_p))| {
-            let shift = tested.as_ref()?.shift;
+            let Tested {
+                shift, blocks_help, ..
+            } = *tested.as_ref()?;
             let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
+            let would_help = match finding {
+                Finding::TooFew => true,
+                Finding::Unclear => blocks_help,
+                _ => false,
+            };
             Some(Judgement {
                 finding,
                 shift,
                 adjusted_p,
-                blocks_more: match finding {
-                    Finding::TooFew => Some(blocks_more(&shift, rule)),
-                    Finding::Unclear if tested.as_ref()?.blocks_help => {
-                        Some(blocks_more(&shift, rule))
-                    }
-                    _ => None,
-                },
+                blocks_more: would_help.then(|| blocks_more(&shift, rule)),
             })
         })
         .collect()
